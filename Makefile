@@ -1,0 +1,116 @@
+# `make` lists the targets. Stamps lie in .venv, so removing .venv starts afresh.
+
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Into .venv, even if another environment is active.
+UV := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(CURDIR)/$(BIN)/uv
+
+RUST_SOURCES := Cargo.toml Cargo.lock engine/pyproject.toml $(shell find engine/crates -name '*.rs' -o -name Cargo.toml)
+WEB_SOURCES := $(shell test -d web && find web -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
+COMPILE := $(UV) pip compile --quiet --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" $(UPGRADE)
+
+# What `make soak` tries on the response parser: half a minute; another seed tries other answers.
+FUZZ_EXECUTIONS := 10000000
+FUZZ_SEED := 1
+
+##@ Use
+
+.PHONY: setup
+setup: $(VENV)/.package $(VENV)/.web ## Build both packages into .venv (quick when nothing changed)
+
+.PHONY: demo
+demo: setup ## Answer the first question: does an async server beat a sync one?
+	$(BIN)/weir run sync-vs-async --scale quick
+
+##@ Develop
+
+.PHONY: test
+test: setup ## Run all tests but the soak tests
+	scripts/system-packages
+	$(MAKE) check-web
+	cargo test --locked --workspace --quiet
+	$(BIN)/pytest
+
+.PHONY: lint
+lint: setup ## Check style, types and import rules of Python, Rust and TypeScript
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	$(MAKE) check-web
+
+.PHONY: format
+format: $(VENV)/.requirements ## Format Python and Rust
+	$(BIN)/ruff check --fix --select I .
+	$(BIN)/ruff format .
+	cargo fmt --all
+
+.PHONY: soak
+soak: setup ## Run the tests that take longer than a minute
+	scripts/system-packages
+	cargo run --locked --release --quiet --manifest-path engine/fuzz/Cargo.toml --target-dir target/fuzz --bin mutate -- $(FUZZ_EXECUTIONS) $(FUZZ_SEED)
+	cargo test --locked --quiet --package weir-engine --test load_many -- --ignored
+	$(BIN)/pytest -m soak --timeout 3600
+
+.PHONY: bench
+bench: setup ## Measure weir against its peers and against the floor; writes bench/RESULTS.md (let nothing else run meanwhile)
+	scripts/system-packages
+	cargo build --locked --release --package weir-bench-floor
+	$(BIN)/python -m bench
+
+.PHONY: wheels
+wheels: $(VENV)/.requirements ## Build the wheels and sdists of both packages into dist/
+	$(UV) build --all-packages
+
+.PHONY: lock
+lock: $(VENV)/.bootstrap ## Lock all Python requirements, the stacks' too (UPGRADE=--upgrade for newer ones)
+	$(COMPILE) requirements/bootstrap.in -o requirements/bootstrap.txt
+	$(COMPILE) requirements/node.in -o requirements/node.txt
+	$(COMPILE) pyproject.toml requirements/dev.in -c requirements/bootstrap.txt --no-emit-package weirbench-engine -o requirements/dev.txt
+	for requirements in stacks/python/*/requirements.in; do \
+		(cd "$$(dirname "$$requirements")" && $(COMPILE) requirements.in -o requirements.txt) || exit; \
+	done
+
+.PHONY: clean
+clean: ## Remove everything that was built, .venv too
+	rm -rf $(VENV) dist target src/weir/_web web/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- What the targets above stand on
+
+.PHONY: check-web
+check-web: $(VENV)/.web
+	$(BIN)/python hatch_build.py check
+
+$(VENV)/.bootstrap: scripts/bootstrap requirements/bootstrap.txt
+	@scripts/bootstrap
+	@touch $@
+
+# Syncing removes what is not locked, our own two packages included: the stamps below depend on this one.
+$(VENV)/.requirements: $(VENV)/.bootstrap requirements/dev.txt requirements/node.txt
+	@echo "installing what weir and its tests need into $(VENV)"
+	@$(UV) pip sync --quiet --require-hashes requirements/dev.txt $(shell command -v node >/dev/null && command -v npm >/dev/null || echo requirements/node.txt)
+	@touch $@
+
+# The same build that makes the wheel, into the same target folder that cargo uses, so only what changed is compiled.
+$(VENV)/.engine: $(VENV)/.requirements $(RUST_SOURCES)
+	@echo "compiling the engine (a minute or two from nothing)"
+	@$(UV) pip install --quiet --no-deps --no-build-isolation --reinstall-package weirbench-engine ./engine
+	@touch $@
+
+$(VENV)/.package: $(VENV)/.requirements $(VENV)/.engine pyproject.toml hatch_build.py
+	@$(UV) pip install --quiet --no-deps --no-build-isolation --reinstall-package weirbench --editable .
+	@touch $@
+
+$(VENV)/.web: $(VENV)/.requirements $(WEB_SOURCES) hatch_build.py
+	@echo "bundling the web parts"
+	@$(BIN)/python hatch_build.py build
+	@touch $@

@@ -1,0 +1,1 @@
+"""weir against its peers and against the kernel's floor."""

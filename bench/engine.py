@@ -1,0 +1,44 @@
+"""One load by `weir-engine load`, without the rest of weir around it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.machine import BenchError, Finished, run_on
+from weir.model.load import Load, LoadPlan, Request
+from weir.places import engine_binary
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLoad:
+    """The engine's summary of one load, and what its process used."""
+
+    summary: dict[str, Any]
+    process: Finished
+    hello: dict[str, Any]
+
+    @property
+    def completed(self) -> int:
+        """Requests that were answered."""
+        completed: int = self.summary["requests"]["completed"]
+        return completed
+
+
+def engine_load(
+    cpu: int, url: str, load: Load, duration_s: float, folder: Path, *, request: Request | None = None, back_end: str = "auto"
+) -> EngineLoad:
+    """Put `load` on `url` from `cpu`, with GET unless another request is given.
+
+    A load that the engine does not call valid is an error: it would be no measurement.
+    """
+    plan = folder / "plan.json"
+    value = LoadPlan(request or Request("GET", url), load, duration_s, cpus=(cpu,)).to_json()
+    plan.write_text(json.dumps({**value, "backend": back_end}))
+    process = run_on(cpu, [engine_binary(), "load", "--plan", plan], folder)
+    records = [json.loads(line) for line in process.output.splitlines()]
+    hello, end = records[0], records[-1]
+    summary = end["summary"]
+    if summary["requests"]["failed"] or summary["verdict"]["validity"] == "invalid":
+        raise BenchError(f"weir's load failed: {summary['errors']}, {summary['verdict']}")
+    return EngineLoad(summary, process, hello)

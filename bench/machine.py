@@ -1,0 +1,115 @@
+"""The machine that a benchmark runs on: its CPUs, what it is, and running a program on one CPU with its use of CPU and memory read off."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+
+
+class BenchError(Exception):
+    """What the person at the prompt must know or do before the benchmark can run."""
+
+
+def program(command: str, package: str) -> str:
+    """The path of a program, or how to get it."""
+    path = shutil.which(command, path=SEARCH_PATH)
+    if path is None:
+        raise BenchError(f"{command} is not installed (Debian: apt-get install {package})")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One CPU for what is measured against, another for what measures."""
+
+    server: int
+    load: int
+
+
+def placement() -> Placement:
+    """The last CPU for the server; the first for the load, where interrupts usually go as well."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise BenchError(f"the benchmark needs two CPUs, one for the server and one for the load; this process may use {len(cpus)}")
+    return Placement(server=cpus[-1], load=cpus[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a program printed, and the CPU it used. Not its memory: the kernel's figure would include what Python held when it forked."""
+
+    output: str
+    cpu_user_s: float
+    cpu_system_s: float
+
+
+def run_on(cpu: int, command: Sequence[str | Path], folder: Path) -> Finished:
+    """Run `command` on `cpu` to its end. Its output goes to a file, so that nobody reads along while it measures."""
+    output_path, error_path = folder / "output", folder / "error"
+    with output_path.open("wb") as output, error_path.open("wb") as error:
+        process = subprocess.Popen(["taskset", "--cpu-list", str(cpu), *command], stdin=subprocess.DEVNULL, stdout=output, stderr=error)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        text = error_path.read_text() or output_path.read_text()
+        raise BenchError(f"{Path(command[0]).name} ended with exit code {process.returncode}: {text.strip()[-500:]}")
+    return Finished(output_path.read_text(), usage.ru_utime, usage.ru_stime)
+
+
+class OtherLoad:
+    """How much of the machine went to processes that are not ours, from its making until it is asked.
+
+    Every process's CPU time is added up, with that of the children it has reaped: an ended process's time moves to its parent and stays in
+    the sum. Left out are this process, to which all that a benchmark starts belongs (no child of it may run when this is made or asked),
+    and the kernel's threads, which work for whoever causes interrupts.
+    """
+
+    def __init__(self) -> None:
+        self._at = time.monotonic()
+        self._others_s, self._stolen_s = self._read()
+
+    def fraction(self) -> float:
+        """CPU time of others, other virtual machines' included, as a fraction of what all CPUs had to give."""
+        others_s, stolen_s = self._read()
+        used_s = others_s - self._others_s + stolen_s - self._stolen_s
+        return max(0.0, used_s / ((time.monotonic() - self._at) * (os.cpu_count() or 1)))
+
+    @staticmethod
+    def _read() -> tuple[float, float]:
+        others_ticks = 0
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                # After the command's name, which may hold spaces: state, parent, … user, system, reaped user, reaped system.
+                fields = path.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # ended meanwhile
+            process, parent = int(path.parent.name), int(fields[1])
+            if process not in (2, os.getpid()) and parent != 2:
+                others_ticks += sum(int(ticks) for ticks in fields[11:15])
+        stolen_ticks = int(Path("/proc/stat").read_text().split(maxsplit=9)[8])
+        return others_ticks / os.sysconf("SC_CLK_TCK"), stolen_ticks / os.sysconf("SC_CLK_TCK")
+
+
+def facts() -> list[tuple[str, str]]:
+    """What a reader must know of the machine to judge the numbers; nothing that says whose it is."""
+    return [
+        ("CPU", f"{_cpu_model()}, {len(os.sched_getaffinity(0))} CPUs" + _hypervisor()),
+        ("memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"),
+        ("kernel", f"{platform.system()} {platform.release()}"),
+    ]
+
+
+def _cpu_model() -> str:
+    match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return match.group(1) if match else platform.machine()
+
+
+def _hypervisor() -> str:
+    return ", virtual machine" if re.search(r"^flags\s*:.*\bhypervisor\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE) else ""

@@ -1,0 +1,106 @@
+"""nginx with one worker on one CPU that answers `return 200`: the server that every benchmark here aims at.
+
+It runs in the foreground with a prefix and a configuration of its own, listens on loopback only, and is ended by its process id.
+"""
+
+import re
+import resource
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import urlopen
+
+from bench.machine import BenchError, program
+
+CONFIGURATION = """
+daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log stderr warn;
+worker_rlimit_nofile {files};
+events {{ worker_connections {files}; }}
+http {{
+    access_log off;
+    # The default closes a connection after 1000 requests; reconnecting is not what is measured here.
+    keepalive_requests 1000000000;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port} backlog=4096;
+        location / {{ return 200 "Hello, world!"; }}
+        location = /status {{ stub_status; }}
+    }}
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Nginx:
+    """A running nginx."""
+
+    address: str
+
+    @property
+    def url(self) -> str:
+        """What to ask for."""
+        return f"http://{self.address}/"
+
+    def requests(self) -> int:
+        """How many requests it has had, by its own count; asking is one of them."""
+        with urlopen(f"{self.url}status", timeout=5) as answer:
+            text = answer.read().decode()
+        match = re.search(r"^ (\d+) (\d+) (\d+) $", text, re.MULTILINE)
+        if match is None:
+            raise BenchError(f"nginx's status page has no count of requests: {text!r}")
+        return int(match.group(3))
+
+
+@contextmanager
+def running_nginx(cpu: int) -> Iterator[Nginx]:
+    """nginx on a free port, bound to `cpu`, ended when the block ends."""
+    binary = program("nginx", "nginx-light")
+    with tempfile.TemporaryDirectory(prefix="weir-bench-nginx-") as folder:
+        port = _free_port()
+        configuration = Path(folder) / "nginx.conf"
+        configuration.write_text(CONFIGURATION.format(folder=folder, port=port, files=resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+        with (Path(folder) / "log").open("wb") as log:
+            process = subprocess.Popen(
+                ["taskset", "--cpu-list", str(cpu), binary, "-p", folder, "-c", configuration, "-e", "stderr"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            _wait_until_listening(process, port, Path(folder) / "log")
+            yield Nginx(f"127.0.0.1:{port}")
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _wait_until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.01)
+    raise BenchError(f"nginx does not listen on 127.0.0.1:{port}: {log.read_text().strip()}")

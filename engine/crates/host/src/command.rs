@@ -1,0 +1,223 @@
+//! The commands on standard input, as `docs/reference/engine.md` defines them. Pure: text in, values out.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A command and the number its answer carries.
+#[derive(Debug, PartialEq)]
+pub struct Numbered {
+    pub id: u64,
+    pub command: Command,
+}
+
+/// What the host can be told to do.
+#[derive(Debug, PartialEq)]
+pub enum Command {
+    Start(Start),
+    Stop(Stop),
+    Observe(Observe),
+    Unobserve,
+    Sample,
+}
+
+/// What to start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    pub name: String,
+    pub tier: String,
+    pub argv: Vec<String>,
+    /// The whole environment.
+    pub env: BTreeMap<String, String>,
+    pub cwd: PathBuf,
+    /// Empty: unbound.
+    pub cpus: Vec<usize>,
+    pub log: PathBuf,
+    #[serde(default)]
+    pub nice: i32,
+}
+
+/// What to stop.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    pub name: String,
+    grace_s: f64,
+}
+
+/// How often to sample.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Observe {
+    period_s: f64,
+    memory_period_s: f64,
+}
+
+/// Commands without keys of their own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+impl Stop {
+    pub fn grace(&self) -> Duration {
+        seconds(self.grace_s)
+    }
+}
+
+impl Observe {
+    pub fn period(&self) -> Duration {
+        seconds(self.period_s)
+    }
+
+    pub fn memory_period(&self) -> Duration {
+        seconds(self.memory_period_s)
+    }
+}
+
+/// A line that is no command: its number, where it has one, and what is wrong with it.
+#[derive(Debug, PartialEq)]
+pub struct Rejected {
+    pub id: Option<u64>,
+    pub message: String,
+}
+
+/// Reads one line.
+pub fn parse(line: &[u8]) -> Result<Numbered, Rejected> {
+    let mut id = None;
+    parse_keys(line, &mut id).map_err(|message| Rejected { id, message })
+}
+
+fn parse_keys(line: &[u8], seen_id: &mut Option<u64>) -> Result<Numbered, String> {
+    let mut keys: Map<String, Value> = serde_json::from_slice(line)
+        .map_err(|error| format!("expected one JSON object a line: {error}"))?;
+    let id = keys.remove("id").as_ref().and_then(Value::as_u64);
+    let id = id.ok_or("id: expected a whole number that the answer will carry")?;
+    *seen_id = Some(id);
+    let kind = keys.remove("command");
+    let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let command = match kind {
+        "start" => {
+            let start: Start = read(kind, keys)?;
+            check_start(&start)?;
+            Command::Start(start)
+        }
+        "stop" => {
+            let stop: Stop = read(kind, keys)?;
+            check_seconds("stop.grace_s", stop.grace_s, 0.0)?;
+            Command::Stop(stop)
+        }
+        "observe" => {
+            let observe: Observe = read(kind, keys)?;
+            check_seconds("observe.period_s", observe.period_s, 0.001)?;
+            check_seconds("observe.memory_period_s", observe.memory_period_s, 0.001)?;
+            Command::Observe(observe)
+        }
+        "unobserve" => read(kind, keys).map(|Nothing {}| Command::Unobserve)?,
+        "sample" => read(kind, keys).map(|Nothing {}| Command::Sample)?,
+        other => {
+            return Err(format!(
+                "command: found `{other}`, expected start, stop, observe, unobserve or sample"
+            ));
+        }
+    };
+    Ok(Numbered { id, command })
+}
+
+fn read<T: DeserializeOwned>(kind: &str, keys: Map<String, Value>) -> Result<T, String> {
+    T::deserialize(Value::Object(keys)).map_err(|error| format!("{kind}: {error}"))
+}
+
+fn check_start(start: &Start) -> Result<(), String> {
+    if start.name.is_empty() {
+        return Err("start.name: found an empty name".to_owned());
+    }
+    if start.argv.first().is_none_or(String::is_empty) {
+        return Err("start.argv: found no program to run".to_owned());
+    }
+    let mut texts = start.argv.iter().chain(start.env.values());
+    let has_nul = texts.any(|text| text.contains('\0'));
+    if has_nul || start.env.keys().any(|key| key.contains(['\0', '='])) {
+        return Err("start: argv and env may not hold NUL, nor names in env `=`".to_owned());
+    }
+    if !(-20..=19).contains(&start.nice) {
+        return Err(format!(
+            "start.nice: found {}, expected -20 to 19",
+            start.nice
+        ));
+    }
+    Ok(())
+}
+
+fn check_seconds(key: &str, found: f64, least: f64) -> Result<(), String> {
+    if (least..=1e6).contains(&found) {
+        return Ok(());
+    }
+    Err(format!(
+        "{key}: found {found}, expected {least} to 1000000 seconds"
+    ))
+}
+
+/// Of a value that [`check_seconds`] let through.
+fn seconds(value: f64) -> Duration {
+    Duration::try_from_secs_f64(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: &str = r#"{"id": 1, "command": "start", "name": "app", "tier": "app", "argv": ["python"], "env": {"PORT": "8080"}, "cwd": "/", "cpus": [1], "log": "/l"}"#;
+
+    fn message(line: &str) -> (Option<u64>, String) {
+        match parse(line.as_bytes()) {
+            Err(rejected) => (rejected.id, rejected.message),
+            Ok(command) => panic!("{command:?} was accepted"),
+        }
+    }
+
+    #[test]
+    fn the_commands_of_the_contract_are_understood() {
+        for line in [
+            START,
+            r#"{"id": 2, "command": "observe", "period_s": 0.1, "memory_period_s": 5.0}"#,
+            r#"{"id": 3, "command": "sample"}"#,
+            r#"{"id": 4, "command": "stop", "name": "app", "grace_s": 5.0}"#,
+            r#"{"id": 5, "command": "unobserve"}"#,
+        ] {
+            assert!(parse(line.as_bytes()).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_rejected_and_named_with_the_commands_number() {
+        let (id, message) = message(r#"{"id": 3, "command": "sample", "depth": 1}"#);
+        assert_eq!(id, Some(3));
+        assert!(message.contains("`depth`"), "{message}");
+        let misspelt = START.replace("\"log\"", "\"logs\"");
+        assert!(self::message(&misspelt).1.contains("`logs`"));
+    }
+
+    #[test]
+    fn what_is_no_command_is_rejected_with_what_was_found() {
+        assert_eq!(message("[1]").0, None);
+        assert!(message(r#"{"command": "sample"}"#).1.starts_with("id:"));
+        let (id, text) = message(r#"{"id": 9, "command": "restart"}"#);
+        assert_eq!(id, Some(9));
+        assert!(text.contains("`restart`"), "{text}");
+        assert!(
+            message(r#"{"id": 9, "command": "stop", "name": "a", "grace_s": -1}"#)
+                .1
+                .contains("-1")
+        );
+        assert!(
+            message(&START.replace("[\"python\"]", "[]"))
+                .1
+                .contains("argv")
+        );
+    }
+}

@@ -1,0 +1,430 @@
+//! The host's event loop: one thread that waits for commands, for inits, for signals and for the end of grace periods, and for nothing else.
+//! No command waits for another: a start is answered when its init has spoken, a stop when its processes are gone.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::Signal;
+use rustix::time::Timespec;
+use weir_observe::{Observer, descendants};
+
+use crate::command::{self, Command, Numbered};
+use crate::group::{Group, News};
+use crate::isolation::{Choice, Isolation};
+use crate::probe;
+use crate::record::{Outcome, Record};
+use crate::sys::{self, Child, SignalFd, Usage};
+use crate::watch::{self, Order};
+use crate::writer::Writer;
+use crate::{Attempting, Error};
+
+/// What servers get between SIGTERM and SIGKILL when the host ends; whoever wants more stops them before.
+const LAST_GRACE: Duration = Duration::from_secs(1);
+/// Between two looks for orphans, should SIGCHLD not come.
+const ORPHAN_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What a host needs from its process.
+pub struct Options<'a> {
+    /// How to keep processes together.
+    pub isolation: Choice,
+    /// Of the engine, for `hello`.
+    pub version: &'static str,
+    /// The program that runs [`crate::run_init`] when its argument is `init`.
+    pub program: PathBuf,
+    /// Where commands come from.
+    pub input: BorrowedFd<'a>,
+    /// Where records go; watched only, so that the host ends when nobody reads any more.
+    pub output: BorrowedFd<'a>,
+}
+
+/// A host, ready to take commands.
+pub struct Host<'a> {
+    options: Options<'a>,
+    isolation: Isolation,
+    isolation_detail: String,
+    own_namespace: OwnedFd,
+    signals: SignalFd,
+    groups: Vec<Group>,
+    /// How processes ended that nobody has stopped yet.
+    exited: HashMap<String, Outcome>,
+    /// What processes used that came to the host without an init.
+    orphans: Usage,
+    orders: Sender<Order>,
+    records: Sender<Record>,
+    /// Read from the input, not yet a whole line.
+    input: Vec<u8>,
+    ending: bool,
+}
+
+impl<'a> Host<'a> {
+    /// Finds out what isolation is possible and starts the observing and the writing thread. `emit` writes a record and says whether
+    /// anybody reads. To be called from the thread that will run the host, and before any other thread is started.
+    pub fn new(
+        options: Options<'a>,
+        emit: impl FnMut(&Record) -> bool + Send + 'static,
+    ) -> Result<(Self, Writer), Error> {
+        let signals = SignalFd::new(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
+            .attempting("signalfd")?;
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .attempting("prctl(PR_SET_CHILD_SUBREAPER)")?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let own_namespace = rustix::fs::openat(CWD, "/proc/self/ns/pid", flags, Mode::empty())
+            .attempting("opening /proc/self/ns/pid")?;
+        let (isolation, isolation_detail) =
+            probe::choose(options.isolation, &options.program, &own_namespace)?;
+        let observer = Observer::new()?;
+        let (records, to_write) = channel();
+        let (orders, to_follow) = channel();
+        let writer = Writer::start(to_write, emit).attempting("starting a thread")?;
+        let observed = records.clone();
+        std::thread::Builder::new()
+            .name("observe".to_owned())
+            .spawn(move || watch::run(observer, &to_follow, &observed))
+            .attempting("starting a thread")?;
+        let host = Self {
+            options,
+            isolation,
+            isolation_detail,
+            own_namespace,
+            signals,
+            groups: Vec::new(),
+            exited: HashMap::new(),
+            orphans: Usage::default(),
+            orders,
+            records,
+            input: Vec::new(),
+            ending: false,
+        };
+        Ok((host, writer))
+    }
+
+    /// Carries out commands until the input is closed, nobody reads the records, or a signal asks for the end; then ends every process.
+    pub fn run(mut self) -> Result<(), Error> {
+        self.say(Record::Hello {
+            schema: 1,
+            version: self.options.version,
+            pid: std::process::id(),
+            isolation: self.isolation,
+            isolation_detail: self.isolation_detail.clone(),
+        });
+        while !(self.ending && self.groups.is_empty()) {
+            let ready = self.wait()?;
+            if ready.signals {
+                self.attend_signals()?;
+            }
+            if ready.input {
+                self.read_commands()?;
+            }
+            if ready.output_closed {
+                self.end();
+            }
+            self.attend_groups()?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<Ready, Error> {
+        let mut waits = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        // Once the end has begun neither says anything new, and both would be ready for ever.
+        if !self.ending {
+            waits.push(PollFd::new(&self.options.input, PollFlags::IN));
+            waits.push(PollFd::new(&self.options.output, PollFlags::empty()));
+        }
+        let others = waits.len();
+        // The link of an init that was reaped has nothing more to say.
+        let living = self.groups.iter().filter(|group| group.reaped.is_none());
+        for group in living.filter(|group| !group.link().is_closed()) {
+            waits.push(PollFd::from_borrowed_fd(
+                group.link().as_fd(),
+                PollFlags::IN,
+            ));
+        }
+        let now = Instant::now();
+        let deadline = self.groups.iter().filter_map(Group::deadline).min();
+        let orphans = self.groups.iter().any(Group::may_have_orphans);
+        let look = orphans.then_some(now + ORPHAN_INTERVAL);
+        let timeout = deadline
+            .into_iter()
+            .chain(look)
+            .min()
+            .and_then(|at| Timespec::try_from(at.saturating_duration_since(now)).ok());
+        match poll(&mut waits, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error).attempting("poll"),
+        }
+        let is_ready = |index: usize| !waits[index].revents().is_empty();
+        Ok(Ready {
+            signals: is_ready(0),
+            input: others > 1 && is_ready(1),
+            output_closed: others > 2 && is_ready(2),
+        })
+    }
+
+    fn attend_signals(&mut self) -> Result<(), Error> {
+        while let Some(signal) = self.signals.next() {
+            if signal != libc::SIGCHLD {
+                if self.ending {
+                    // Asked a second time: at once.
+                    self.groups.iter_mut().for_each(Group::hurry);
+                }
+                self.end();
+            }
+        }
+        while let Child::Ended(reaped) = sys::reap().attempting("wait4")? {
+            let group = self
+                .groups
+                .iter_mut()
+                .find(|group| group.init == reaped.pid);
+            match group {
+                Some(group) => group.reaped = Some(reaped),
+                None => {
+                    self.orphans.user_s += reaped.usage.user_s;
+                    self.orphans.system_s += reaped.usage.system_s;
+                    let peak = &mut self.orphans.peak_rss_bytes;
+                    *peak = (*peak).max(reaped.usage.peak_rss_bytes);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_commands(&mut self) -> Result<(), Error> {
+        let mut buffer = [0; 16 * 1024];
+        let count = match rustix::io::read(self.options.input, &mut buffer) {
+            Ok(count) => count,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error).attempting("reading commands"),
+        };
+        if count == 0 {
+            self.end();
+        }
+        self.input.extend_from_slice(&buffer[..count]);
+        while let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.input.drain(..=end).collect();
+            if !line.trim_ascii().is_empty() && !self.ending {
+                self.carry_out(&line);
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, line: &[u8]) {
+        let Numbered { id, command } = match command::parse(line) {
+            Ok(numbered) => numbered,
+            Err(rejected) => {
+                let hint = "docs/reference/engine.md shows every command".to_owned();
+                return self.say(Record::Error {
+                    id: rejected.id,
+                    message: rejected.message,
+                    hint,
+                });
+            }
+        };
+        match command {
+            Command::Start(start) => {
+                if self.groups.iter().any(|group| group.is_named(&start.name)) {
+                    let message = format!("start.name: `{}` is running already", start.name);
+                    return self.refuse(id, message, "stop it first, or take another name");
+                }
+                let program = self.options.program.clone();
+                let name = start.name.clone();
+                match Group::start(id, start, &program, self.isolation, &self.own_namespace) {
+                    Ok(group) => {
+                        self.exited.remove(&name);
+                        self.groups.push(group);
+                    }
+                    Err(error) => {
+                        let message = format!("start: the init of `{name}` cannot run: {error}");
+                        self.refuse(
+                            id,
+                            message,
+                            "`ulimit -a` shows how many processes and files there may be",
+                        );
+                    }
+                }
+            }
+            Command::Stop(stop) => {
+                let group = self
+                    .groups
+                    .iter_mut()
+                    .find(|group| group.is_named(&stop.name));
+                match group {
+                    Some(group) if group.stopping.is_some() => {
+                        let message =
+                            format!("stop.name: `{}` is being stopped already", stop.name);
+                        self.refuse(id, message, "");
+                    }
+                    Some(group) => group.stop(Some(id), stop.grace()),
+                    None => match self.exited.remove(&stop.name) {
+                        Some(outcome) => self.say(Record::Stopped {
+                            id,
+                            killed: false,
+                            outcome,
+                        }),
+                        None => {
+                            let message =
+                                format!("stop.name: nothing named `{}` was started", stop.name);
+                            self.refuse(id, message, "");
+                        }
+                    },
+                }
+            }
+            Command::Observe(observe) => {
+                self.say(Record::Observing { id });
+                self.order(Order::Begin {
+                    period: observe.period(),
+                    memory_period: observe.memory_period(),
+                });
+            }
+            Command::Unobserve => self.order(Order::End { id }),
+            Command::Sample => self.order(Order::Once { id }),
+        }
+    }
+
+    /// Hears every init, uses force where it is due, and reports the groups that are gone.
+    fn attend_groups(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        for index in 0..self.groups.len() {
+            let news = self.groups[index]
+                .listen()
+                .attempting("reading from an init")?;
+            for news in news {
+                self.report_news(index, news);
+            }
+            self.groups[index].press(now);
+        }
+        let orphans_live = self.groups.iter().any(Group::may_have_orphans) && self.kill_orphans();
+        let mut index = 0;
+        while let Some(group) = self.groups.get(index) {
+            if group.reaped.is_none() || (group.may_have_orphans() && orphans_live) {
+                index += 1;
+                continue;
+            }
+            let group = self.groups.remove(index);
+            self.report_end(&group);
+        }
+        Ok(())
+    }
+
+    fn report_news(&mut self, index: usize, news: News) {
+        let group = &mut self.groups[index];
+        let Some(id) = group.start_id.take() else {
+            return;
+        };
+        match news {
+            News::Started { pid, t_ns } => {
+                let name = group.name.clone();
+                let order = Order::Add {
+                    name: name.clone(),
+                    tier: group.tier.clone(),
+                    init: group.init,
+                    isolation: self.isolation,
+                };
+                self.order(order);
+                self.say(Record::Started {
+                    id,
+                    name,
+                    pid,
+                    t_ns,
+                });
+            }
+            News::Failed { message, hint } => {
+                // Its end is not reported: it never was.
+                let message = format!("start `{}`: {message}", group.name);
+                self.refuse(id, message, &hint);
+            }
+        }
+    }
+
+    fn report_end(&mut self, group: &Group) {
+        let name = group.name.clone();
+        self.order(Order::Remove { name: name.clone() });
+        let orphans = if group.may_have_orphans() {
+            std::mem::take(&mut self.orphans)
+        } else {
+            Usage::default()
+        };
+        let (outcome, killed) = group.outcome(orphans);
+        if let Some(id) = group.start_id {
+            let message = format!("start `{name}`: its init ended before the program ran");
+            self.refuse(id, message, "`dmesg` shows whether memory ran out");
+        }
+        match (&group.stopping, group.has_failed()) {
+            (Some(stopping), false) => {
+                if let Some(id) = stopping.id {
+                    self.say(Record::Stopped {
+                        id,
+                        killed,
+                        outcome,
+                    });
+                }
+            }
+            // Asked to stop before it was known that it would not start.
+            (Some(stopping), true) => {
+                if let Some(id) = stopping.id {
+                    let message = format!("stop.name: `{name}` could not be started");
+                    self.refuse(id, message, "");
+                }
+            }
+            (None, true) => {}
+            (None, false) => {
+                self.say(Record::Exited(outcome.clone()));
+                self.exited.insert(name, outcome);
+            }
+        }
+    }
+
+    /// Kills what has no init any more; gives whether any of it is left.
+    fn kill_orphans(&self) -> bool {
+        let inits: Vec<i32> = self.groups.iter().map(|group| group.init).collect();
+        let mut any = false;
+        for pid in descendants(rustix::process::getpid().as_raw_nonzero().get(), &inits) {
+            let Some(pid) = sys::pid(pid) else { continue };
+            // One that may not be killed, because it changed its user, is not waited for.
+            any |= rustix::process::kill_process(pid, Signal::KILL).is_ok();
+        }
+        any
+    }
+
+    /// Begins to stop everything; the loop ends when all is gone.
+    fn end(&mut self) {
+        if std::mem::replace(&mut self.ending, true) {
+            return;
+        }
+        for group in &mut self.groups {
+            if group.stopping.is_none() {
+                group.stop(None, LAST_GRACE);
+            }
+        }
+    }
+
+    fn refuse(&self, id: u64, message: String, hint: &str) {
+        self.say(Record::Error {
+            id: Some(id),
+            message,
+            hint: hint.to_owned(),
+        });
+    }
+
+    /// The writer is gone only when nobody reads any more, which `output_closed` tells.
+    fn say(&self, record: Record) {
+        let _ = self.records.send(record);
+    }
+
+    fn order(&self, order: Order) {
+        let _ = self.orders.send(order);
+    }
+}
+
+/// What is ready after a wait.
+struct Ready {
+    signals: bool,
+    input: bool,
+    output_closed: bool,
+}

@@ -1,0 +1,230 @@
+//! An init: the parent of one server. It starts it, passes signals on, reaps, and ends only when nothing is left below it.
+//!
+//! Everything below is killed and reaped here rather than left to the end of the PID namespace: the kernel drops the CPU of processes that
+//! it kills with a namespace, and that CPU would be missing from the figures.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::process::Signal;
+use rustix::time::Timespec;
+use weir_observe::{descendants, monotonic_ns};
+
+use crate::isolation::Isolation;
+use crate::launch::{self, Failure};
+use crate::link::{Link, ToHost, ToInit};
+use crate::sys::{self, Child, Reaped, SignalFd};
+use crate::{Attempting, Error};
+
+/// Runs an init whose host is at the other end of `socket`, until it may end.
+pub fn run(socket: OwnedFd) -> Result<(), Error> {
+    if !rustix::net::sockopt::socket_domain(&socket)
+        .is_ok_and(|domain| domain == rustix::net::AddressFamily::UNIX)
+    {
+        return Err(Error::NotStartedByHost);
+    }
+    // The host may have died already, too early for this to be noticed; the socket is closed then.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .attempting("prctl(PR_SET_PDEATHSIG)")?;
+    let signals = SignalFd::new(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])
+        .attempting("signalfd")?;
+    let mut link = Link::new(socket);
+    let first = loop {
+        if let Some(message) = link.next() {
+            break message.attempting("the host's first message")?;
+        }
+        if link.is_closed() {
+            return Ok(());
+        }
+        link.fill(true).attempting("reading from the host")?;
+    };
+    let said = match first {
+        ToInit::Probe => match enter_namespaces() {
+            Ok(()) => ToHost::Ready,
+            Err(failure) => failed(failure),
+        },
+        ToInit::Start(isolation, start) => {
+            let started = prepare(isolation).and_then(|()| launch::launch(&start, isolation));
+            match started {
+                Ok(pid) => {
+                    let init = Init {
+                        link,
+                        signals,
+                        isolation,
+                        server: pid,
+                    };
+                    return init.run();
+                }
+                Err(failure) => failed(failure),
+            }
+        }
+        ToInit::Stop | ToInit::Kill => return Ok(()),
+    };
+    // A host that is gone needs no answer.
+    let _ = link.send(&said, None);
+    Ok(())
+}
+
+fn failed(Failure { message, hint }: Failure) -> ToHost {
+    ToHost::Failed { message, hint }
+}
+
+fn prepare(isolation: Isolation) -> Result<(), Failure> {
+    match isolation {
+        Isolation::Namespace => enter_namespaces(),
+        Isolation::ProcessGroup => {
+            // The fallback must outlive its host for as long as it takes to kill what is below; the closed socket tells it to.
+            rustix::process::set_parent_process_death_signal(None)
+                .and_then(|()| {
+                    rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
+                })
+                .map_err(|error| {
+                    Failure::new(format!("prctl(PR_SET_CHILD_SUBREAPER): {error}"), "")
+                })
+        }
+    }
+}
+
+/// Leaves the host's mounts and IPC, and mounts what belongs to the new PID namespace.
+fn enter_namespaces() -> Result<(), Failure> {
+    let refused = |what: &str| {
+        let what = what.to_owned();
+        move |error: Errno| Failure::new(format!("{what}: {error}"), "")
+    };
+    sys::unshare_mounts_and_ipc().map_err(refused("unshare(CLONE_NEWNS | CLONE_NEWIPC)"))?;
+    // Otherwise the mounts below would appear in the host's namespace too.
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", private).map_err(refused("making mounts private"))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    // The old /proc shows other numbers than getpid() gives.
+    rustix::mount::mount("proc", "/proc", "proc", flags, None)
+        .map_err(refused("mounting /proc"))?;
+    if Path::new("/dev/shm").is_dir() {
+        // POSIX shared memory is a file here; a database that is killed leaves it behind, and no IPC namespace covers it.
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        rustix::mount::mount("tmpfs", "/dev/shm", "tmpfs", flags, Some(c"mode=1777"))
+            .map_err(refused("mounting /dev/shm"))?;
+    }
+    Ok(())
+}
+
+/// An init whose server runs.
+struct Init {
+    link: Link,
+    signals: SignalFd,
+    isolation: Isolation,
+    server: i32,
+}
+
+impl Init {
+    fn run(mut self) -> Result<(), Error> {
+        let started = ToHost::Started {
+            pid: self.server,
+            t_ns: monotonic_ns(),
+        };
+        // Naming another process takes a right that goes with namespaces; without them the number needs no translation.
+        let named = (self.isolation == Isolation::Namespace).then_some(self.server);
+        if self.link.send(&started, named).is_err() {
+            self.end_everything();
+            return Ok(());
+        }
+        loop {
+            let mut waits = [
+                PollFd::new(&self.link, PollFlags::IN),
+                PollFd::new(&self.signals, PollFlags::IN),
+            ];
+            match poll(&mut waits, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error).attempting("poll"),
+            }
+            if self.listen_to_host()? {
+                self.end_everything();
+                return Ok(());
+            }
+            if let Some(server) = self.attend_signals()? {
+                self.end_everything();
+                let own = sys::own_usage();
+                let ended = ToHost::Ended {
+                    exit_code: server.exit_code,
+                    signal: server.signal,
+                    t_ns: monotonic_ns(),
+                    own_user_s: own.user_s,
+                    own_system_s: own.system_s,
+                };
+                let _ = self.link.send(&ended, None);
+                return Ok(());
+            }
+        }
+    }
+
+    /// True: the host is gone.
+    fn listen_to_host(&mut self) -> Result<bool, Error> {
+        while self.link.fill(false).attempting("reading from the host")? {}
+        while let Some(message) = self.link.next() {
+            match message.attempting("a message of the host")? {
+                ToInit::Stop => self.signal_server(Signal::TERM),
+                ToInit::Kill => self.kill_everything(),
+                ToInit::Probe | ToInit::Start(..) => {}
+            }
+        }
+        Ok(self.link.is_closed())
+    }
+
+    /// Passes signals on and reaps; gives how the server ended, once it has.
+    fn attend_signals(&mut self) -> Result<Option<Reaped>, Error> {
+        while let Some(signal) = self.signals.next() {
+            match signal {
+                libc::SIGTERM => self.signal_server(Signal::TERM),
+                libc::SIGINT => self.signal_server(Signal::INT),
+                libc::SIGHUP => self.signal_server(Signal::HUP),
+                _ => {}
+            }
+        }
+        while let Child::Ended(reaped) = sys::reap().attempting("wait4")? {
+            if reaped.pid == self.server {
+                return Ok(Some(reaped));
+            }
+        }
+        Ok(None)
+    }
+
+    /// To the server's process group. It leads one, and is not reaped as long as this is called, so the number is its own.
+    fn signal_server(&self, signal: Signal) {
+        if let Some(server) = sys::pid(self.server) {
+            let _ = rustix::process::kill_process_group(server, signal);
+        }
+    }
+
+    fn kill_everything(&self) {
+        for pid in descendants(rustix::process::getpid().as_raw_nonzero().get(), &[]) {
+            if let Some(pid) = sys::pid(pid) {
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+
+    /// Kills and reaps until there is no child any more. Whatever a killed process had started becomes a child of this one.
+    fn end_everything(&self) {
+        let mut patience = Duration::from_millis(5);
+        loop {
+            loop {
+                match sys::reap() {
+                    Ok(Child::Ended(_)) => {}
+                    Ok(Child::AllAlive) => break,
+                    Ok(Child::None) | Err(_) => return,
+                }
+            }
+            self.kill_everything();
+            // Usually SIGCHLD ends the wait. The limit is for a process that was forked while the others were being listed.
+            let mut waits = [PollFd::new(&self.signals, PollFlags::IN)];
+            let timeout = Timespec::try_from(patience).ok();
+            let _ = poll(&mut waits, timeout.as_ref());
+            while self.signals.next().is_some() {}
+            patience = (patience * 2).min(Duration::from_millis(500));
+        }
+    }
+}

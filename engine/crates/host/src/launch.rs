@@ -1,0 +1,146 @@
+//! In an init: the start of its server, up to a running program or a message that names the key at fault.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::process::{Command, Stdio};
+
+use rustix::thread::CpuSet;
+
+use crate::command::Start;
+use crate::isolation::Isolation;
+use crate::sys;
+
+/// Why a server could not be started.
+pub struct Failure {
+    pub message: String,
+    pub hint: String,
+}
+
+impl Failure {
+    pub fn new(message: String, hint: impl Into<String>) -> Self {
+        Self {
+            message,
+            hint: hint.into(),
+        }
+    }
+}
+
+/// Starts the server; gives its PID once exec has succeeded. CPUs and niceness are set on the init itself, which hardly ever runs, and
+/// inherited.
+pub fn launch(start: &Start, isolation: Isolation) -> Result<i32, Failure> {
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&start.log);
+    let output = log.and_then(|log| Ok((log.try_clone()?, log)));
+    let (output, errors) = output.map_err(|error| {
+        Failure::new(
+            format!("log: {} cannot be written: {error}", start.log.display()),
+            "its folder must exist and be writable",
+        )
+    })?;
+    match start.cwd.metadata() {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => {
+            return Err(Failure::new(
+                format!("cwd: {} is not a folder", start.cwd.display()),
+                "",
+            ));
+        }
+        Err(error) => {
+            return Err(Failure::new(
+                format!("cwd: {}: {error}", start.cwd.display()),
+                "the folder must exist",
+            ));
+        }
+    }
+    bind(&start.cpus)?;
+    set_nice(start.nice)?;
+
+    let mut command = Command::new(&start.argv[0]);
+    command
+        .args(&start.argv[1..])
+        .env_clear()
+        .envs(&start.env)
+        .current_dir(&start.cwd)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors);
+    sys::detach(&mut command, isolation == Isolation::ProcessGroup);
+    // The child is reaped with all others; `Child` would neither wait nor kill when dropped.
+    let child = command
+        .spawn()
+        .map_err(|error| exec_failure(start, &error))?;
+    Ok(sys::child_pid(&child))
+}
+
+fn bind(cpus: &[usize]) -> Result<(), Failure> {
+    let mut wanted = CpuSet::new();
+    for &cpu in cpus {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(no_such_cpu(cpu));
+        }
+        wanted.set(cpu);
+    }
+    if cpus.is_empty() {
+        // Not what the host is bound to: every CPU there is. The kernel leaves out what this machine or its cpuset has not.
+        (0..CpuSet::MAX_CPU).for_each(|cpu| wanted.set(cpu));
+    }
+    let bound = rustix::thread::sched_setaffinity(None, &wanted)
+        .and_then(|()| rustix::thread::sched_getaffinity(None));
+    match bound {
+        Ok(bound) => match cpus.iter().find(|&&cpu| !bound.is_set(cpu)) {
+            Some(&cpu) => Err(no_such_cpu(cpu)),
+            None => Ok(()),
+        },
+        Err(rustix::io::Errno::INVAL) if !cpus.is_empty() => Err(no_such_cpu(cpus[0])),
+        Err(error) => Err(Failure::new(
+            format!("cpus: cannot bind to {cpus:?}: {error}"),
+            "",
+        )),
+    }
+}
+
+fn no_such_cpu(cpu: usize) -> Failure {
+    Failure::new(
+        format!("cpus: CPU {cpu} is not there, or this process may not use it"),
+        "`nproc` and `lscpu -e` show the CPUs",
+    )
+}
+
+fn set_nice(nice: i32) -> Result<(), Failure> {
+    rustix::process::setpriority_process(None, nice).map_err(|error| {
+        let current = rustix::process::getpriority_process(None).unwrap_or(0);
+        Failure::new(
+            format!("nice: cannot go from {current} to {nice}: {error}"),
+            "start the host at the lowest niceness that its servers need, or give it CAP_SYS_NICE",
+        )
+    })
+}
+
+/// What execve(2) says, as whoever wrote the command needs to hear it.
+fn exec_failure(start: &Start, error: &io::Error) -> Failure {
+    let program = &start.argv[0];
+    let in_path = !program.contains('/');
+    match error.kind() {
+        io::ErrorKind::NotFound if in_path => Failure::new(
+            format!(
+                "argv: command `{program}` not found in PATH={}",
+                start.env.get("PATH").map_or("(not set)", String::as_str)
+            ),
+            format!("install `{program}`, or give its whole path; env is the whole environment"),
+        ),
+        io::ErrorKind::NotFound => Failure::new(
+            format!("argv: {program} not found"),
+            "a script is also not found when the interpreter in its first line is missing",
+        ),
+        io::ErrorKind::PermissionDenied => Failure::new(
+            format!("argv: {program} is not executable"),
+            format!("`chmod +x {program}`, or a file system mounted noexec"),
+        ),
+        _ => Failure::new(
+            format!("argv: {program} cannot be started: {error}"),
+            format!("`file {program}` shows what it is"),
+        ),
+    }
+}

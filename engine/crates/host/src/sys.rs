@@ -1,0 +1,193 @@
+//! The only unsafe code: system calls without a safe wrapper in rustix, and what runs between fork and exec.
+#![allow(unsafe_code)]
+#![deny(unsafe_op_in_unsafe_fn)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::Pid;
+use rustix::thread::UnshareFlags;
+
+/// Signals that arrive as readable data. The signals are blocked for as long as the process lives.
+pub struct SignalFd(OwnedFd);
+
+impl SignalFd {
+    /// Blocks `signals` and has them queued here. To be called before any thread is started, since threads inherit the blocking.
+    pub fn new(signals: &[libc::c_int]) -> io::Result<Self> {
+        let mut set = MaybeUninit::uninit();
+        // SAFETY: sigemptyset initialises the set that the following calls use; the signal numbers are libc's constants.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for &signal in signals {
+                libc::sigaddset(set.as_mut_ptr(), signal);
+                // Ignored, as a careless parent may have left it, a signal is not queued; and with SIGCHLD ignored nothing can be reaped.
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            if libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let descriptor =
+                libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if descriptor < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Self(OwnedFd::from_raw_fd(descriptor)))
+        }
+    }
+
+    /// The next signal that has arrived.
+    pub fn next(&self) -> Option<libc::c_int> {
+        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
+        let count = rustix::io::read(&self.0, &mut info).ok()?;
+        // The signal's number is the first field, an unsigned 32-bit integer.
+        let number = info[..count].first_chunk::<4>()?;
+        libc::c_int::try_from(u32::from_ne_bytes(*number)).ok()
+    }
+}
+
+impl AsFd for SignalFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A child that ended, and what it and its own reaped children used.
+#[derive(Clone, Copy, Debug)]
+pub struct Reaped {
+    pub pid: i32,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub usage: Usage,
+}
+
+/// What `getrusage` and `wait4` tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    pub user_s: f64,
+    pub system_s: f64,
+    /// Of the largest single process.
+    pub peak_rss_bytes: u64,
+}
+
+/// What [`reap`] found.
+pub enum Child {
+    Ended(Reaped),
+    /// Children live, none has ended.
+    AllAlive,
+    None,
+}
+
+/// Reaps one ended child without waiting for it.
+pub fn reap() -> io::Result<Child> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::zeroed();
+    // SAFETY: both pointers are to writable memory of the right type; all-zero is a valid rusage, read only after success.
+    let (pid, usage) = unsafe {
+        let pid = libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+        (pid, usage.assume_init())
+    };
+    match pid {
+        0 => Ok(Child::AllAlive),
+        pid if pid > 0 => Ok(Child::Ended(Reaped {
+            pid,
+            exit_code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+            signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+            usage: usage_of(&usage),
+        })),
+        _ => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::ECHILD) => Ok(Child::None),
+            error => Err(error),
+        },
+    }
+}
+
+/// What this process has used, without its children.
+pub fn own_usage() -> Usage {
+    let mut usage = MaybeUninit::zeroed();
+    // SAFETY: the pointer is to writable memory of the right type, and all-zero is a valid rusage.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage_of(&usage)
+}
+
+fn usage_of(usage: &libc::rusage) -> Usage {
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    Usage {
+        user_s: seconds(usage.ru_utime),
+        system_s: seconds(usage.ru_stime),
+        peak_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    }
+}
+
+/// Spawns a process that is the first of a new PID namespace. `own` is this process's namespace, opened beforehand.
+pub fn spawn_in_pid_namespace(
+    command: &mut Command,
+    own: BorrowedFd<'_>,
+) -> io::Result<std::process::Child> {
+    // SAFETY: a new PID namespace changes where later children go, nothing in this process's memory or descriptors.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWPID)? };
+    let child = command.spawn();
+    // Children of this thread go where they went before; without this the next unshare would be refused.
+    rustix::thread::move_into_link_name_space(
+        own,
+        Some(rustix::thread::LinkNameSpaceType::ProcessID),
+    )?;
+    child
+}
+
+/// Leaves the mount and IPC namespaces shared with the host.
+pub fn unshare_mounts_and_ipc() -> rustix::io::Result<()> {
+    // SAFETY: unsharing mounts also unshares the working directory's record, which only threads could notice; an init has none.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::NEWIPC) }
+}
+
+/// Makes `command` start in a session of its own with nothing inherited but its three standard descriptors: no signal blocked or ignored, no
+/// other descriptor open. `parent_death`: it is killed when its init is, where no namespace sees to that.
+pub fn detach(command: &mut Command, parent_death: bool) {
+    let parent = rustix::process::getpid();
+    let before_exec = move || {
+        rustix::process::setsid()?;
+        if parent_death {
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+            if rustix::process::getppid() != Some(parent) {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+        }
+        let mut none = MaybeUninit::uninit();
+        // SAFETY: all four are system calls or async-signal-safe, as is required between fork and exec; sigemptyset initialises the set that
+        // pthread_sigmask reads. The numbers of signals that may not be changed are refused and that is fine. close_range only
+        // marks descriptors, the standard library's own pipe among them, which is so marked anyway.
+        unsafe {
+            for signal in 1..=libc::SIGRTMAX() {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            libc::sigemptyset(none.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+            // Before Linux 5.11 this is refused. Everything opened here is close-on-exec by itself; this is for what the host inherited.
+            libc::syscall(
+                libc::SYS_close_range,
+                3,
+                libc::c_uint::MAX,
+                libc::CLOSE_RANGE_CLOEXEC,
+            );
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls only; it neither allocates nor takes locks.
+    unsafe { command.pre_exec(before_exec) };
+}
+
+/// The number of a spawned child. Linux numbers fit in 22 bits.
+pub fn child_pid(child: &std::process::Child) -> i32 {
+    i32::try_from(child.id()).unwrap_or(i32::MAX)
+}
+
+/// A number as a process; None for what cannot be one.
+pub fn pid(number: i32) -> Option<Pid> {
+    Pid::from_raw(number)
+}

@@ -1,0 +1,473 @@
+//! Starts the load threads together, puts together what they saw, and gives it out as records.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
+
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use weir_net::{Driver, EpollDriver, Errno, UringDriver};
+use weir_plan::{Backend, Plan, Until};
+use weir_record::{
+    BestSecond, Clocks, Event, Fairness, FirstFailure, Generator, Hello, Histogram, Interval,
+    IntervalMerger, IntervalPart, Outcome, Record, SCHEMA, Slowest, StatusCounts, StepOutcome,
+    Stopped, UntilFailure,
+};
+use weir_schedule::Shard;
+use weir_tls::Client;
+
+use crate::clock::{now_ns, process_cpu_ns, unix_ns};
+use crate::demand::Demand;
+use crate::tally::{Pool, Tally};
+use crate::thread::{LoadThread, Opened, Parts, ThreadEnd};
+use crate::wait::WaitStrategy;
+use crate::{LoadError, Prepared, Stop, VERSION};
+
+/// From the decision to start to the start: long enough for every thread to hear of it.
+const START_DELAY_NS: u64 = 1_000_000;
+/// And for each connection this much, so that the server can accept what the kernel has connected in its name. A connection that
+/// is still in its accept queue when the load begins may wait there for seconds: nginx accepts one in each pass over its events,
+/// and a pass over thousands of busy connections takes milliseconds (108 in the queue of 9,500 gave 99 timeouts of 2 s).
+const SETTLE_NS_EACH: u64 = 20_000;
+/// The longest such pause.
+const LONGEST_SETTLE_NS: u64 = 1_000_000_000;
+
+/// Connections of a thread up to which io_uring is chosen: the most for which it was measured against epoll, and was no worse.
+const URING_CONNECTIONS: usize = 16_384;
+
+/// What load threads tell the collecting one.
+pub(crate) enum Message {
+    /// The connections are open, or failed to.
+    Opened(Opened),
+    /// An interval is over.
+    Part(IntervalPart),
+    /// Something worth knowing happened.
+    Event(Event),
+    /// The load is over.
+    Done(Box<ThreadEnd>),
+    /// The thread could not go on.
+    Failed(LoadError),
+}
+
+/// Runs a load and hands its records to `emit`, which should not block: while it does, nothing is collected. Returns when the
+/// load is over or was stopped, the last record being [`Record::End`].
+///
+/// # Errors
+/// When no connection could be opened or the system does not give what is needed. No record was emitted then, or no `End`.
+pub fn run(
+    prepared: &Prepared,
+    stop: &Stop,
+    emit: &mut dyn FnMut(Record),
+) -> Result<(), LoadError> {
+    let backend = prepared.plan.backend;
+    if wants_uring(&prepared.plan) {
+        match UringDriver::new(0) {
+            Ok(_) => return run_on::<UringDriver>(prepared, stop, emit),
+            Err(problem) if backend == Backend::IoUring => return Err(LoadError::Uring(problem)),
+            // Many containers forbid it; `hello` says which one it is.
+            Err(_) => {}
+        }
+    }
+    run_on::<EpollDriver>(prepared, stop, emit)
+}
+
+/// Whether io_uring is asked for, or the better choice.
+fn wants_uring(plan: &Plan) -> bool {
+    match plan.backend {
+        Backend::IoUring => true,
+        Backend::Epoll => false,
+        Backend::Auto => plan.load.connections().div_ceil(plan.threads) <= URING_CONNECTIONS,
+    }
+}
+
+fn run_on<D: Driver>(
+    prepared: &Prepared,
+    stop: &Stop,
+    emit: &mut dyn FnMut(Record),
+) -> Result<(), LoadError> {
+    let pool: Pool = Arc::new(Mutex::new(Vec::new()));
+    let (messages, inbox) = channel();
+    std::thread::scope(|scope| {
+        let mut starts = Vec::new();
+        for k in 0..prepared.plan.threads {
+            let (start, started) = channel();
+            starts.push(start);
+            let (messages, pool) = (messages.clone(), Arc::clone(&pool));
+            Builder::new()
+                .name(format!("load-{k}"))
+                .spawn_scoped(scope, move || {
+                    if let Err(error) =
+                        run_thread::<D>(k, prepared, stop, pool, &messages, &started)
+                    {
+                        let _ = messages.send(Message::Failed(error));
+                    }
+                })
+                .map_err(LoadError::System)?;
+        }
+        // Only the threads hold it now: when they are gone, receiving ends.
+        drop(messages);
+        let collector = Collector {
+            prepared,
+            backend: D::NAME,
+            stop,
+            inbox,
+            pool,
+        };
+        collector.collect(starts, emit)
+    })
+}
+
+/// The life of one load thread.
+fn run_thread<D: Driver>(
+    k: usize,
+    prepared: &Prepared,
+    stop: &Stop,
+    pool: Pool,
+    messages: &Sender<Message>,
+    started: &Receiver<u64>,
+) -> Result<(), LoadError> {
+    let plan = &prepared.plan;
+    bind(k, &plan.cpus)?;
+    let shard = Shard::new(k as u64, plan.threads as u64).unwrap_or(Shard::WHOLE);
+    let connections = shard.count(plan.load.connections() as u64) as usize;
+    let tally = Tally::new(
+        (plan.interval_s * 1e9).round() as u64,
+        prepared.right_statuses(),
+        Slowest::new(plan.slowest),
+        pool,
+        messages.clone(),
+    );
+    let scenario = match &prepared.scenario {
+        None => None,
+        Some(compiled) => {
+            let worker = compiled.worker(shard, plan.seed)?;
+            Some((Arc::clone(compiled), plan.seed, worker))
+        }
+    };
+    let driver = D::new(connections).map_err(LoadError::System)?;
+    let parts = Parts {
+        driver,
+        request: prepared.request.clone(),
+        endpoints: prepared.endpoints.clone(),
+        keep_alive: plan.keep_alive,
+        connections,
+        shard,
+        demand: Demand::new(plan, shard),
+        tally,
+        wait: WaitStrategy::of(plan),
+        timeout_ns: (plan.timeout_s * 1e9).round() as u64,
+        until_failure: plan.until == Some(Until::FirstFailure),
+        to_head_request: prepared.is_head(),
+        scenario,
+    };
+    match &prepared.tls {
+        None => live(LoadThread::new(parts), plan, stop, messages, started),
+        Some(settings) => {
+            let client = Client::new(settings)
+                .map_err(|error| LoadError::System(std::io::Error::other(error)))?;
+            let thread = LoadThread::new(parts.secured(client));
+            live(thread, plan, stop, messages, started)
+        }
+    }
+}
+
+fn live<D: Driver>(
+    mut thread: LoadThread<D>,
+    plan: &Plan,
+    stop: &Stop,
+    messages: &Sender<Message>,
+    started: &Receiver<u64>,
+) -> Result<(), LoadError> {
+    let opened = thread.open(stop).map_err(LoadError::System)?;
+    let _ = messages.send(Message::Opened(opened));
+    // The sender is dropped instead when the load is given up.
+    let Ok(start_ns) = started.recv() else {
+        return Ok(());
+    };
+    let end = thread
+        .run(start_ns, (plan.duration_s * 1e9).round() as u64, stop)
+        .map_err(LoadError::System)?;
+    let _ = messages.send(Message::Done(Box::new(end)));
+    Ok(())
+}
+
+fn bind(k: usize, cpus: &[usize]) -> Result<(), LoadError> {
+    // Timers are late by the slack, 50 us unless told otherwise. Without the right to change it they stay so.
+    let _ = set_current_timer_slack(std::num::NonZeroU64::new(1));
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let cpu = cpus[k % cpus.len()];
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(LoadError::Cpu {
+            cpu,
+            problem: Errno::INVAL,
+        });
+    }
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).map_err(|problem| LoadError::Cpu { cpu, problem })
+}
+
+struct Collector<'a> {
+    prepared: &'a Prepared,
+    backend: &'static str,
+    stop: &'a Stop,
+    inbox: Receiver<Message>,
+    pool: Pool,
+}
+
+impl Collector<'_> {
+    fn collect(
+        self,
+        starts: Vec<Sender<u64>>,
+        emit: &mut dyn FnMut(Record),
+    ) -> Result<(), LoadError> {
+        let connected = self.wait_until_open(starts.len())?;
+        let settle_ns = (connected * SETTLE_NS_EACH).min(LONGEST_SETTLE_NS);
+        let start_ns = now_ns() + START_DELAY_NS + settle_ns;
+        for start in &starts {
+            // A thread that has gone has told why; that is met below.
+            let _ = start.send(start_ns);
+        }
+        emit(Record::Hello(self.hello(connected, start_ns)));
+        let cpu_before_ns = process_cpu_ns();
+
+        let mut merger = IntervalMerger::new(starts.len());
+        let mut best = BestSecond::new(self.prepared.plan.interval_s);
+        let mut emit_interval = |interval: Interval, emit: &mut dyn FnMut(Record)| {
+            best.take(&interval);
+            emit(Record::Interval(interval));
+        };
+        let mut ends = Vec::new();
+        while ends.len() < starts.len() {
+            match self.inbox.recv() {
+                Ok(Message::Part(part)) => {
+                    if let Some(interval) = self.take_part(&mut merger, part) {
+                        emit_interval(interval, emit);
+                    }
+                }
+                Ok(Message::Event(event)) => emit(Record::Event(event)),
+                Ok(Message::Done(end)) => {
+                    for interval in merger.thread_ended(end.intervals) {
+                        emit_interval(interval, emit);
+                    }
+                    ends.push(*end);
+                }
+                Ok(Message::Failed(error)) => {
+                    self.stop.request(weir_record::Stopped::Input);
+                    return Err(error);
+                }
+                Ok(Message::Opened(_)) => {}
+                Err(_) => {
+                    return Err(LoadError::System(std::io::Error::other(
+                        "a load thread is gone",
+                    )));
+                }
+            }
+        }
+        let cpu_ns = process_cpu_ns() - cpu_before_ns;
+        for interval in merger.rest() {
+            emit_interval(interval, emit);
+        }
+        emit(self.end(&merger, &best, ends, cpu_ns));
+        Ok(())
+    }
+
+    fn wait_until_open(&self, threads: usize) -> Result<u64, LoadError> {
+        let mut connected = 0;
+        let mut first_failure = None;
+        let mut opened = 0;
+        while opened < threads {
+            match self.inbox.recv() {
+                Ok(Message::Opened(thread)) => {
+                    opened += 1;
+                    connected += thread.connected;
+                    first_failure = first_failure.or(thread.first_failure);
+                }
+                Ok(Message::Failed(error)) => {
+                    self.stop.request(weir_record::Stopped::Input);
+                    return Err(error);
+                }
+                Ok(_) => {}
+                Err(_) => {
+                    return Err(LoadError::System(std::io::Error::other(
+                        "a load thread is gone",
+                    )));
+                }
+            }
+        }
+        if connected == 0 && !self.stop.is_requested() {
+            let failure = first_failure.filter(|failure| failure.errno != Errno::TIMEDOUT);
+            return Err(LoadError::Unreachable {
+                endpoint: Box::new(self.prepared.endpoints[0].clone()),
+                is_tls: self.prepared.tls.is_some(),
+                problem: failure.as_ref().map(|failure| failure.errno),
+                text: failure.and_then(|failure| failure.text),
+                timeout_s: self.prepared.plan.timeout_s,
+            });
+        }
+        Ok(connected)
+    }
+
+    fn hello(&self, connected: u64, start_ns: u64) -> Hello {
+        let plan = &self.prepared.plan;
+        Hello {
+            schema: SCHEMA,
+            version: VERSION.to_owned(),
+            pid: std::process::id(),
+            backend: self.backend,
+            wait: WaitStrategy::of(plan).name(),
+            threads: plan.threads,
+            cpus: plan.cpus.clone(),
+            connected,
+            start_monotonic_ns: start_ns,
+            start_unix_ns: unix_ns() + start_ns.saturating_sub(now_ns()),
+        }
+    }
+
+    fn take_part(&self, merger: &mut IntervalMerger, part: IntervalPart) -> Option<Interval> {
+        let mut spares = Vec::new();
+        let interval = merger.take(part, &mut spares);
+        spares.iter_mut().for_each(weir_record::Histogram::reset);
+        self.pool
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .append(&mut spares);
+        interval
+    }
+
+    fn end(
+        &self,
+        merger: &IntervalMerger,
+        best: &BestSecond,
+        ends: Vec<ThreadEnd>,
+        cpu_ns: u64,
+    ) -> Record {
+        let plan = &self.prepared.plan;
+        let (counts, response_time) = merger.totals();
+        let mut clocks = Clocks::default();
+        let mut status = StatusCounts::default();
+        let mut steps: Option<Vec<StepOutcome>> = None;
+        let mut slowest = Slowest::new(plan.slowest);
+        for end in &ends {
+            clocks.add(&end.clocks);
+            status.add(&end.status);
+            slowest.add(&end.slowest);
+            steps = match steps {
+                None => Some(end.steps.clone()),
+                Some(mut steps) => {
+                    let pairs = steps.iter_mut().zip(&end.steps);
+                    pairs.for_each(|(step, other)| step.add(other));
+                    Some(steps)
+                }
+            };
+        }
+        let first_failure = ends
+            .iter()
+            .filter_map(|end| end.first_failure)
+            .min_by_key(|failure| failure.at_ns);
+        let lasted_ns = ends.iter().map(|end| end.lasted_ns).max().unwrap_or(0);
+        let lasted_s = lasted_ns as f64 / 1e9;
+        let busy = ends
+            .iter()
+            .map(|end| ratio(end.busy_ns, end.lasted_ns).min(1.0))
+            .fold(0.0, f64::max);
+        let outcome = Outcome {
+            target: &plan.target,
+            asked_rate_rps: self.prepared.asked_rate_rps(lasted_s, counts.due),
+            connects_each: !plan.keep_alive,
+            duration_s: lasted_s,
+            counts: *counts,
+            unanswered: ends.iter().map(|end| end.unanswered).sum(),
+            unsent: ends.iter().map(|end| end.unsent).sum(),
+            status,
+            response_time,
+            clocks: &clocks,
+            fairness: Fairness::of(ends.iter().flat_map(|end| &end.requests).copied().collect()),
+            until_failure: plan.until.map(|Until::FirstFailure| {
+                until_failure(counts.ok, best, response_time, first_failure)
+            }),
+            steps: steps.filter(|steps| !steps.is_empty()),
+            generator: Generator {
+                version: VERSION.to_owned(),
+                cpu_fraction: ratio(cpu_ns, lasted_ns * ends.len() as u64),
+                busy_fraction: busy,
+                peak_rss_bytes: peak_rss_bytes(),
+                threads: plan.threads,
+                cpus: plan.cpus.clone(),
+            },
+        };
+        let stopped = match self.stop.reason() {
+            Stopped::Duration if ends.iter().all(|end| end.is_complete) => Stopped::Complete,
+            reason => reason,
+        };
+        Record::End {
+            stopped,
+            summary: Box::new(outcome.summary()),
+            histograms: outcome.histograms(),
+            slowest: slowest.to_records(),
+        }
+    }
+}
+
+fn until_failure(
+    requests_before: u64,
+    best: &BestSecond,
+    response_time: &Histogram,
+    failure: Option<FirstFailure>,
+) -> UntilFailure {
+    UntilFailure {
+        requests_before,
+        highest_throughput_rps: best.highest_rps(),
+        mean_response_time_us: (!response_time.is_empty()).then(|| response_time.mean() / 1e3),
+        at_s: failure.map(|failure| failure.at_ns as f64 / 1e9),
+        kind: failure.map(|failure| failure.kind.name()),
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+/// VmHWM; `getrusage` would give what the process that started this one had, if that was more.
+fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| {
+            rest.trim()
+                .trim_end_matches("kB")
+                .trim()
+                .parse::<u64>()
+                .ok()
+        })
+        .map_or(0, |kilobytes| kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_back_end_is_the_plans_choice_or_that_of_its_connections() {
+        let plan = |backend: &str, connections: usize, threads: usize| {
+            let text = format!(
+                r#"{{"schema": 1, "target": "http://a/", "duration_s": 1, "backend": "{backend}", "threads": {threads},
+                    "load": {{"closed": {{"connections": {connections}}}}}}}"#
+            );
+            wants_uring(&Plan::from_json(&text).unwrap())
+        };
+        assert!(plan("auto", 16_384, 1));
+        assert!(!plan("auto", 16_385, 1));
+        assert!(plan("auto", 32_768, 2));
+        assert!(plan("io_uring", 20_000, 1));
+        assert!(!plan("epoll", 1, 1));
+    }
+}

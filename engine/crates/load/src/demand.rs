@@ -1,0 +1,159 @@
+//! Where requests come from: users that wait for their answers, or arrivals that wait for nobody.
+//!
+//! Arithmetic on one thread's shard of the load; times are since the load began.
+
+use std::sync::Arc;
+
+use weir_plan::{Load, Plan, Process};
+use weir_schedule::{Arrivals, Shard};
+
+use crate::users::{Users, curve};
+
+/// The source of one thread's requests.
+#[derive(Debug)]
+pub(crate) struct Demand {
+    pub(crate) source: Source,
+    /// Users with a time of their own, or sessions; none where a connection that is free is all there is to know.
+    pub(crate) users: Option<Users>,
+    /// Requests that may still become due.
+    left: u64,
+    /// Requests that are due and wait for the connection of their own user.
+    pub(crate) waiting: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// Users: one that is free wants to send at once, unless `users` says otherwise.
+    Closed,
+    /// Arrivals. Those that are due and not sent lie between the two cursors, so that a queue of any length is two numbers.
+    Open {
+        /// Past what is due.
+        due: Arrivals,
+        /// Past what has been sent, or has failed for want of a connection.
+        taken: Arrivals,
+    },
+}
+
+impl Demand {
+    pub(crate) fn new(plan: &Plan, shard: Shard) -> Self {
+        let end_ns = (plan.duration_s * 1e9).round() as u64;
+        let (source, users) = match &plan.load {
+            Load::Closed(closed) => {
+                let users =
+                    (!closed.is_plain()).then(|| Users::closed(closed, shard, plan.seed, end_ns));
+                (Source::Closed, users)
+            }
+            Load::Open(open) => {
+                let rate = Arc::new(curve(&open.rate_rps.points()));
+                let arrivals = match open.arrivals {
+                    Process::Constant => Arrivals::constant(rate, shard),
+                    Process::Poisson => Arrivals::poisson(rate, shard, plan.seed),
+                };
+                let connections = shard.count(open.connections as u64) as usize;
+                let users = open
+                    .session
+                    .as_ref()
+                    .map(|session| Users::sessions(session, connections, shard, plan.seed));
+                let source = Source::Open {
+                    due: arrivals.clone(),
+                    taken: arrivals,
+                };
+                (source, users)
+            }
+        };
+        Self {
+            source,
+            users,
+            left: plan.requests.map_or(u64::MAX, |total| shard.count(total)),
+            waiting: 0,
+        }
+    }
+
+    /// How many of so many connections are needed when the clock starts. At least one, to know that there is a server.
+    pub(crate) fn needed_at_start(&self, connections: usize) -> usize {
+        match (&self.source, &self.users) {
+            (Source::Closed, Some(users)) => (0..connections)
+                .take_while(|&slot| users.is_present(slot as u32))
+                .count()
+                .max(1),
+            _ => connections,
+        }
+    }
+
+    /// Takes one request from those that the load may have; false if it has no more.
+    #[inline]
+    pub(crate) fn take_one(&mut self) -> bool {
+        let has_one = self.left > 0;
+        self.left -= u64::from(has_one);
+        has_one
+    }
+
+    /// No request becomes due from here on.
+    pub(crate) fn end(&mut self) {
+        self.left = 0;
+    }
+
+    /// Passes the arrivals that have become due and gives how many they are.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now_ns: u64) -> u64 {
+        let Source::Open { due, .. } = &mut self.source else {
+            return 0;
+        };
+        let before = self.left;
+        while due.next_ns() <= now_ns && self.left > 0 {
+            due.take();
+            self.left -= 1;
+        }
+        before - self.left
+    }
+
+    /// Arrivals that are due and have no connection.
+    #[inline]
+    pub(crate) fn queue(&self) -> u64 {
+        match &self.source {
+            Source::Closed => 0,
+            Source::Open { due, taken } => due.taken() - taken.taken(),
+        }
+    }
+
+    /// When the oldest of the queue was due.
+    pub(crate) fn oldest_of_queue_ns(&self) -> Option<u64> {
+        match &self.source {
+            Source::Open { due, taken } if taken.taken() < due.taken() => Some(taken.next_ns()),
+            _ => None,
+        }
+    }
+
+    /// Takes the oldest of the queue; gives when it was due.
+    #[inline]
+    pub(crate) fn take_from_queue(&mut self) -> Option<u64> {
+        match &mut self.source {
+            Source::Open { due, taken } if taken.taken() < due.taken() => Some(taken.take()),
+            _ => None,
+        }
+    }
+
+    /// When the clock makes something due next.
+    #[inline]
+    pub(crate) fn next_ns(&self) -> u64 {
+        let arrival_ns = match &self.source {
+            Source::Open { due, .. } if self.left > 0 => due.next_ns(),
+            _ => u64::MAX,
+        };
+        match &self.users {
+            None => arrival_ns,
+            Some(users) => arrival_ns.min(users.next_ns()),
+        }
+    }
+
+    /// Requests that are due and not written.
+    pub(crate) fn queued(&self) -> u64 {
+        self.waiting + self.queue()
+    }
+
+    /// Whether no request is due, and none will be.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let is_over = self.left == 0 || self.users.as_ref().is_some_and(Users::are_gone);
+        is_over && self.queued() == 0
+    }
+}

@@ -1,0 +1,294 @@
+//! From a plan to everything that a load needs: nothing is resolved, read or rendered after this.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use weir_net::Endpoint;
+use weir_plan::scenario::Scenario;
+use weir_plan::{Body, Load, Method, Plan, PlanError, Process, Profile, Target, Think, Tls};
+use weir_scenario::{Base, Compiled};
+use weir_schedule::Shard;
+use weir_tls::{Client, Settings, SettingsError};
+use weir_wire::{RequestParts, render_request};
+
+use crate::LoadError;
+
+/// What `User-Agent` says.
+const USER_AGENT: &str = concat!("weir/", env!("CARGO_PKG_VERSION"));
+/// Files that a process needs beside its connections: streams, epoll, pipes.
+const OTHER_FILES: u64 = 64;
+/// How long an address of several is given to answer.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A plan and what it refers to.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// The plan.
+    pub plan: Plan,
+    /// Where to connect to, one connection after the other.
+    pub endpoints: Vec<Endpoint>,
+    /// What TLS needs, if it is spoken.
+    pub tls: Option<Settings>,
+    /// The bytes of every request.
+    pub request: Vec<u8>,
+    /// What users do, instead of the one request.
+    pub scenario: Option<Arc<Compiled>>,
+}
+
+impl Prepared {
+    /// Resolves the target, reads the body and renders the request.
+    ///
+    /// # Errors
+    /// When the host has no address, the body's file cannot be read, or the connections are more than this process may have.
+    pub fn new(mut plan: Plan) -> Result<Self, LoadError> {
+        let target = plan.target()?;
+        allow_files(plan.load.connections())?;
+        let body = read_body(plan.request.body.as_ref())?;
+        let request = render_request(&RequestParts {
+            method: plan.request.method.as_str(),
+            path_and_query: &target.path_and_query,
+            authority: &target.authority,
+            headers: &plan.request.headers,
+            body: body.as_deref(),
+            keep_alive: plan.keep_alive,
+            user_agent: USER_AGENT,
+        });
+        if u32::try_from(request.len()).is_err() {
+            return Err(PlanError::value(
+                "request.body",
+                format_args!("{} bytes", request.len()),
+                "less than 4 GiB",
+            )
+            .into());
+        }
+        let scenario = compile_scenario(&plan, &target)?.map(Arc::new);
+        let pauses = |scenario: &Scenario| scenario.all().any(|step| step.think.is_some());
+        if let (Load::Closed(closed), true) =
+            (&mut plan.load, plan.scenario.as_ref().is_some_and(pauses))
+        {
+            // Whose steps pause is a user with a time of its own.
+            closed.think.get_or_insert(Think::ConstantS(0.0));
+        }
+        let tls = target.is_tls.then(|| tls_settings(&plan, &target));
+        Ok(Self {
+            endpoints: endpoints(&plan, &target)?,
+            tls: tls.transpose()?,
+            plan,
+            request,
+            scenario,
+        })
+    }
+
+    pub(crate) fn is_head(&self) -> bool {
+        self.plan.request.method == Method::Head
+    }
+
+    /// The rate asked for, in an open loop that lasted so long and in which so many requests became due.
+    pub(crate) fn asked_rate_rps(&self, lasted_s: f64, due: u64) -> Option<f64> {
+        let Load::Open(open) = &self.plan.load else {
+            return None;
+        };
+        let is_given = open.arrivals == Process::Constant
+            && open.session.is_none()
+            && self.plan.requests.is_none()
+            && self.plan.until.is_none();
+        match open.rate_rps {
+            Profile::Constant(rate_rps) if is_given => Some(rate_rps),
+            _ if lasted_s > 0.0 => Some(due as f64 / lasted_s),
+            _ => None,
+        }
+    }
+
+    /// Which statuses are right, by status.
+    pub(crate) fn right_statuses(&self) -> Box<[bool; 1000]> {
+        let mut right = Box::new([false; 1000]);
+        match &self.plan.check.status {
+            Some(statuses) => statuses
+                .iter()
+                .for_each(|&status| right[usize::from(status)] = true),
+            None => right[..400].fill(true),
+        }
+        right
+    }
+}
+
+/// Reads the feeders and compiles the scenario, for as many threads as there are.
+fn compile_scenario(plan: &Plan, target: &Target) -> Result<Option<Compiled>, LoadError> {
+    let Some(scenario) = &plan.scenario else {
+        return Ok(None);
+    };
+    let mut contents = BTreeMap::new();
+    for (name, feeder) in &scenario.feeders {
+        let content = std::fs::read(&feeder.file).map_err(|problem| LoadError::Feeder {
+            name: name.clone(),
+            path: feeder.file.clone(),
+            problem,
+        })?;
+        contents.insert(name.clone(), content);
+    }
+    let base = Base {
+        authority: &target.authority,
+        path_prefix: target.path_and_query.trim_end_matches('/'),
+        user_agent: USER_AGENT,
+        keep_alive: plan.keep_alive,
+        right_statuses: plan.check.status.as_deref(),
+    };
+    let compiled = weir_scenario::compile(scenario, &contents, &base)?;
+    for k in 0..plan.threads as u64 {
+        if let Some(shard) = Shard::new(k, plan.threads as u64) {
+            compiled.worker(shard, plan.seed)?;
+        }
+    }
+    Ok(Some(compiled))
+}
+
+fn endpoints(plan: &Plan, target: &Target) -> Result<Vec<Endpoint>, LoadError> {
+    if let Some(path) = plan.unix_path()? {
+        let endpoint = Endpoint::unix(&path)
+            .map_err(|errno| PlanError::value("unix", format_args!("{path:?}"), errno))?;
+        return Ok(vec![endpoint]);
+    }
+    let from = plan.local_addresses.first().copied();
+    let to = match plan.address {
+        Some(address) => address,
+        None => resolve(target, from)?,
+    };
+    if from.is_none() {
+        return Ok(vec![to.into()]);
+    }
+    let from_each = plan.local_addresses.iter().map(|&from| Endpoint::Tcp {
+        to,
+        from: Some(from),
+    });
+    Ok(from_each.collect())
+}
+
+/// Reads the files that TLS needs, and sees that they can be used.
+fn tls_settings(plan: &Plan, target: &Target) -> Result<Settings, LoadError> {
+    let tls = plan.tls.clone().unwrap_or_default();
+    let system_roots = if tls.insecure || tls.ca.is_some() {
+        Vec::new()
+    } else {
+        // What cannot be read of the system's store is not trusted, which the first connection says.
+        rustls_native_certs::load_native_certs().certs
+    };
+    let settings = Settings {
+        ca_pem: read_pem("tls.ca", tls.ca.as_ref())?,
+        system_roots,
+        identity_pem: read_pem("tls.certificate", tls.certificate.as_ref())?
+            .zip(read_pem("tls.key", tls.key.as_ref())?),
+        insecure: tls.insecure,
+        server_name: tls
+            .server_name
+            .clone()
+            .unwrap_or_else(|| target.host.clone()),
+        resumption: tls.resumption,
+    };
+    Client::new(&settings).map_err(|error| tls_error(&tls, error))?;
+    Ok(settings)
+}
+
+fn read_pem(key: &'static str, path: Option<&String>) -> Result<Option<Vec<u8>>, LoadError> {
+    let read = |path: &String| {
+        std::fs::read(path).map_err(|error| LoadError::Tls {
+            key,
+            found: path.clone(),
+            problem: error.to_string(),
+        })
+    };
+    path.map(read).transpose()
+}
+
+fn tls_error(tls: &Tls, error: SettingsError) -> LoadError {
+    let problem = error.to_string();
+    let (key, found) = match error {
+        SettingsError::Ca => ("tls.ca", tls.ca.clone()),
+        SettingsError::Certificate => ("tls.certificate", tls.certificate.clone()),
+        SettingsError::Key | SettingsError::Identity(_) => ("tls.key", tls.key.clone()),
+        SettingsError::ServerName(name) => {
+            return LoadError::Tls {
+                key: "tls.server_name",
+                found: name,
+                problem: "neither a host name nor an IP address".to_owned(),
+            };
+        }
+        SettingsError::Provider(_) => return LoadError::System(std::io::Error::other(problem)),
+    };
+    LoadError::Tls {
+        key,
+        found: found.unwrap_or_default(),
+        problem,
+    }
+}
+
+fn read_body(body: Option<&Body>) -> Result<Option<Vec<u8>>, LoadError> {
+    match body {
+        None => Ok(None),
+        Some(Body::Text(text)) => Ok(Some(text.clone().into_bytes())),
+        Some(Body::Base64(encoded)) => Ok(Some(Body::decode_base64(encoded)?)),
+        Some(Body::File(path)) => {
+            std::fs::read(path)
+                .map(Some)
+                .map_err(|problem| LoadError::Body {
+                    path: path.clone(),
+                    problem,
+                })
+        }
+    }
+}
+
+/// The first address of the target, of the family of the address to come from if there is one, that accepts a connection, since `localhost` is two addresses where a server may listen on
+/// one. The first of all if none does: its error is the load's to report.
+fn resolve(target: &Target, from: Option<IpAddr>) -> Result<SocketAddr, LoadError> {
+    let unknown = |problem: String| LoadError::Resolve {
+        host: target.host.clone(),
+        problem,
+    };
+    let addresses: Vec<SocketAddr> = (target.host.as_str(), target.port)
+        .to_socket_addrs()
+        .map_err(|error| unknown(error.to_string()))?
+        .filter(|to| from.is_none_or(|from| from.is_ipv4() == to.is_ipv4()))
+        .collect();
+    let Some(&first) = addresses.first() else {
+        return Err(unknown(match from {
+            None => "the resolver knows none".to_owned(),
+            Some(from) => format!("the resolver knows none of the family of {from}"),
+        }));
+    };
+    if addresses.len() == 1 {
+        return Ok(first);
+    }
+    let answering = addresses
+        .iter()
+        .find(|address| TcpStream::connect_timeout(address, PROBE_TIMEOUT).is_ok());
+    Ok(answering.copied().unwrap_or(first))
+}
+
+/// Raises the limit of open files as far as the connections need and the system allows.
+fn allow_files(connections: usize) -> Result<(), LoadError> {
+    let needed = connections as u64 + OTHER_FILES;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let raised = maximum.unwrap_or(needed).max(current.unwrap_or(0));
+    // A refusal shows in the comparison below.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(raised),
+            maximum,
+        },
+    );
+    let current = getrlimit(Resource::Nofile).current;
+    if current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    Err(LoadError::Files {
+        connections,
+        limit: current.unwrap_or(0).saturating_sub(OTHER_FILES),
+    })
+}

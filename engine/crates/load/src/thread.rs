@@ -1,0 +1,580 @@
+//! One load thread: its shard of the load, its connections, its clock readings.
+//!
+//! Hot path. Rules for a request on an open connection: one send and one receive (see `weir_net`), one clock reading when its
+//! answer has come, which is also the moment its user is free again and writes the next; in an open loop one more, before the
+//! write. No allocation, no lock, no map. What is rare (errors, reconnecting, the ends of intervals) is in functions of its own.
+
+mod clockwork;
+mod completions;
+mod reconnect;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::sync::Arc;
+
+use weir_net::{Driver, Endpoint, Errno, Payload, Slot, Wait};
+use weir_record::{Clocks, FirstFailure, Slowest, StatusCounts, StepOutcome, Stopped};
+use weir_scenario::{Compiled, Worker};
+use weir_schedule::Shard;
+use weir_wire::ResponseReader;
+
+use crate::Stop;
+use crate::clock::now_ns;
+use crate::connection::{Connection, Fifo, Phase};
+use crate::demand::{Demand, Source};
+use crate::script::Script;
+use crate::tally::{Gauges, Tally};
+use crate::wait::WaitStrategy;
+
+/// Connections that are being made at once while the load is set up, and users that are let in between two looks at answers.
+const BATCH: u64 = 64;
+/// The most that one look at a clock can be away from the next while the load is set up.
+const SET_UP_WAIT_NS: u64 = 20_000_000;
+
+/// What a thread is made of.
+pub(crate) struct Parts<D> {
+    pub(crate) driver: D,
+    pub(crate) request: Vec<u8>,
+    /// Where connections go, one after the other.
+    pub(crate) endpoints: Vec<Endpoint>,
+    /// Whether a connection carries more than one request.
+    pub(crate) keep_alive: bool,
+    pub(crate) connections: usize,
+    pub(crate) shard: Shard,
+    pub(crate) demand: Demand,
+    pub(crate) tally: Tally,
+    pub(crate) wait: WaitStrategy,
+    pub(crate) timeout_ns: u64,
+    pub(crate) until_failure: bool,
+    pub(crate) to_head_request: bool,
+    /// What users do, instead of the one request.
+    pub(crate) scenario: Option<(Arc<Compiled>, u64, Worker)>,
+}
+
+/// What a thread leaves beside its intervals.
+#[derive(Debug)]
+pub(crate) struct ThreadEnd {
+    pub(crate) clocks: Clocks,
+    pub(crate) status: StatusCounts,
+    pub(crate) unanswered: u64,
+    pub(crate) unsent: u64,
+    pub(crate) busy_ns: u64,
+    /// How long the load lasted here.
+    pub(crate) lasted_ns: u64,
+    /// How many intervals it had here.
+    pub(crate) intervals: u64,
+    /// Whether it ended because all was done that was asked for.
+    pub(crate) is_complete: bool,
+    pub(crate) first_failure: Option<FirstFailure>,
+    pub(crate) slowest: Slowest,
+    /// What came of each step of a scenario.
+    pub(crate) steps: Vec<StepOutcome>,
+    /// Requests of each connection that took part.
+    pub(crate) requests: Vec<u32>,
+}
+
+/// What a connection is for once it is free.
+enum Next {
+    /// A request that is due, with its intended start.
+    Write(u64),
+    /// Nothing for now: its user thinks, or the load has no more requests for it.
+    Wait,
+    /// Nothing: its user has left.
+    Leave,
+    /// Whatever arrives.
+    Free,
+}
+
+/// How opening the connections went.
+#[derive(Debug, Clone)]
+pub(crate) struct Opened {
+    pub(crate) connected: u64,
+    pub(crate) first_failure: Option<ConnectFailure>,
+}
+
+/// Why a connection could not be made.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectFailure {
+    pub(crate) errno: Errno,
+    /// What it was about, where the number does not say it.
+    pub(crate) text: Option<String>,
+}
+
+/// See the module's description.
+pub(crate) struct LoadThread<D> {
+    driver: D,
+    payload: Payload,
+    request_bytes: u64,
+    endpoints: Vec<Endpoint>,
+    keep_alive: bool,
+    connections: Vec<Connection>,
+    connecting: Fifo,
+    idle: Fifo,
+    /// Written, in the order of writing.
+    waiting: Fifo,
+    /// When to try again what could not be connected.
+    retries: BinaryHeap<Reverse<(u64, Slot)>>,
+    /// Slots whose writes the driver gathers: the moment of writing is filled in before the driver waits.
+    gathered: Vec<Slot>,
+    reader: ResponseReader,
+    /// What users do, instead of the one request.
+    script: Option<Box<Script>>,
+    demand: Demand,
+    tally: Tally,
+    wait: WaitStrategy,
+    timeout_ns: u64,
+    shard: Shard,
+    /// The first failed request ends the load.
+    until_failure: bool,
+    first_failure: Option<FirstFailure>,
+    /// Requests that were due when rows had run out.
+    unrendered: u64,
+    /// Whether the clock runs. Before, connections are opened and nothing is sent or counted.
+    is_running: bool,
+    opened: Opened,
+    start_ns: u64,
+    end_ns: u64,
+    /// The end of the open interval, or of the load: what happens from here on belongs elsewhere.
+    boundary_ns: u64,
+}
+
+impl<D: Driver> LoadThread<D> {
+    pub(crate) fn new(parts: Parts<D>) -> Self {
+        let mut driver = parts.driver;
+        let request_bytes = parts.request.len() as u64;
+        let payload = driver.register(parts.request);
+        let script = parts.scenario.map(|(compiled, seed, worker)| {
+            let connections = parts.connections;
+            let script = Script::new(
+                compiled,
+                worker,
+                &mut driver,
+                connections,
+                parts.shard,
+                seed,
+            );
+            Box::new(script)
+        });
+        Self {
+            driver,
+            payload,
+            request_bytes,
+            endpoints: parts.endpoints,
+            keep_alive: parts.keep_alive,
+            connections: (0..parts.connections).map(|_| Connection::new()).collect(),
+            connecting: Fifo::new(),
+            idle: Fifo::new(),
+            waiting: Fifo::new(),
+            retries: BinaryHeap::new(),
+            gathered: Vec::new(),
+            reader: ResponseReader::new(parts.to_head_request),
+            script,
+            demand: parts.demand,
+            tally: parts.tally,
+            wait: parts.wait,
+            timeout_ns: parts.timeout_ns,
+            shard: parts.shard,
+            until_failure: parts.until_failure,
+            first_failure: None,
+            unrendered: 0,
+            is_running: false,
+            opened: Opened {
+                connected: 0,
+                first_failure: None,
+            },
+            start_ns: 0,
+            end_ns: u64::MAX,
+            boundary_ns: u64::MAX,
+        }
+    }
+
+    /// Opens the connections that are needed at the start, a batch at a time, until each is there, has failed or has run out of time.
+    /// Without keep-alive one is opened, to see that the target is there, and closed.
+    pub(crate) fn open(&mut self, stop: &Stop) -> io::Result<Opened> {
+        let mut next: Slot = 0;
+        let count = if self.keep_alive {
+            self.demand.needed_at_start(self.connections.len()) as Slot
+        } else {
+            1
+        };
+        while (next < count || self.connecting.len() > 0) && !stop.is_requested() {
+            while next < count && self.connecting.len() < BATCH {
+                self.connect(next, now_ns());
+                next += 1;
+            }
+            if self.driver.wait(Wait::AtMostNs(SET_UP_WAIT_NS))? {
+                self.reap();
+            }
+            self.expire(now_ns());
+        }
+        if let (false, Some(slot)) = (self.keep_alive, self.idle.first()) {
+            self.idle_closed(slot, now_ns());
+        }
+        Ok(self.opened.clone())
+    }
+
+    /// Runs the load from a moment to another, or until it is stopped.
+    pub(crate) fn run(
+        mut self,
+        start_ns: u64,
+        duration_ns: u64,
+        stop: &Stop,
+    ) -> io::Result<ThreadEnd> {
+        sleep_until(start_ns);
+        self.start(start_ns, duration_ns);
+        let mut busy_ns = 0;
+        let mut now = now_ns();
+        loop {
+            let woke_ns = now;
+            let completed = self.reap();
+            if now >= self.boundary_ns {
+                self.cross_boundary(now);
+            }
+            let worked = self.tend(now);
+            if completed || worked {
+                now = now_ns();
+                busy_ns += now - woke_ns;
+            }
+            if now >= self.end_ns || stop.is_requested() || self.is_complete() {
+                break;
+            }
+            let is_starting = matches!(self.demand.source, Source::Closed) && self.idle.len() > 0;
+            let deadline_ns = if is_starting { 0 } else { self.deadline_ns() };
+            let wait = self.wait.wait(now, deadline_ns, self.waiting.len() > 0);
+            now = self.wait(wait, now, &mut busy_ns)?;
+        }
+        if self.first_failure.is_some() {
+            stop.request(Stopped::FirstFailure);
+        }
+        Ok(self.finish(now, busy_ns))
+    }
+
+    /// Waits and gives the time after it. Where sends are gathered, sending and receiving are done by the kernel inside the wait:
+    /// a look that does not wait comes first then, and its time counts as busy if it had something to do. Where it found answers
+    /// there is no wait, so that a thread with its hands full makes one system call a batch all the same.
+    #[inline]
+    fn wait(&mut self, wait: Wait, now: u64, busy_ns: &mut u64) -> io::Result<u64> {
+        if !D::GATHERS_SENDS {
+            self.driver.wait(wait)?;
+            return Ok(now_ns());
+        }
+        let sends = !self.gathered.is_empty();
+        self.stamp_gathered(now);
+        let completed = self.driver.wait(Wait::Poll)?;
+        let looked_ns = now_ns();
+        if sends || completed {
+            *busy_ns += looked_ns - now;
+        }
+        if completed || wait == Wait::Poll {
+            return Ok(looked_ns);
+        }
+        self.driver.wait(wait)?;
+        Ok(now_ns())
+    }
+
+    fn start(&mut self, start_ns: u64, duration_ns: u64) {
+        self.is_running = true;
+        self.start_ns = start_ns;
+        self.end_ns = start_ns + duration_ns;
+        self.tally.start(start_ns);
+        self.boundary_ns = self.tally.interval_end_ns().min(self.end_ns);
+        // What is not connected yet has a user, or is needed, all the same.
+        for slot in 0..self.connections.len() as Slot {
+            let is_used = self.is_used(slot);
+            match self.connections[slot as usize].phase {
+                Phase::Closed if is_used && !self.keep_alive => self.let_idle(slot),
+                Phase::Closed if is_used => self.reconnect(slot, start_ns),
+                Phase::Connecting if is_used => {
+                    if let Next::Write(intended_ns) = self.next_of(slot, start_ns) {
+                        self.let_request_wait(slot, intended_ns);
+                    }
+                }
+                Phase::Idle if !is_used => {
+                    self.idle.remove(&mut self.connections, slot);
+                    self.connections[slot as usize].phase = Phase::Thinking;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Everything that is due by the clock and not by a completion. Gives whether there was something.
+    #[inline]
+    fn tend(&mut self, now: u64) -> bool {
+        let sent = self.act_by_the_clock(now);
+        let let_in = matches!(self.demand.source, Source::Closed)
+            && self.idle.len() > 0
+            && self.let_users_in();
+        let expired = self.expire(now);
+        sent || let_in || expired
+    }
+
+    /// Whether all is done that was asked for.
+    #[inline]
+    fn is_complete(&self) -> bool {
+        self.waiting.len() == 0 && self.demand.is_exhausted()
+    }
+
+    /// Closed loop, at its start: users come in one after the other, a batch between two looks at the answers of the others.
+    fn let_users_in(&mut self) -> bool {
+        for _ in 0..BATCH {
+            let Some(slot) = self.idle.first() else { break };
+            self.idle.remove(&mut self.connections, slot);
+            self.go_on(slot, now_ns());
+        }
+        true
+    }
+
+    /// An open connection is free: it gets its user's next request, or the oldest of the queue, or waits.
+    #[inline]
+    fn go_on(&mut self, slot: Slot, now: u64) {
+        match self.next_of(slot, now) {
+            Next::Write(intended_ns) => self.send(slot, intended_ns, now),
+            Next::Free => self.serve_queue(slot, now),
+            Next::Wait => self.connections[slot as usize].phase = Phase::Thinking,
+            Next::Leave => {
+                self.connections[slot as usize].phase = Phase::Closed;
+                self.driver.close(slot);
+                self.user_left(slot);
+            }
+        }
+    }
+
+    /// What the user of a connection does next, who is free. A request of the open loop's queue stays there.
+    #[inline]
+    fn next_of(&mut self, slot: Slot, now: u64) -> Next {
+        if self.demand.users.is_some() {
+            return self.next_of_user(slot, now);
+        }
+        if matches!(self.demand.source, Source::Open { .. }) {
+            return Next::Free;
+        }
+        if !self.take_one(slot) {
+            return Next::Wait;
+        }
+        self.tally.counts.due += 1;
+        Next::Write(now)
+    }
+
+    /// Takes one request from those that the load may have; false if it has no more, or the connection's user has none.
+    #[inline]
+    fn take_one(&mut self, slot: Slot) -> bool {
+        if self
+            .script
+            .as_ref()
+            .is_some_and(|script| script.is_done(slot))
+        {
+            self.demand.end();
+        }
+        self.demand.take_one()
+    }
+
+    /// The user of a connection has left: the next one begins anew.
+    fn user_left(&mut self, slot: Slot) {
+        if let Some(script) = &mut self.script {
+            script.restart(slot);
+        }
+    }
+
+    /// Gives a connection that is nobody's the oldest arrival of the queue, or lets it wait for one.
+    #[inline]
+    fn serve_queue(&mut self, slot: Slot, now: u64) {
+        match self.demand.take_from_queue() {
+            Some(due_ns) => self.begin(slot, due_ns, now),
+            None => self.let_idle(slot),
+        }
+    }
+
+    /// An arrival has got its connection.
+    #[inline]
+    fn begin(&mut self, slot: Slot, due_ns: u64, now: u64) {
+        if let Some(users) = &mut self.demand.users {
+            users.begin_session(slot, due_ns);
+            if let Some(script) = &mut self.script {
+                script.restart(slot);
+            }
+        }
+        self.send(slot, self.start_ns + due_ns, now);
+    }
+
+    fn let_idle(&mut self, slot: Slot) {
+        self.connections[slot as usize].phase = Phase::Idle;
+        self.idle.push(&mut self.connections, slot);
+    }
+
+    /// A connection has been made.
+    fn use_new_connection(&mut self, slot: Slot, now: u64) {
+        let connection = &mut self.connections[slot as usize];
+        if !self.is_running {
+            self.let_idle(slot);
+        } else if connection.has_request {
+            connection.has_request = false;
+            self.demand.waiting -= 1;
+            let intended_ns = connection.intended_ns;
+            self.write(slot, intended_ns, now);
+        } else if matches!(self.demand.source, Source::Open { .. }) {
+            self.serve_queue(slot, now);
+        } else {
+            connection.phase = Phase::Thinking;
+        }
+    }
+
+    /// Writes a request on its connection, which without keep-alive is made for it.
+    #[inline]
+    fn send(&mut self, slot: Slot, intended_ns: u64, now: u64) {
+        if self.keep_alive {
+            self.write(slot, intended_ns, now);
+        } else {
+            self.let_request_wait(slot, intended_ns);
+            self.connect(slot, now);
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) {
+        let length = match &mut self.script {
+            None => {
+                self.driver.send(slot, self.payload);
+                self.request_bytes
+            }
+            Some(script) => match script.send(slot, &mut self.driver) {
+                Some(length) => length,
+                None => return self.no_row_left(slot),
+            },
+        };
+        let connection = &mut self.connections[slot as usize];
+        connection.phase = Phase::Waiting;
+        connection.intended_ns = intended_ns;
+        connection.since_ns = now;
+        connection.first_byte_ns = 0;
+        connection.requests = connection.requests.saturating_add(1);
+        self.waiting.push(&mut self.connections, slot);
+        self.tally.counts.sent += 1;
+        self.tally.counts.bytes_sent += length;
+        if D::GATHERS_SENDS {
+            self.gathered.push(slot);
+        }
+    }
+
+    /// A request is due and there is no row for it: nothing becomes due any more.
+    #[cold]
+    fn no_row_left(&mut self, slot: Slot) {
+        self.demand.end();
+        self.unrendered += 1;
+        self.connections[slot as usize].phase = Phase::Thinking;
+    }
+
+    /// The driver is about to write what it gathered: this is the moment of the actual write.
+    #[inline]
+    fn stamp_gathered(&mut self, now: u64) {
+        for slot in self.gathered.drain(..) {
+            let connection = &mut self.connections[slot as usize];
+            if connection.phase == Phase::Waiting {
+                connection.since_ns = now;
+            }
+        }
+    }
+
+    /// The next moment at which something is due by the clock.
+    #[inline]
+    fn deadline_ns(&self) -> u64 {
+        let since = |slot: Option<Slot>| {
+            slot.map_or(u64::MAX, |slot| {
+                self.connections[slot as usize].since_ns + self.timeout_ns
+            })
+        };
+        let mut deadline_ns = self
+            .boundary_ns
+            .min(since(self.waiting.first()))
+            .min(since(self.connecting.first()));
+        if let Some(Reverse((at_ns, _))) = self.retries.peek() {
+            deadline_ns = deadline_ns.min(*at_ns);
+        }
+        deadline_ns.min(self.start_ns.saturating_add(self.demand.next_ns()))
+    }
+
+    /// Ends the intervals that are over; the last one is left to [`Self::finish`].
+    #[cold]
+    fn cross_boundary(&mut self, now: u64) {
+        loop {
+            let end_ns = self.tally.interval_end_ns();
+            self.boundary_ns = end_ns.min(self.end_ns);
+            if end_ns > now || end_ns >= self.end_ns {
+                return;
+            }
+            let gauges = self.gauges(end_ns);
+            self.tally.end_interval(end_ns, gauges);
+        }
+    }
+
+    fn gauges(&self, now: u64) -> Gauges {
+        // The first to be written is, but for what a full queue of connections makes of it, the first that was due.
+        let written = self
+            .waiting
+            .first()
+            .map(|slot| self.connections[slot as usize].intended_ns);
+        let asked = self
+            .connecting
+            .first()
+            .map(|slot| &self.connections[slot as usize])
+            .filter(|connection| connection.has_request)
+            .map(|connection| connection.intended_ns);
+        let arrived = self
+            .demand
+            .oldest_of_queue_ns()
+            .map(|due_ns| self.start_ns + due_ns);
+        let oldest_ns = [written, asked, arrived]
+            .into_iter()
+            .flatten()
+            .fold(now, u64::min);
+        Gauges {
+            in_flight: self.waiting.len(),
+            queued: self.demand.queued(),
+            oldest_age_ns: now.saturating_sub(oldest_ns),
+        }
+    }
+
+    fn finish(mut self, now: u64, busy_ns: u64) -> ThreadEnd {
+        let end_ns = now.min(self.end_ns);
+        // Whoever was due before the end is sent, however late this thread woke up for it.
+        while self.first_failure.is_none() && self.act_by_the_clock(end_ns) {}
+        let is_complete = self.is_complete();
+        self.cross_boundary(end_ns);
+        let gauges = self.gauges(end_ns);
+        self.tally.end_interval(end_ns, gauges);
+        for connection in &self.connections {
+            if connection.phase == Phase::Waiting {
+                let age_ns = end_ns.saturating_sub(connection.intended_ns);
+                let ages = &mut self.tally.clocks.unanswered_age;
+                ages.saturating_record(age_ns);
+            }
+        }
+        let shard = self.shard;
+        self.tally.slowest.place(|own| shard.index(own));
+        ThreadEnd {
+            unanswered: self.waiting.len(),
+            unsent: self.demand.queued() + self.unrendered,
+            busy_ns,
+            lasted_ns: end_ns - self.start_ns,
+            intervals: self.tally.intervals(),
+            is_complete,
+            first_failure: self.first_failure,
+            requests: self.requests_by_connection(),
+            slowest: self.tally.slowest,
+            steps: self.script.map(|script| script.steps).unwrap_or_default(),
+            clocks: self.tally.clocks,
+            status: self.tally.status,
+        }
+    }
+}
+
+/// Sleeps short of a moment and spins the rest: until then the CPU is the server's, if it has no other.
+fn sleep_until(at_ns: u64) {
+    const SPIN_NS: u64 = 500_000;
+    let sleep_ns = at_ns.saturating_sub(now_ns()).saturating_sub(SPIN_NS);
+    std::thread::sleep(std::time::Duration::from_nanos(sleep_ns));
+    while now_ns() < at_ns {
+        std::hint::spin_loop();
+    }
+}

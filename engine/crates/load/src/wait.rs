@@ -1,0 +1,88 @@
+//! How moments are waited for. The strategy is part of the result: response times measured with different ones are not compared.
+
+use weir_net::Wait;
+use weir_plan::Plan;
+
+/// A sleep is meant to end this much before a due moment; waking a processor that idles takes tens of microseconds, more in a
+/// virtual machine.
+const SPIN_NS: u64 = 250_000;
+/// The longest sleep, so that a request to stop is heard.
+const LONGEST_NS: u64 = 20_000_000;
+
+/// How a load thread waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitStrategy {
+    /// Nothing is due by the clock: asleep until something happens, as browsers, wrk and hey are.
+    Block,
+    /// Moments, without a CPU of its own: asleep until the moment, with nanosecond timers and no slack.
+    Sleep,
+    /// Moments, with a CPU of its own: asleep until shortly before the moment, awake the rest and while answers are due.
+    SleepThenSpin,
+}
+
+impl WaitStrategy {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        if !plan.load.is_timed() {
+            Self::Block
+        } else if plan.cpus.len() >= plan.threads {
+            Self::SleepThenSpin
+        } else {
+            Self::Sleep
+        }
+    }
+
+    /// The name that records give it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Sleep => "sleep",
+            Self::SleepThenSpin => "sleep-spin",
+        }
+    }
+
+    /// How to wait from now until a deadline.
+    #[inline]
+    pub(crate) fn wait(self, now_ns: u64, deadline_ns: u64, answers_are_due: bool) -> Wait {
+        let left_ns = deadline_ns.saturating_sub(now_ns).min(LONGEST_NS);
+        match self {
+            Self::SleepThenSpin if answers_are_due || left_ns <= SPIN_NS => Wait::Poll,
+            Self::SleepThenSpin => Wait::AtMostNs(left_ns - SPIN_NS),
+            Self::Sleep => Wait::AtMostNs(left_ns),
+            // Only timeouts and intervals wait for the clock here, and both are told by the time that really was.
+            Self::Block => Wait::AboutNs(left_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_its_own_cpu_it_sleeps_short_of_the_moment_and_spins_the_rest() {
+        let strategy = WaitStrategy::SleepThenSpin;
+        assert_eq!(strategy.wait(0, 1_000_000, false), Wait::AtMostNs(750_000));
+        assert_eq!(strategy.wait(800_000, 1_000_000, false), Wait::Poll);
+        assert_eq!(strategy.wait(0, 1_000_000, true), Wait::Poll);
+    }
+
+    #[test]
+    fn without_its_own_cpu_it_never_spins() {
+        assert_eq!(
+            WaitStrategy::Sleep.wait(999_999, 1_000_000, true),
+            Wait::AtMostNs(1)
+        );
+        assert_eq!(
+            WaitStrategy::Block.wait(999_999, 1_000_000, true),
+            Wait::AboutNs(1)
+        );
+    }
+
+    #[test]
+    fn no_sleep_is_so_long_that_a_stop_is_not_heard() {
+        assert_eq!(
+            WaitStrategy::Block.wait(0, u64::MAX, true),
+            Wait::AboutNs(LONGEST_NS)
+        );
+    }
+}

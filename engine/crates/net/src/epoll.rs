@@ -1,0 +1,391 @@
+//! Readiness dressed as completions: the back end for every Linux.
+//!
+//! Hot path. Rules for a request on an open connection: one `send`, tried at once; one `recv`; a share of one `epoll_wait`.
+//! No `epoll_ctl`, because a connection is registered once, edge-triggered and for both directions; no second `recv` to see
+//! EAGAIN, because one that gave less than it could take has emptied the socket, and whatever comes after it is a new edge
+//! (epoll(7), "Possible pitfalls"). Only the end of a stream may hide behind a short read: its edge says so, and only then the
+//! socket is read again. One receive buffer for all connections of the thread.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendFlags};
+
+use crate::socket::{connect_error, start_connecting};
+use crate::{Completion, Driver, Endpoint, Payload, Slot, Wait};
+
+/// Large enough that most answers come in one piece, small enough to stay in the cache.
+const RECEIVE_BYTES: usize = 64 * 1024;
+/// Reads of one connection in a row, 1 MB: a server that sends faster than its answers are understood must not keep its thread from
+/// the clock and from the others.
+const READS_IN_A_ROW: u32 = 16;
+/// Events taken at once.
+const EVENTS: usize = 256;
+/// Edges that mean there is nothing to wait for: read until the end.
+const ENDED: EventFlags = EventFlags::RDHUP
+    .union(EventFlags::HUP)
+    .union(EventFlags::ERR);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Connecting,
+    Open,
+    /// The end of the stream was reported.
+    Ended,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Socket {
+    descriptor: OwnedFd,
+    state: State,
+    /// What the kernel has not taken yet.
+    unsent: Option<Unsent>,
+}
+
+/// What is left to send, and where it begins.
+#[derive(Debug)]
+enum Unsent {
+    Payload(Payload, u32),
+    Bytes(Vec<u8>, usize),
+}
+
+/// A place for a connection. The generation tells a connection's events from those of the one before it on the same slot.
+#[derive(Debug, Default)]
+struct Place {
+    generation: u32,
+    socket: Option<Socket>,
+}
+
+/// See the module's description.
+pub struct EpollDriver {
+    epoll: OwnedFd,
+    places: Vec<Place>,
+    payloads: Vec<Vec<u8>>,
+    events: Vec<Event>,
+    /// The next event to look at.
+    position: usize,
+    /// A socket that may have more to read than was reported.
+    reading: Option<Slot>,
+    /// Reads of it in a row.
+    reads: u32,
+    /// Sockets that may have more to read and have had their turn, with their generation: the next one is after the next wait.
+    later: Vec<(Slot, u32)>,
+    /// Those of the turn before, to be read on now.
+    resumed: Vec<(Slot, u32)>,
+    /// Failures that were seen while asking, to be reported by `next`.
+    failures: Vec<(Slot, u32, Errno)>,
+    buffer: Vec<u8>,
+    received: usize,
+}
+
+impl Driver for EpollDriver {
+    const NAME: &'static str = "epoll";
+    const GATHERS_SENDS: bool = false;
+
+    fn new(capacity: usize) -> io::Result<Self> {
+        Ok(Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            places: (0..capacity).map(|_| Place::default()).collect(),
+            payloads: Vec::new(),
+            events: Vec::with_capacity(EVENTS),
+            position: 0,
+            reading: None,
+            reads: 0,
+            later: Vec::new(),
+            resumed: Vec::new(),
+            failures: Vec::new(),
+            buffer: vec![0; RECEIVE_BYTES],
+            received: 0,
+        })
+    }
+
+    fn register(&mut self, bytes: Vec<u8>) -> Payload {
+        self.payloads.push(bytes);
+        Payload((self.payloads.len() - 1) as u32)
+    }
+
+    fn connect(&mut self, slot: Slot, endpoint: &Endpoint) {
+        let place = &mut self.places[slot as usize];
+        debug_assert!(place.socket.is_none(), "the slot is free");
+        place.generation = place.generation.wrapping_add(1);
+        match start_connection(&self.epoll, event_data(slot, place.generation), endpoint) {
+            Ok(descriptor) => {
+                place.socket = Some(Socket {
+                    descriptor,
+                    state: State::Connecting,
+                    unsent: None,
+                });
+            }
+            Err(errno) => self.failures.push((slot, place.generation, errno)),
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, slot: Slot, payload: Payload) {
+        let Place { generation, socket } = &mut self.places[slot as usize];
+        let Some(socket) = socket else { return };
+        debug_assert!(socket.unsent.is_none(), "one payload at a time");
+        let bytes = &self.payloads[payload.0 as usize];
+        match net::send(&socket.descriptor, bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) if sent == bytes.len() => {}
+            Ok(sent) => socket.unsent = Some(Unsent::Payload(payload, sent as u32)),
+            Err(Errno::AGAIN | Errno::INTR) => {
+                socket.unsent = Some(Unsent::Payload(payload, 0));
+            }
+            Err(errno) => self.failures.push((slot, *generation, errno)),
+        }
+    }
+
+    fn send_bytes(&mut self, slot: Slot, bytes: &[u8]) {
+        let Place { generation, socket } = &mut self.places[slot as usize];
+        let Some(socket) = socket else { return };
+        if let Some(Unsent::Bytes(waiting, _)) = &mut socket.unsent {
+            waiting.extend_from_slice(bytes);
+            return;
+        }
+        match net::send(&socket.descriptor, bytes, SendFlags::NOSIGNAL) {
+            Ok(sent) if sent == bytes.len() => {}
+            Ok(sent) => socket.unsent = Some(Unsent::Bytes(bytes[sent..].to_vec(), 0)),
+            Err(Errno::AGAIN | Errno::INTR) => {
+                socket.unsent = Some(Unsent::Bytes(bytes.to_vec(), 0));
+            }
+            Err(errno) => self.failures.push((slot, *generation, errno)),
+        }
+    }
+
+    #[inline]
+    fn send_once(&mut self, slot: Slot, bytes: &[u8]) {
+        self.send_bytes(slot, bytes);
+    }
+
+    #[inline]
+    fn has_unsent(&self, slot: Slot) -> bool {
+        self.places[slot as usize]
+            .socket
+            .as_ref()
+            .is_some_and(|socket| socket.unsent.is_some())
+    }
+
+    fn close(&mut self, slot: Slot) {
+        let place = &mut self.places[slot as usize];
+        // Dropping the descriptor closes it, which also takes it out of the epoll set. What was seen of it is out of date.
+        place.socket = None;
+        place.generation = place.generation.wrapping_add(1);
+        if self.reading == Some(slot) {
+            self.reading = None;
+        }
+    }
+
+    fn wait(&mut self, wait: Wait) -> io::Result<bool> {
+        self.events.clear();
+        self.position = 0;
+        self.resumed.append(&mut self.later);
+        let timeout = match wait {
+            _ if self.has_own_work() => timespec(0),
+            Wait::Poll => timespec(0),
+            // epoll_wait counts milliseconds, rounded up, and epoll_pwait2 is missing before Linux 5.11 and forbidden in many
+            // containers; ppoll counts nanoseconds everywhere. The epoll set is itself readable when it has events.
+            Wait::AtMostNs(ns) => {
+                let mut set = [PollFd::new(&self.epoll, PollFlags::IN)];
+                match poll(&mut set, Some(&timespec(ns))) {
+                    Ok(0) | Err(Errno::INTR) => return Ok(false),
+                    Ok(_) => timespec(0),
+                    Err(errno) => return Err(errno.into()),
+                }
+            }
+            Wait::AboutNs(ns) => timespec(ns),
+        };
+        match epoll::wait(
+            &self.epoll,
+            rustix::buffer::spare_capacity(&mut self.events),
+            Some(&timeout),
+        ) {
+            Ok(_) | Err(Errno::INTR) => Ok(!self.events.is_empty() || self.has_own_work()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Completion> {
+        loop {
+            if let Some(slot) = self.reading {
+                if let Some(completion) = self.read_on(slot) {
+                    return Some(completion);
+                }
+                continue;
+            }
+            self.reads = 0;
+            let Some(event) = self.events.get(self.position) else {
+                if let Some((slot, generation)) = self.resumed.pop() {
+                    if self.places[slot as usize].generation == generation {
+                        self.reading = Some(slot);
+                    }
+                    continue;
+                }
+                return self.next_failure();
+            };
+            self.position += 1;
+            let (slot, generation) = slot_of(event.data);
+            let flags = event.flags;
+            let place = &mut self.places[slot as usize];
+            let Some(socket) = place
+                .socket
+                .as_mut()
+                .filter(|_| place.generation == generation)
+            else {
+                continue;
+            };
+            if socket.state == State::Connecting {
+                if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
+                    if let Some(errno) = connect_error(&socket.descriptor) {
+                        place.socket = None;
+                        return Some(Completion::Failed(slot, errno));
+                    }
+                }
+                if flags.intersects(EventFlags::OUT | EventFlags::ERR | EventFlags::HUP) {
+                    socket.state = State::Open;
+                    // The edge may be of what came after the connection, too.
+                    if flags.intersects(EventFlags::IN | ENDED) {
+                        self.reading = Some(slot);
+                    }
+                    return Some(Completion::Connected(slot));
+                }
+                continue;
+            }
+            if socket.unsent.is_some() && flags.contains(EventFlags::OUT) {
+                self.send_rest(slot);
+            }
+            if flags.intersects(ENDED) {
+                self.reading = Some(slot);
+            } else if flags.contains(EventFlags::IN) {
+                if let Some(completion) = self.read(slot) {
+                    return Some(completion);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn received(&self) -> &[u8] {
+        &self.buffer[..self.received]
+    }
+}
+
+impl EpollDriver {
+    /// Whether there is something to do that epoll does not know of.
+    fn has_own_work(&self) -> bool {
+        !self.failures.is_empty() || !self.resumed.is_empty()
+    }
+
+    /// Reads once; reads on later only if the buffer was filled.
+    #[inline]
+    fn read(&mut self, slot: Slot) -> Option<Completion> {
+        let socket = self.places[slot as usize].socket.as_mut()?;
+        if socket.state == State::Ended {
+            return None;
+        }
+        match net::recv(&socket.descriptor, &mut self.buffer[..], RecvFlags::empty()) {
+            Ok((0, _)) => {
+                socket.state = State::Ended;
+                Some(Completion::Ended(slot))
+            }
+            Ok((received, _)) => {
+                self.received = received;
+                if received == self.buffer.len() {
+                    self.reading = Some(slot);
+                }
+                Some(Completion::Received(slot))
+            }
+            Err(Errno::AGAIN) => None,
+            Err(Errno::INTR) => {
+                self.reading = Some(slot);
+                None
+            }
+            Err(errno) => {
+                self.places[slot as usize].socket = None;
+                Some(Completion::Failed(slot, errno))
+            }
+        }
+    }
+
+    /// Reads a socket that is known, or likely, to have more: until it is empty or ended, or has had its turn.
+    fn read_on(&mut self, slot: Slot) -> Option<Completion> {
+        self.reading = None;
+        let completion = self.read(slot);
+        if let Some(Completion::Received(_)) = completion {
+            self.reads += 1;
+            self.reading = Some(slot);
+            if self.reads >= READS_IN_A_ROW {
+                self.reading = None;
+                let generation = self.places[slot as usize].generation;
+                self.later.push((slot, generation));
+            }
+        }
+        completion
+    }
+
+    fn send_rest(&mut self, slot: Slot) {
+        let Place { generation, socket } = &mut self.places[slot as usize];
+        let Some(socket) = socket else { return };
+        let rest = match &socket.unsent {
+            None => return,
+            Some(Unsent::Payload(payload, from)) => {
+                &self.payloads[payload.0 as usize][*from as usize..]
+            }
+            Some(Unsent::Bytes(bytes, from)) => &bytes[*from..],
+        };
+        match net::send(&socket.descriptor, rest, SendFlags::NOSIGNAL) {
+            Ok(sent) if sent == rest.len() => socket.unsent = None,
+            Ok(sent) => match &mut socket.unsent {
+                Some(Unsent::Payload(_, from)) => *from += sent as u32,
+                Some(Unsent::Bytes(_, from)) => *from += sent,
+                None => {}
+            },
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => self.failures.push((slot, *generation, errno)),
+        }
+    }
+
+    fn next_failure(&mut self) -> Option<Completion> {
+        while let Some((slot, generation, errno)) = self.failures.pop() {
+            let place = &mut self.places[slot as usize];
+            if place.generation == generation {
+                place.socket = None;
+                return Some(Completion::Failed(slot, errno));
+            }
+        }
+        None
+    }
+}
+
+fn start_connection(
+    epoll: &OwnedFd,
+    data: EventData,
+    endpoint: &Endpoint,
+) -> Result<OwnedFd, Errno> {
+    let descriptor = start_connecting(endpoint)?;
+    // Registered after connecting began: a socket that never did would report a hang-up at once.
+    let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+    epoll::add(epoll, &descriptor, data, interest)?;
+    Ok(descriptor)
+}
+
+fn event_data(slot: Slot, generation: u32) -> EventData {
+    EventData::new_u64(u64::from(generation) << 32 | u64::from(slot))
+}
+
+fn slot_of(data: EventData) -> (Slot, u32) {
+    let number = data.u64();
+    (number as u32, (number >> 32) as u32)
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: (ns / 1_000_000_000) as i64,
+        tv_nsec: (ns % 1_000_000_000) as i64,
+    }
+}

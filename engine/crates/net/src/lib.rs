@@ -1,0 +1,18 @@
+//! Sockets behind one completion-shaped driver: ask for connections and writes, reap what came of them.
+//!
+//! The driver knows nothing of HTTP, requests or time; its user knows nothing of readiness, edges or rings. A *slot* is the
+//! user's number of one connection, reused when a connection is replaced. Receiving needs no asking: from the moment a
+//! connection is made until it is closed, whatever comes is reported.
+
+mod driver;
+mod endpoint;
+mod epoll;
+mod late_port;
+mod socket;
+mod uring;
+
+pub use driver::{Completion, Driver, Payload, Slot, Wait};
+pub use endpoint::Endpoint;
+pub use epoll::EpollDriver;
+pub use rustix::io::Errno;
+pub use uring::UringDriver;

@@ -1,0 +1,350 @@
+//! io_uring: the fast back end, where the kernel and the container allow it (Linux 6.1 and later).
+//!
+//! Hot path. Rules for a request on an open connection: no system call of its own. Sends are gathered and submitted together by
+//! the next wait, which also brings all answers that have come; receiving is asked for once for each connection and goes on by
+//! itself into buffers that all connections share. A send that worked is not reported.
+
+mod ring;
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::{self, Shutdown};
+
+use self::ring::{Outgoing, Ring};
+use crate::socket::{connect_error, start_connecting};
+use crate::{Completion, Driver, Endpoint, Payload, Slot, Wait};
+
+/// A payload up to this size fits into any socket's send buffer, so that nobody needs to know when it was taken.
+const SMALL_BYTES: usize = 16 * 1024;
+const GENERATION_BITS: u32 = 30;
+
+/// What a completion is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Connect = 0,
+    Receive = 1,
+    Send = 2,
+    /// Of bytes that the ring owns; what stands for the generation is the number of their memory.
+    SendOwned = 3,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Socket {
+    descriptor: OwnedFd,
+    has_unsent: bool,
+    /// Bytes that wait for those before them: two sends on a socket at once could change places.
+    waiting: Vec<u8>,
+    sends_owned: bool,
+}
+
+/// A place for a connection. The generation tells a connection's completions from those of the one before it on the same slot.
+#[derive(Debug, Default)]
+struct Place {
+    generation: u32,
+    socket: Option<Socket>,
+}
+
+/// See the module's description.
+pub struct UringDriver {
+    ring: Ring,
+    places: Vec<Place>,
+    payloads: Vec<&'static [u8]>,
+    /// Memory for the bytes of one request, by slot; as long as the highest slot that sent some. Cells, since the kernel may still
+    /// read what was sent before: an answer can come before its request was taken, and then the connection is closed.
+    once: Vec<&'static [Cell<u8>]>,
+    /// Descriptors that requests which are not submitted yet may name: closed after the next submission.
+    closing: Vec<OwnedFd>,
+    failures: Vec<(Slot, u32, Errno)>,
+    /// The buffer of the last `Received` and its length.
+    received: Option<(u16, usize)>,
+}
+
+impl Driver for UringDriver {
+    const NAME: &'static str = "io_uring";
+    const GATHERS_SENDS: bool = true;
+
+    fn new(capacity: usize) -> io::Result<Self> {
+        Ok(Self {
+            ring: Ring::new(capacity)?,
+            places: (0..capacity).map(|_| Place::default()).collect(),
+            payloads: Vec::new(),
+            once: Vec::new(),
+            closing: Vec::new(),
+            failures: Vec::new(),
+            received: None,
+        })
+    }
+
+    fn register(&mut self, bytes: Vec<u8>) -> Payload {
+        // The kernel may read it until the process ends.
+        self.payloads.push(bytes.leak());
+        Payload((self.payloads.len() - 1) as u32)
+    }
+
+    fn connect(&mut self, slot: Slot, endpoint: &Endpoint) {
+        let place = &mut self.places[slot as usize];
+        debug_assert!(place.socket.is_none(), "the slot is free");
+        place.generation = next_generation(place.generation);
+        match start_connecting(endpoint) {
+            Ok(descriptor) => {
+                self.ring.when_writable(
+                    descriptor.as_fd(),
+                    tag(Operation::Connect, slot, place.generation),
+                );
+                place.socket = Some(Socket {
+                    descriptor,
+                    has_unsent: false,
+                    waiting: Vec::new(),
+                    sends_owned: false,
+                });
+            }
+            Err(errno) => self.failures.push((slot, place.generation, errno)),
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, slot: Slot, payload: Payload) {
+        let Place { generation, socket } = &mut self.places[slot as usize];
+        let Some(socket) = socket else { return };
+        let bytes = self.payloads[payload.0 as usize];
+        socket.has_unsent = bytes.len() > SMALL_BYTES;
+        let tag = tag(Operation::Send, slot, *generation);
+        self.ring.send(
+            socket.descriptor.as_fd(),
+            Outgoing::Payload(bytes),
+            tag,
+            socket.has_unsent,
+        );
+    }
+
+    #[inline]
+    fn send_once(&mut self, slot: Slot, bytes: &[u8]) {
+        let Place { generation, socket } = &mut self.places[slot as usize];
+        let Some(socket) = socket else { return };
+        if self.once.len() <= slot as usize {
+            self.once.resize(slot as usize + 1, &[]);
+        }
+        let memory = &mut self.once[slot as usize];
+        if memory.len() < bytes.len() {
+            // What it had is given up and not freed; since it doubles, that is no more than what it has.
+            let length = bytes.len().next_power_of_two().max(512);
+            *memory = Vec::leak(vec![Cell::new(0); length]);
+        }
+        let memory = &memory[..bytes.len()];
+        for (cell, &byte) in memory.iter().zip(bytes) {
+            cell.set(byte);
+        }
+        socket.has_unsent = bytes.len() > SMALL_BYTES;
+        let tag = tag(Operation::Send, slot, *generation);
+        self.ring.send(
+            socket.descriptor.as_fd(),
+            Outgoing::Once(memory),
+            tag,
+            socket.has_unsent,
+        );
+    }
+
+    fn send_bytes(&mut self, slot: Slot, bytes: &[u8]) {
+        let Place { generation, socket } = &mut self.places[slot as usize];
+        let Some(socket) = socket else { return };
+        if socket.sends_owned {
+            socket.waiting.extend_from_slice(bytes);
+            return;
+        }
+        socket.sends_owned = true;
+        socket.has_unsent = bytes.len() > SMALL_BYTES;
+        send_owned(&mut self.ring, socket, slot, *generation, bytes);
+    }
+
+    #[inline]
+    fn has_unsent(&self, slot: Slot) -> bool {
+        self.places[slot as usize]
+            .socket
+            .as_ref()
+            .is_some_and(|socket| socket.has_unsent)
+    }
+
+    fn close(&mut self, slot: Slot) {
+        let place = &mut self.places[slot as usize];
+        place.generation = next_generation(place.generation);
+        if let Some(socket) = place.socket.take() {
+            // Receiving holds the socket open until it ends, and this ends it. That there is nothing to shut down is fine.
+            let _ = net::shutdown(&socket.descriptor, Shutdown::Both);
+            self.closing.push(socket.descriptor);
+        }
+    }
+
+    fn wait(&mut self, wait: Wait) -> io::Result<bool> {
+        self.return_buffer();
+        let wait = if self.failures.is_empty() {
+            wait
+        } else {
+            Wait::Poll
+        };
+        let completed = self.ring.enter(wait)?;
+        self.closing.clear();
+        Ok(completed || !self.failures.is_empty())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Completion> {
+        self.return_buffer();
+        while let Some(completed) = self.ring.next() {
+            let (operation, slot, mut generation) = untag(completed.tag);
+            if operation == Operation::SendOwned {
+                generation = self.ring.free_owned(generation);
+            }
+            let is_current = self.places[slot as usize].generation == generation;
+            if !is_current || operation != Operation::Receive {
+                if let Some(buffer) = completed.buffer {
+                    self.ring.give_back(buffer);
+                }
+                if is_current {
+                    let completion = match operation {
+                        Operation::Connect => self.connected(slot, completed.result),
+                        Operation::SendOwned => self.sent_owned(slot, completed.result),
+                        _ => self.sent(slot, completed.result),
+                    };
+                    if completion.is_some() {
+                        return completion;
+                    }
+                }
+                continue;
+            }
+            let Some(socket) = &self.places[slot as usize].socket else {
+                continue;
+            };
+            match (completed.result, completed.buffer) {
+                (Ok(length), Some(buffer)) if length > 0 => {
+                    if !completed.goes_on {
+                        self.ring.receive(socket.descriptor.as_fd(), completed.tag);
+                    }
+                    self.received = Some((buffer, length as usize));
+                    return Some(Completion::Received(slot));
+                }
+                (Ok(_), buffer) => {
+                    buffer
+                        .into_iter()
+                        .for_each(|buffer| self.ring.give_back(buffer));
+                    return Some(Completion::Ended(slot));
+                }
+                // All buffers were full: they are empty when this request is submitted.
+                (Err(Errno::NOBUFS | Errno::INTR | Errno::AGAIN), _) => {
+                    self.ring.receive(socket.descriptor.as_fd(), completed.tag);
+                }
+                (Err(errno), _) => return Some(self.broken(slot, errno)),
+            }
+        }
+        self.next_failure()
+    }
+
+    #[inline]
+    fn received(&self) -> &[u8] {
+        match self.received {
+            Some((buffer, length)) => self.ring.buffer(buffer, length),
+            None => &[],
+        }
+    }
+}
+
+impl UringDriver {
+    #[inline]
+    fn return_buffer(&mut self) {
+        if let Some((buffer, _)) = self.received.take() {
+            self.ring.give_back(buffer);
+        }
+    }
+
+    fn connected(&mut self, slot: Slot, result: Result<u32, Errno>) -> Option<Completion> {
+        const POLLERR_OR_HUP: u32 = 0x8 | 0x10;
+        let Place { generation, socket } = &mut self.places[slot as usize];
+        let socket = socket.as_ref()?;
+        let error = match result {
+            Ok(events) if events & POLLERR_OR_HUP != 0 => connect_error(&socket.descriptor),
+            Ok(_) => None,
+            Err(errno) => Some(errno),
+        };
+        // On a socket that does not block, io_uring does not wait either.
+        let error = error.or_else(|| ioctl_fionbio(&socket.descriptor, false).err());
+        if let Some(errno) = error {
+            return Some(self.broken(slot, errno));
+        }
+        let tag = tag(Operation::Receive, slot, *generation);
+        self.ring.receive(socket.descriptor.as_fd(), tag);
+        Some(Completion::Connected(slot))
+    }
+
+    fn sent(&mut self, slot: Slot, result: Result<u32, Errno>) -> Option<Completion> {
+        match result {
+            Ok(_) => {
+                if let Some(socket) = &mut self.places[slot as usize].socket {
+                    socket.has_unsent = false;
+                }
+                None
+            }
+            Err(errno) => Some(self.broken(slot, errno)),
+        }
+    }
+
+    /// Bytes were taken: those that came since follow.
+    fn sent_owned(&mut self, slot: Slot, result: Result<u32, Errno>) -> Option<Completion> {
+        if let Err(errno) = result {
+            return Some(self.broken(slot, errno));
+        }
+        let Place { generation, socket } = &mut self.places[slot as usize];
+        let socket = socket.as_mut()?;
+        socket.has_unsent = socket.waiting.len() > SMALL_BYTES;
+        socket.sends_owned = !socket.waiting.is_empty();
+        if socket.sends_owned {
+            let bytes = std::mem::take(&mut socket.waiting);
+            send_owned(&mut self.ring, socket, slot, *generation, &bytes);
+        }
+        None
+    }
+
+    fn broken(&mut self, slot: Slot, errno: Errno) -> Completion {
+        self.close(slot);
+        Completion::Failed(slot, errno)
+    }
+
+    fn next_failure(&mut self) -> Option<Completion> {
+        while let Some((slot, generation, errno)) = self.failures.pop() {
+            if self.places[slot as usize].generation == generation {
+                return Some(self.broken(slot, errno));
+            }
+        }
+        None
+    }
+}
+
+fn send_owned(ring: &mut Ring, socket: &Socket, slot: Slot, generation: u32, bytes: &[u8]) {
+    ring.send_owned(socket.descriptor.as_fd(), bytes, generation, |number| {
+        tag(Operation::SendOwned, slot, number)
+    });
+}
+
+fn next_generation(generation: u32) -> u32 {
+    (generation + 1) & ((1 << GENERATION_BITS) - 1)
+}
+
+fn tag(operation: Operation, slot: Slot, generation: u32) -> u64 {
+    (operation as u64) << 62 | u64::from(generation) << 32 | u64::from(slot)
+}
+
+fn untag(tag: u64) -> (Operation, Slot, u32) {
+    let operation = match tag >> 62 {
+        0 => Operation::Connect,
+        1 => Operation::Receive,
+        2 => Operation::Send,
+        _ => Operation::SendOwned,
+    };
+    (
+        operation,
+        tag as u32,
+        (tag >> 32) as u32 & ((1 << GENERATION_BITS) - 1),
+    )
+}

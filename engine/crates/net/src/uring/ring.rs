@@ -1,0 +1,288 @@
+//! The ring and the memory it shares with the kernel. The only unsafe code of the engine's load side.
+//!
+//! What makes it sound: everything the kernel may read or write later is never freed. What is sent is `'static`, and in cells where it is
+//! written over; the receive buffers and their ring are leaked (the engine makes one of these for each load thread, once), and so is the
+//! memory of what is sent in order, which is used again when the kernel has said that it is done with it. Descriptors may be closed or reused
+//! at any time: the kernel then works on another file or none, which is wrong and not unsafe; the driver sees to it.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{BufRingEntry, Fd, SubmitArgs, Timespec};
+use io_uring::{EnterFlags, IoUring, cqueue, opcode};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+use rustix::net::SendFlags;
+
+use crate::Wait;
+
+/// Requests gathered before the kernel is told; more are submitted early.
+const SUBMISSIONS: u32 = 1024;
+/// Completions that the kernel can note before it has to keep them elsewhere.
+const COMPLETIONS: u32 = 8192;
+/// Receive buffers, one for each connection and so a power of two within these bounds. If answers on more connections come at
+/// once, receiving pauses for some and is asked for again.
+const BUFFERS: std::ops::RangeInclusive<usize> = 64..=2048;
+/// One fits most answers; memory is touched only as far as buffers are filled.
+const BUFFER_BYTES: usize = 4096;
+const BUFFER_GROUP: u16 = 0;
+const POLLOUT: u32 = 4;
+const MSG_WAITALL: i32 = 0x100;
+
+/// Bytes to be sent. Never freed, as the module says; those of one request may be written over.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Outgoing {
+    Payload(&'static [u8]),
+    Once(&'static [Cell<u8>]),
+}
+
+/// One completion.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Completed {
+    pub(super) tag: u64,
+    pub(super) result: Result<u32, Errno>,
+    /// The buffer that was filled, to be given back by [`Ring::give_back`].
+    pub(super) buffer: Option<u16>,
+    /// Whether the request goes on completing.
+    pub(super) goes_on: bool,
+}
+
+/// Memory of bytes that are sent once, with what the sender wants to know when they were.
+#[derive(Debug)]
+struct Owned {
+    memory: std::mem::ManuallyDrop<Vec<u8>>,
+    note: u32,
+}
+
+/// See the module's description.
+pub(super) struct Ring {
+    ring: IoUring,
+    completed: Vec<Completed>,
+    position: usize,
+    owned: Vec<Owned>,
+    /// Which of them the kernel has done with.
+    free_owned: Vec<u32>,
+    buffers: &'static [[u8; BUFFER_BYTES]],
+    entries: *mut BufRingEntry,
+    tail: u16,
+}
+
+impl Ring {
+    /// A ring for so many connections, of the thread that calls this and of no other.
+    pub(super) fn new(connections: usize) -> io::Result<Self> {
+        let count = connections
+            .clamp(*BUFFERS.start(), *BUFFERS.end())
+            .next_power_of_two();
+        let ring = IoUring::builder()
+            .setup_cqsize(COMPLETIONS)
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .build(SUBMISSIONS)?;
+        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
+            return Err(io::Error::from(Errno::NOSYS));
+        }
+        let entries: *mut BufRingEntry = leaked_pages(count * size_of::<BufRingEntry>())?.cast();
+        let memory: *const [u8; BUFFER_BYTES] = leaked_pages(count * BUFFER_BYTES)?.cast();
+        // SAFETY: the memory is that large, zeroed, page-aligned and never freed. The kernel writes into it; what it has written
+        // is read only between the completion that says so and the buffer's return.
+        let buffers = unsafe { std::slice::from_raw_parts(memory, count) };
+        // SAFETY: the entries are page-aligned, that many, zeroed, and never freed.
+        unsafe {
+            ring.submitter().register_buf_ring_with_flags(
+                entries as u64,
+                count as u16,
+                BUFFER_GROUP,
+                0,
+            )?
+        };
+        let mut ring = Self {
+            ring,
+            completed: Vec::with_capacity(1024),
+            position: 0,
+            owned: Vec::new(),
+            free_owned: Vec::new(),
+            buffers,
+            entries,
+            tail: 0,
+        };
+        (0..count as u16).for_each(|buffer| ring.give_back(buffer));
+        Ok(ring)
+    }
+
+    /// Completes once when the socket can be written to, or failed.
+    pub(super) fn when_writable(&mut self, socket: BorrowedFd<'_>, tag: u64) {
+        self.push(
+            opcode::PollAdd::new(Fd(socket.as_raw_fd()), POLLOUT)
+                .build()
+                .user_data(tag),
+        );
+    }
+
+    /// Completes for each piece that comes, until it says that it does not go on.
+    pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, tag: u64) {
+        self.push(
+            opcode::RecvMulti::new(Fd(socket.as_raw_fd()), BUFFER_GROUP)
+                .build()
+                .user_data(tag),
+        );
+    }
+
+    /// Sends all of the bytes. Completes when that failed, and if it is to be reported, also when it worked.
+    pub(super) fn send(&mut self, socket: BorrowedFd<'_>, bytes: Outgoing, tag: u64, report: bool) {
+        let (start, length) = match bytes {
+            Outgoing::Payload(bytes) => (bytes.as_ptr(), bytes.len()),
+            Outgoing::Once(bytes) => (bytes.as_ptr().cast(), bytes.len()),
+        };
+        let flags = SendFlags::NOSIGNAL.bits() as i32 | MSG_WAITALL;
+        let entry = opcode::Send::new(Fd(socket.as_raw_fd()), start, length as u32)
+            .flags(flags)
+            .build()
+            .user_data(tag);
+        self.push(if report {
+            entry
+        } else {
+            entry.flags(Flags::SKIP_SUCCESS)
+        });
+    }
+
+    /// Sends a copy of bytes. Completes with the tag of the copy's number, which is to be given to [`Ring::free_owned`] then.
+    pub(super) fn send_owned(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        bytes: &[u8],
+        note: u32,
+        tag: impl FnOnce(u32) -> u64,
+    ) {
+        let number = self.free_owned.pop().unwrap_or_else(|| {
+            let memory = std::mem::ManuallyDrop::new(Vec::new());
+            self.owned.push(Owned { memory, note });
+            (self.owned.len() - 1) as u32
+        });
+        let owned = &mut self.owned[number as usize];
+        owned.note = note;
+        // The kernel does not read it now: growing may move it.
+        owned.memory.clear();
+        owned.memory.extend_from_slice(bytes);
+        let flags = SendFlags::NOSIGNAL.bits() as i32 | MSG_WAITALL;
+        let (start, length) = (owned.memory.as_ptr(), owned.memory.len() as u32);
+        self.push(
+            opcode::Send::new(Fd(socket.as_raw_fd()), start, length)
+                .flags(flags)
+                .build()
+                .user_data(tag(number)),
+        );
+    }
+
+    /// A copy was sent, or failed to be: its memory may be used again. Gives the sender's note.
+    pub(super) fn free_owned(&mut self, number: u32) -> u32 {
+        self.free_owned.push(number);
+        self.owned[number as usize].note
+    }
+
+    fn push(&mut self, entry: Entry) {
+        loop {
+            // SAFETY: the entry's memory is static or the ring's own, as the module says. What is sent once is not changed or
+            // moved before its completion: only then its number is free.
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+                return;
+            }
+            // Full: what is there is submitted. Should that fail, the entry is tried again until it works, as with EAGAIN.
+            let _ = self.ring.submit();
+        }
+    }
+
+    /// Submits what was asked for and waits. Gives whether something has completed.
+    pub(super) fn enter(&mut self, wait: Wait) -> io::Result<bool> {
+        self.completed.clear();
+        self.position = 0;
+        let entered = match wait {
+            Wait::Poll => {
+                let submissions = self.ring.submission().len() as u32;
+                // SAFETY: no argument is passed; the flag asks for completions without waiting.
+                unsafe {
+                    self.ring.submitter().enter::<()>(
+                        submissions,
+                        0,
+                        EnterFlags::GETEVENTS.bits(),
+                        None,
+                    )
+                }
+            }
+            Wait::AtMostNs(ns) | Wait::AboutNs(ns) => {
+                let time = Timespec::new()
+                    .sec(ns / 1_000_000_000)
+                    .nsec((ns % 1_000_000_000) as u32);
+                self.ring
+                    .submitter()
+                    .submit_with_args(1, &SubmitArgs::new().timespec(&time))
+            }
+        };
+        match entered.map_err(|error| Errno::from_io_error(&error)) {
+            // Time is over, a signal came, or completions must be taken before more can be submitted.
+            Ok(_) | Err(Some(Errno::TIME | Errno::INTR | Errno::BUSY | Errno::AGAIN)) => {}
+            Err(errno) => return Err(errno.unwrap_or(Errno::IO).into()),
+        }
+        self.completed
+            .extend(self.ring.completion().map(|entry| Completed {
+                tag: entry.user_data(),
+                result: match entry.result() {
+                    result if result < 0 => Err(Errno::from_raw_os_error(-result)),
+                    result => Ok(result as u32),
+                },
+                buffer: cqueue::buffer_select(entry.flags()),
+                goes_on: cqueue::more(entry.flags()),
+            }));
+        Ok(!self.completed.is_empty())
+    }
+
+    /// The next of what has completed.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Completed> {
+        let completed = self.completed.get(self.position).copied();
+        self.position += 1;
+        completed
+    }
+
+    /// The first bytes of a buffer that was filled and not given back.
+    #[inline]
+    pub(super) fn buffer(&self, buffer: u16, length: usize) -> &[u8] {
+        &self.buffers[usize::from(buffer)][..length]
+    }
+
+    /// Lets the kernel fill a buffer again.
+    #[inline]
+    pub(super) fn give_back(&mut self, buffer: u16) {
+        let index = usize::from(self.tail) & (self.buffers.len() - 1);
+        // SAFETY: the index is within the ring. The kernel does not look at an entry beyond the tail.
+        let entry = unsafe { &mut *self.entries.add(index) };
+        entry.set_addr(self.buffers[usize::from(buffer)].as_ptr() as u64);
+        entry.set_len(BUFFER_BYTES as u32);
+        entry.set_bid(buffer);
+        self.tail = self.tail.wrapping_add(1);
+        // SAFETY: the ring's base is valid, and the tail lies in it, aligned to its two bytes; the kernel reads it at any time,
+        // so that it is written atomically, after the entry.
+        unsafe {
+            let tail = BufRingEntry::tail(self.entries).cast_mut();
+            AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);
+        }
+    }
+}
+
+/// Zeroed memory at the beginning of a page, never freed, and given by the kernel page by page when it is touched (an aligned
+/// allocation would be zeroed, and so touched, at once).
+fn leaked_pages(bytes: usize) -> io::Result<*mut u8> {
+    // SAFETY: the address is the kernel's to choose, so that no other mapping is replaced.
+    let pages = unsafe {
+        mmap_anonymous(
+            std::ptr::null_mut(),
+            bytes,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        )?
+    };
+    Ok(pages.cast())
+}

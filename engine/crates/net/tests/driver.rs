@@ -1,0 +1,323 @@
+//! What every back end promises, tested on each through the same calls.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+
+use weir_net::{Completion, Driver, Endpoint, EpollDriver, Errno, Slot, UringDriver, Wait};
+
+const A_WHILE: Wait = Wait::AtMostNs(5_000_000_000);
+
+/// What happened, with the bytes of what was received.
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Connected(Slot),
+    Received(Slot, Vec<u8>),
+    Ended(Slot),
+    Failed(Slot, Errno),
+}
+
+fn next<D: Driver>(driver: &mut D) -> Seen {
+    loop {
+        match driver.next() {
+            Some(Completion::Connected(slot)) => return Seen::Connected(slot),
+            Some(Completion::Received(slot)) => {
+                return Seen::Received(slot, driver.received().to_vec());
+            }
+            Some(Completion::Ended(slot)) => return Seen::Ended(slot),
+            Some(Completion::Failed(slot, errno)) => return Seen::Failed(slot, errno),
+            None => {
+                driver.wait(A_WHILE).unwrap();
+            }
+        }
+    }
+}
+
+fn listener() -> (TcpListener, Endpoint) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address.into())
+}
+
+/// A driver with a connection on slot 0, and the server's end of it.
+fn connected<D: Driver>() -> (D, TcpStream) {
+    let (listener, address) = listener();
+    let mut driver = D::new(2).unwrap();
+    driver.connect(0, &address);
+    assert_eq!(next(&mut driver), Seen::Connected(0));
+    (driver, listener.accept().unwrap().0)
+}
+
+fn read_exact(stream: &mut TcpStream, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+fn bytes_go_there_and_back<D: Driver>() {
+    let (mut driver, mut peer) = connected::<D>();
+    let payload = driver.register(b"ping".to_vec());
+    for _ in 0..3 {
+        driver.send(0, payload);
+        driver.wait(Wait::Poll).unwrap();
+        assert_eq!(read_exact(&mut peer, 4), b"ping");
+        peer.write_all(b"pong").unwrap();
+        assert_eq!(next(&mut driver), Seen::Received(0, b"pong".to_vec()));
+    }
+}
+
+fn an_end_right_behind_the_last_bytes_is_seen<D: Driver>() {
+    let (mut driver, mut peer) = connected::<D>();
+    peer.write_all(b"bye").unwrap();
+    drop(peer);
+    assert_eq!(next(&mut driver), Seen::Received(0, b"bye".to_vec()));
+    assert_eq!(next(&mut driver), Seen::Ended(0));
+}
+
+fn much_more_than_a_buffer_arrives_whole<D: Driver>() {
+    let (mut driver, peer) = connected::<D>();
+    let sent: Vec<u8> = (0..3_000_000u32).map(|n| (n % 253) as u8).collect();
+    let sending = {
+        let sent = sent.clone();
+        let mut peer = peer;
+        std::thread::spawn(move || peer.write_all(&sent).unwrap())
+    };
+    let mut received = Vec::new();
+    while received.len() < sent.len() {
+        match next(&mut driver) {
+            Seen::Received(0, bytes) => received.extend(bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(received == sent);
+    assert_eq!(next(&mut driver), Seen::Ended(0));
+    sending.join().unwrap();
+}
+
+/// Each of many connections has more to say than all receive buffers hold: receiving ends for want of buffers, and goes on.
+fn every_connection_is_heard_when_the_buffers_run_out<D: Driver>() {
+    const CONNECTIONS: usize = 200;
+    const BYTES: usize = 128 * 1024;
+    let (listener, address) = listener();
+    let mut driver = D::new(CONNECTIONS).unwrap();
+    let mut peers = Vec::new();
+    for slot in 0..CONNECTIONS as Slot {
+        driver.connect(slot, &address);
+        assert_eq!(next(&mut driver), Seen::Connected(slot));
+        peers.push(listener.accept().unwrap().0);
+    }
+    // Receiving is under way on each before anything comes.
+    driver.wait(Wait::Poll).unwrap();
+    for (slot, peer) in peers.iter_mut().enumerate() {
+        peer.write_all(&vec![slot as u8; BYTES]).unwrap();
+    }
+    let mut left = [BYTES; CONNECTIONS];
+    while left.iter().any(|&bytes| bytes > 0) {
+        match next(&mut driver) {
+            Seen::Received(slot, bytes) => {
+                assert!(bytes.iter().all(|&byte| byte == slot as u8));
+                left[slot as usize] -= bytes.len();
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // And all of them once more, to see that each still listens.
+    for (slot, peer) in peers.iter_mut().enumerate() {
+        peer.write_all(b"again").unwrap();
+        assert_eq!(
+            next(&mut driver),
+            Seen::Received(slot as Slot, b"again".to_vec())
+        );
+    }
+}
+
+fn more_than_the_kernel_takes_at_once_is_sent_in_the_end<D: Driver>() {
+    let (mut driver, mut peer) = connected::<D>();
+    let sent: Vec<u8> = (0..20_000_000u32).map(|n| (n % 251) as u8).collect();
+    let payload = driver.register(sent.clone());
+    driver.send(0, payload);
+    driver.wait(Wait::Poll).unwrap();
+    assert!(driver.has_unsent(0));
+    let reading = std::thread::spawn(move || {
+        let bytes = read_exact(&mut peer, 20_000_000);
+        peer.write_all(b"all").unwrap();
+        (bytes, peer)
+    });
+    assert_eq!(next(&mut driver), Seen::Received(0, b"all".to_vec()));
+    assert!(!driver.has_unsent(0));
+    assert!(reading.join().unwrap().0 == sent);
+}
+
+fn bytes_of_one_request_are_sent_as_they_were_when_they_were_sent<D: Driver>() {
+    let (mut driver, mut peer) = connected::<D>();
+    for length in [1, 700, 5, 3_000] {
+        let mut bytes: Vec<u8> = (0..length).map(|n| n as u8).collect();
+        driver.send_once(0, &bytes);
+        let sent = bytes.clone();
+        bytes.fill(0);
+        driver.wait(Wait::Poll).unwrap();
+        assert_eq!(read_exact(&mut peer, length), sent);
+        peer.write_all(b"ok").unwrap();
+        assert_eq!(next(&mut driver), Seen::Received(0, b"ok".to_vec()));
+    }
+    let mut bytes: Vec<u8> = (0..20_000_000u32).map(|n| (n % 251) as u8).collect();
+    driver.send_once(0, &bytes);
+    let sent = bytes.clone();
+    bytes.fill(0);
+    driver.wait(Wait::Poll).unwrap();
+    assert!(driver.has_unsent(0));
+    let reading = std::thread::spawn(move || {
+        let bytes = read_exact(&mut peer, 20_000_000);
+        peer.write_all(b"all").unwrap();
+        (bytes, peer)
+    });
+    assert_eq!(next(&mut driver), Seen::Received(0, b"all".to_vec()));
+    assert!(!driver.has_unsent(0));
+    assert!(reading.join().unwrap().0 == sent);
+}
+
+fn bytes_sent_once_arrive_in_their_order<D: Driver>() {
+    let (mut driver, mut peer) = connected::<D>();
+    let mut sent = Vec::new();
+    for piece in 0..200u32 {
+        // Some fit into the socket at once, and all of them together do not.
+        let bytes = vec![piece as u8; 50_000];
+        driver.send_bytes(0, &bytes);
+        sent.extend(bytes);
+    }
+    driver.wait(Wait::Poll).unwrap();
+    assert!(driver.has_unsent(0));
+    let length = sent.len();
+    let reading = std::thread::spawn(move || {
+        let bytes = read_exact(&mut peer, length);
+        peer.write_all(b"all").unwrap();
+        (bytes, peer)
+    });
+    assert_eq!(next(&mut driver), Seen::Received(0, b"all".to_vec()));
+    assert!(!driver.has_unsent(0));
+    assert!(reading.join().unwrap().0 == sent);
+}
+
+fn a_unix_socket_is_as_good_as_any<D: Driver>() {
+    let path = std::env::temp_dir().join(format!("weir-net-{}-{}", std::process::id(), D::NAME));
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let mut driver = D::new(1).unwrap();
+    driver.connect(0, &Endpoint::unix(path.to_str().unwrap()).unwrap());
+    assert_eq!(next(&mut driver), Seen::Connected(0));
+    let mut peer = listener.accept().unwrap().0;
+    std::fs::remove_file(path).unwrap();
+    let payload = driver.register(b"ping".to_vec());
+    driver.send(0, payload);
+    driver.wait(Wait::Poll).unwrap();
+    let mut bytes = [0; 4];
+    peer.read_exact(&mut bytes).unwrap();
+    peer.write_all(b"pong").unwrap();
+    assert_eq!(next(&mut driver), Seen::Received(0, b"pong".to_vec()));
+    drop(peer);
+    assert_eq!(next(&mut driver), Seen::Ended(0));
+}
+
+fn a_connection_comes_from_the_address_it_is_told<D: Driver>() {
+    let (listener, endpoint) = listener();
+    let Endpoint::Tcp { to, .. } = endpoint else {
+        panic!("{endpoint}")
+    };
+    let from: IpAddr = "127.0.0.77".parse().unwrap();
+    let mut driver = D::new(1).unwrap();
+    let from_there = Endpoint::Tcp {
+        to,
+        from: Some(from),
+    };
+    driver.connect(0, &from_there);
+    assert_eq!(next(&mut driver), Seen::Connected(0));
+    assert_eq!(listener.accept().unwrap().1.ip(), from);
+}
+
+fn a_refused_connection_fails_and_its_slot_can_be_used_again<D: Driver>() {
+    let (refusing, refused) = listener();
+    drop(refusing);
+    let mut driver = D::new(1).unwrap();
+    driver.connect(0, &refused);
+    assert_eq!(next(&mut driver), Seen::Failed(0, Errno::CONNREFUSED));
+    let (_listener, address) = listener();
+    driver.connect(0, &address);
+    assert_eq!(next(&mut driver), Seen::Connected(0));
+}
+
+fn nothing_is_heard_of_a_closed_connection_on_a_slot_used_again<D: Driver>() {
+    let (listener, address) = listener();
+    let mut driver = D::new(1).unwrap();
+    for _ in 0..100 {
+        driver.connect(0, &address);
+        assert_eq!(next(&mut driver), Seen::Connected(0));
+        let mut peer = listener.accept().unwrap().0;
+        // Events of this connection may be under way when it is closed.
+        peer.write_all(b"late").unwrap();
+        drop(peer);
+        driver.wait(Wait::Poll).unwrap();
+        driver.close(0);
+    }
+    driver.connect(0, &address);
+    assert_eq!(next(&mut driver), Seen::Connected(0));
+    let mut peer = listener.accept().unwrap().0;
+    peer.write_all(b"mine").unwrap();
+    assert_eq!(next(&mut driver), Seen::Received(0, b"mine".to_vec()));
+}
+
+fn a_reset_is_a_failure_and_not_an_end<D: Driver>() {
+    let (mut driver, peer) = connected::<D>();
+    let payload = driver.register(b"unread".to_vec());
+    driver.send(0, payload);
+    driver.wait(Wait::Poll).unwrap();
+    // Closing a socket with data unread sends RST.
+    let mut byte = [0];
+    peer.peek(&mut byte).unwrap();
+    drop(peer);
+    assert_eq!(next(&mut driver), Seen::Failed(0, Errno::CONNRESET));
+}
+
+fn a_wait_is_as_long_as_asked_to_the_tenth_of_a_millisecond<D: Driver>() {
+    let mut driver = D::new(1).unwrap();
+    let shortest = (0..50)
+        .map(|_| {
+            let begin = std::time::Instant::now();
+            assert!(!driver.wait(Wait::AtMostNs(300_000)).unwrap());
+            begin.elapsed()
+        })
+        .min()
+        .unwrap();
+    // A wait rounded to milliseconds would take one each time.
+    assert!((300..900).contains(&shortest.as_micros()), "{shortest:?}");
+}
+
+macro_rules! on_every_back_end {
+    ($($name:ident),* $(,)?) => {
+        mod epoll {
+            $(#[test] fn $name() { super::$name::<super::EpollDriver>(); })*
+        }
+        /// Nothing is tested where io_uring is not allowed: there the engine does not use it.
+        mod io_uring {
+            $(#[test] fn $name() {
+                if <super::UringDriver as super::Driver>::new(1).is_ok() {
+                    super::$name::<super::UringDriver>();
+                }
+            })*
+        }
+    };
+}
+
+on_every_back_end!(
+    bytes_go_there_and_back,
+    an_end_right_behind_the_last_bytes_is_seen,
+    much_more_than_a_buffer_arrives_whole,
+    every_connection_is_heard_when_the_buffers_run_out,
+    more_than_the_kernel_takes_at_once_is_sent_in_the_end,
+    bytes_of_one_request_are_sent_as_they_were_when_they_were_sent,
+    bytes_sent_once_arrive_in_their_order,
+    a_unix_socket_is_as_good_as_any,
+    a_connection_comes_from_the_address_it_is_told,
+    a_refused_connection_fails_and_its_slot_can_be_used_again,
+    nothing_is_heard_of_a_closed_connection_on_a_slot_used_again,
+    a_reset_is_a_failure_and_not_an_end,
+    a_wait_is_as_long_as_asked_to_the_tenth_of_a_millisecond,
+);

@@ -1,0 +1,59 @@
+//! What processes cost, read from /proc: CPU, threads, memory and context switches of process trees, and the CPUs of the machine.
+//!
+//! An [`Observer`] holds *groups*: a named process tree each. [`Observer::sweep`] reads all of them once and gives a [`Sample`]. When to
+//! sweep is the caller's business; [`Grid`] says when the next one is due.
+//!
+//! It is not a profiler and attaches to nothing: it sees what the kernel counts anyway. Two limits follow. The CPU of a live process comes in
+//! ticks of 10 ms, and the CPU of a child whose parent ignores SIGCHLD is dropped by the kernel when that child ends.
+//!
+//! Words: a *procfs* is one mounted instance of /proc, which shows one PID namespace; a *root* is the process a tree hangs from.
+//!
+//! Cost, measured by `tests/cost.rs` on a virtual machine of 2 CPUs with 80 processes: a usual sweep of five processes 45 us in a PID namespace
+//! and 68 us among all processes, 8 us of it for the CPUs; 0.07 % of one CPU at 10 Hz. Of a process with 200 threads it takes 83 us, and 3 ms
+//! when context switches are read, once a second. Proportional memory adds 50 us a small process, and 3 to 4 ms a GiB.
+
+mod family;
+mod grid;
+mod observer;
+mod parse;
+mod sample;
+mod scope;
+
+use std::fmt;
+
+pub use family::descendants;
+pub use grid::Grid;
+pub use observer::{Observer, Reading, monotonic_ns};
+pub use sample::{Cpu, Group, Sample};
+
+/// What can go wrong.
+#[derive(Debug)]
+pub enum Error {
+    /// There is no process with this PID.
+    NoSuchProcess(i32),
+    /// /proc cannot be read; the path and why.
+    Unreadable(String, std::io::Error),
+}
+
+impl Error {
+    /// The next thing to try.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoSuchProcess(_) => "`ps -e -o pid,args` lists the processes there are",
+            Self::Unreadable(..) => "`mount -t proc proc /proc` mounts it",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchProcess(pid) => {
+                write!(formatter, "there is no process with PID {pid}")
+            }
+            Self::Unreadable(path, error) => write!(formatter, "{path} cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,176 @@
+//! The texts of /proc, as values. Pure: no files. The formats are those of proc_pid_stat(5), proc_stat(5), proc_pid_smaps(5) and
+//! proc_pid_status(5).
+
+/// What is used of `/proc/PID/stat`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessStat {
+    pub state: u8,
+    pub parent: i32,
+    pub user_ticks: u64,
+    pub system_ticks: u64,
+    pub children_user_ticks: u64,
+    pub children_system_ticks: u64,
+    pub threads: u64,
+    pub resident_pages: u64,
+}
+
+impl ProcessStat {
+    /// Dead and waiting to be reaped. A leader that ended before its threads also shows `Z`, but has more than one thread.
+    pub fn is_zombie(&self) -> bool {
+        matches!(self.state, b'Z' | b'X') && self.threads <= 1
+    }
+}
+
+/// Reads `/proc/PID/stat`.
+pub fn process_stat(text: &[u8]) -> Option<ProcessStat> {
+    // The command's name is in parentheses and may hold anything, parentheses and spaces too; nothing after it does.
+    let after_name = text.iter().rposition(|&byte| byte == b')')? + 1;
+    let mut fields = text[after_name..]
+        .split(u8::is_ascii_whitespace)
+        .filter(|field| !field.is_empty());
+    // Field 3 of the manual page is the first here; `nth` counts from where the last call ended.
+    Some(ProcessStat {
+        state: *fields.next()?.first()?,
+        parent: i32::try_from(number(fields.next()?)?).ok()?,
+        user_ticks: number(fields.nth(9)?)?,
+        system_ticks: number(fields.next()?)?,
+        // Signed in the kernel, never negative.
+        children_user_ticks: number(fields.next()?)?,
+        children_system_ticks: number(fields.next()?)?,
+        threads: number(fields.nth(2)?)?,
+        resident_pages: number(fields.nth(3)?)?,
+    })
+}
+
+/// One `cpuN` line of `/proc/stat`, in ticks: user, nice, system, idle, iowait, irq, softirq, steal.
+pub type CpuTicks = [u64; 8];
+
+/// The lines of the single CPUs in `/proc/stat`.
+pub fn cpu_lines(text: &[u8]) -> impl Iterator<Item = (u32, CpuTicks)> {
+    // All `cpu` lines come first; the interrupt counters behind them are long.
+    text.split(|&byte| byte == b'\n')
+        .take_while(|line| line.starts_with(b"cpu"))
+        .filter_map(|line| {
+            let mut fields = line[3..].split(|&byte| byte == b' ');
+            let cpu = u32::try_from(number(fields.next()?)?).ok()?;
+            let mut ticks = CpuTicks::default();
+            for (tick, field) in ticks.iter_mut().zip(fields) {
+                *tick = number(field)?;
+            }
+            Some((cpu, ticks))
+        })
+}
+
+/// What is used of `/proc/PID/smaps_rollup`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    pub pss_bytes: u64,
+    pub private_bytes: u64,
+    pub swap_bytes: u64,
+}
+
+/// Reads `/proc/PID/smaps_rollup`.
+pub fn memory_rollup(text: &[u8]) -> Memory {
+    let mut memory = Memory::default();
+    for line in text.split(|&byte| byte == b'\n') {
+        let Some(colon) = line.iter().position(|&byte| byte == b':') else {
+            continue;
+        };
+        let target = match &line[..colon] {
+            b"Pss" => &mut memory.pss_bytes,
+            b"Private_Clean" | b"Private_Dirty" | b"Private_Hugetlb" => &mut memory.private_bytes,
+            b"Swap" => &mut memory.swap_bytes,
+            _ => continue,
+        };
+        let digits = line[colon + 1..].trim_ascii().strip_suffix(b" kB");
+        *target += digits.and_then(number).unwrap_or(0) * 1024;
+    }
+    memory
+}
+
+/// Voluntary and involuntary context switches of one thread, from `/proc/PID/task/TID/status`.
+pub fn context_switches(text: &[u8]) -> Option<(u64, u64)> {
+    let mut voluntary = None;
+    let mut involuntary = None;
+    // The two are the last lines of a text of about fifty.
+    for line in text.rsplit(|&byte| byte == b'\n') {
+        if let Some(value) = line.strip_prefix(b"voluntary_ctxt_switches:") {
+            voluntary = number(value.trim_ascii());
+        } else if let Some(value) = line.strip_prefix(b"nonvoluntary_ctxt_switches:") {
+            involuntary = number(value.trim_ascii());
+        }
+        if let (Some(voluntary), Some(involuntary)) = (voluntary, involuntary) {
+            return Some((voluntary, involuntary));
+        }
+    }
+    None
+}
+
+/// A decimal number without sign; leading and trailing spaces are not one.
+pub fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |value, &byte| {
+        let digit = byte.checked_sub(b'0').filter(|&digit| digit <= 9)?;
+        value.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let text = b"4711 (a) b (c) S 17 4711 4711 0 -1 4194560 1 2 3 4 150 50 25 12 20 0 9 0 98765 1000000 2560 18446744073709551615 1";
+        let expected = ProcessStat {
+            state: b'S',
+            parent: 17,
+            user_ticks: 150,
+            system_ticks: 50,
+            children_user_ticks: 25,
+            children_system_ticks: 12,
+            threads: 9,
+            resident_pages: 2560,
+        };
+        assert_eq!(process_stat(text), Some(expected));
+    }
+
+    #[test]
+    fn a_text_cut_short_is_not_a_process() {
+        assert_eq!(process_stat(b"4711 (a) S 17 47"), None);
+        assert_eq!(process_stat(b""), None);
+    }
+
+    #[test]
+    fn only_the_lines_of_single_cpus_are_read() {
+        let text = b"cpu  3 3 3 3 3 3 3 3 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\ncpu11 0 0 0 9 0 0 0 1 0 0\nintr 5 1\n";
+        let lines: Vec<_> = cpu_lines(text).collect();
+        assert_eq!(
+            lines,
+            [
+                (0, [1, 2, 3, 4, 5, 6, 7, 8]),
+                (11, [0, 0, 0, 9, 0, 0, 0, 1])
+            ]
+        );
+    }
+
+    #[test]
+    fn memory_is_in_bytes_and_private_is_clean_and_dirty() {
+        let text = b"55d0-7ffc ---p 00000000 00:00 0    [rollup]\nRss:  900 kB\nPss:  500 kB\nPss_Dirty: 9 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty:  4 kB\nSwap:  2 kB\nSwapPss: 7 kB\n";
+        let expected = Memory {
+            pss_bytes: 500 * 1024,
+            private_bytes: 7 * 1024,
+            swap_bytes: 2 * 1024,
+        };
+        assert_eq!(memory_rollup(text), expected);
+    }
+
+    #[test]
+    fn context_switches_are_found_at_the_end_of_a_status() {
+        let text = b"Name:\tx\nThreads:\t1\nvoluntary_ctxt_switches:\t17\nnonvoluntary_ctxt_switches:\t4\n";
+        assert_eq!(context_switches(text), Some((17, 4)));
+        assert_eq!(context_switches(b"Name:\tx\n"), None);
+    }
+}

@@ -1,0 +1,388 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+const SMALLEST: &str = r#"{"schema": 1, "target": "http://127.0.0.1:8080/", "load": {"closed": {"connections": 20}}, "duration_s": 10}"#;
+
+fn message(text: &str) -> String {
+    Plan::from_json(text).unwrap_err().to_string()
+}
+
+fn with(key: &str, value: &str) -> String {
+    SMALLEST.replace(
+        "\"duration_s\": 10",
+        &format!("\"duration_s\": 10, \"{key}\": {value}"),
+    )
+}
+
+#[test]
+fn the_smallest_plan_gets_the_documented_defaults() {
+    let plan = Plan::from_json(SMALLEST).unwrap();
+    assert_eq!(plan.request.method, Method::Get);
+    assert_eq!(plan.timeout_s, 2.0);
+    assert_eq!(plan.interval_s, 0.1);
+    assert_eq!(plan.threads, 1);
+    assert!(plan.cpus.is_empty());
+    assert_eq!(plan.backend, Backend::Auto);
+    assert_eq!(plan.check.status, None);
+    assert_eq!(plan.load.connections(), 20);
+    assert!(plan.keep_alive);
+    assert!(plan.local_addresses.is_empty());
+    assert_eq!((plan.unix, plan.tls), (None, None));
+    assert!(Tls::default().resumption);
+}
+
+#[test]
+fn the_plan_of_the_reference_page_is_read() {
+    let text = r#"{"schema": 1, "target": "http://127.0.0.1:8080/bench/receive_data", "address": "127.0.0.1:8080",
+        "request": {"method": "POST", "headers": [["Content-Type", "application/json"]], "body": {"text": "{}"}},
+        "load": {"open": {"rate_rps": 100.5, "connections": 20}}, "duration_s": 10.0, "timeout_s": 2.0, "interval_s": 0.1,
+        "check": {"status": [200]}, "threads": 1, "cpus": [0]}"#;
+    let plan = Plan::from_json(text).unwrap();
+    assert_eq!(plan.request.method, Method::Post);
+    assert_eq!(plan.request.body, Some(Body::Text("{}".to_owned())));
+    assert_eq!(plan.check.status, Some(vec![200]));
+    assert_eq!(
+        plan.load,
+        Load::Open(Open {
+            rate_rps: Profile::Constant(100.5),
+            arrivals: Process::Constant,
+            connections: 20,
+            session: None
+        })
+    );
+}
+
+#[test]
+fn an_unknown_key_is_named() {
+    assert!(message(&with("durations", "3")).contains("unknown field `durations`"));
+    assert!(message(&with("request", r#"{"verb": "GET"}"#)).contains("unknown field `verb`"));
+    let open = SMALLEST.replace("closed", "bursty");
+    assert!(message(&open).contains("unknown variant `bursty`, expected `closed` or `open`"));
+}
+
+#[test]
+fn a_wrong_type_says_what_was_found_and_expected() {
+    let error = message(&with("threads", "\"two\""));
+    assert!(
+        error.contains("invalid type: string \"two\", expected usize"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    let error = message(&SMALLEST.replace("\"schema\": 1, ", ""));
+    assert!(error.contains("missing field `schema`"), "{error}");
+}
+
+#[test]
+fn every_value_out_of_range_names_its_key() {
+    let cases = [
+        (
+            SMALLEST.replace("\"schema\": 1", "\"schema\": 2"),
+            "key schema: found 2, expected 1",
+        ),
+        (
+            SMALLEST.replace("\"connections\": 20", "\"connections\": 0"),
+            "key load.closed.connections: found 0",
+        ),
+        (
+            SMALLEST.replace("\"duration_s\": 10", "\"duration_s\": 0"),
+            "key duration_s: found 0",
+        ),
+        (
+            SMALLEST.replace("\"duration_s\": 10", "\"duration_s\": -1"),
+            "key duration_s: found -1",
+        ),
+        (
+            SMALLEST.replace("http://", "ftp://"),
+            "expected a URL that begins with http:// or https://",
+        ),
+        (with("timeout_s", "0"), "key timeout_s: found 0"),
+        (
+            with("interval_s", "0.01"),
+            "key interval_s: found 0.01, expected a number of seconds from 0.1 to 10",
+        ),
+        (with("threads", "0"), "key threads: found 0"),
+        (with("threads", "21"), "key threads: found 21"),
+        (
+            with("check", r#"{"status": []}"#),
+            "key check.status: found []",
+        ),
+        (
+            with("check", r#"{"status": [99]}"#),
+            "key check.status: found 99",
+        ),
+        (
+            with("request", r#"{"headers": [["a b", "c"]]}"#),
+            "key request.headers: found the name \"a b\"",
+        ),
+        (
+            with("request", r#"{"headers": [["a", "c\r\nd: e"]]}"#),
+            "expected a value of one line",
+        ),
+        (
+            with(
+                "request",
+                r#"{"headers": [["Transfer-Encoding", "chunked"]]}"#,
+            ),
+            "no Transfer-Encoding",
+        ),
+        (
+            with("request", r#"{"body": {"base64": "???"}}"#),
+            "key request.body.base64",
+        ),
+        (
+            with("request", r#"{"body": {"file": ""}}"#),
+            "key request.body.file",
+        ),
+        (
+            SMALLEST.replace(
+                r#"{"closed": {"connections": 20}}"#,
+                r#"{"open": {"connections": 20, "rate_rps": 0}}"#,
+            ),
+            "key load.open.rate_rps: found 0",
+        ),
+        (with("requests", "0"), "key requests: found 0"),
+        (with("slowest", "1001"), "key slowest: found 1001"),
+        (with("until", "\"tomorrow\""), "expected `first_failure`"),
+    ];
+    for (text, expected) in cases {
+        let error = message(&text);
+        assert!(
+            error.contains(expected),
+            "{error}\n does not contain\n{expected}"
+        );
+    }
+}
+
+fn loaded(load: &str) -> String {
+    SMALLEST.replace(r#"{"closed": {"connections": 20}}"#, load)
+}
+
+#[test]
+fn users_come_in_every_documented_form() {
+    let load = |text: &str| Plan::from_json(&loaded(text)).unwrap().load;
+    assert!(!load(r#"{"closed": {"connections": 20}}"#).is_timed());
+    assert!(!load(r#"{"closed": {"users": 20}}"#).is_timed());
+    let stages = load(r#"{"closed": {"users": [[0, 0], [10, 99.5], [20, 0]], "loops": 5}}"#);
+    assert!(stages.is_timed());
+    assert_eq!(stages.connections(), 100);
+    let Load::Closed(slow) = load(
+        r#"{"closed": {"users": 2, "think": {"uniform_s": [1, 3]}, "pace_s": 0.5, "loops": 3}}"#,
+    ) else {
+        panic!("not closed")
+    };
+    assert_eq!(slow.think, Some(Think::UniformS(1.0, 3.0)));
+    assert_eq!((slow.pace_s, slow.loops), (Some(0.5), Some(3)));
+    for think in [r#"{"constant_s": 1}"#, r#"{"exponential_s": 2.5}"#] {
+        assert!(
+            load(&format!(
+                r#"{{"closed": {{"users": 2, "think": {think}}}}}"#
+            ))
+            .is_timed()
+        );
+    }
+}
+
+#[test]
+fn arrivals_come_in_every_documented_form() {
+    let text = loaded(
+        r#"{"open": {"rate_rps": [[0, 10], [30, 100]], "arrivals": "poisson", "connections": 5,
+            "session": {"requests": 3, "think": {"constant_s": 1}}}}"#,
+    );
+    let Load::Open(open) = Plan::from_json(&text).unwrap().load else {
+        panic!("not open")
+    };
+    assert_eq!(
+        open.rate_rps,
+        Profile::Points(vec![(0.0, 10.0), (30.0, 100.0)])
+    );
+    assert_eq!(open.arrivals, Process::Poisson);
+    assert_eq!(
+        open.session,
+        Some(Session {
+            requests: 3,
+            think: Some(Think::ConstantS(1.0))
+        })
+    );
+}
+
+#[test]
+fn a_load_that_cannot_be_used_names_its_key() {
+    let cases = [
+        (r#"{"closed": {}}"#, "found neither users nor connections"),
+        (
+            r#"{"closed": {"users": 1, "connections": 1}}"#,
+            "found both users and connections",
+        ),
+        (
+            r#"{"closed": {"users": "all"}}"#,
+            "expected a number or a list of points [t_s, value]",
+        ),
+        (
+            r#"{"closed": {"users": []}}"#,
+            "key load.closed.users: found 0 points",
+        ),
+        (
+            r#"{"closed": {"users": [[0, 1], [2, 3], [1, 3]]}}"#,
+            "key load.closed.users: found a point at 1 s after one at 2 s",
+        ),
+        (
+            r#"{"closed": {"users": [[0, 0], [2, 0]]}}"#,
+            "key load.closed.users: found 0, expected a value above 0",
+        ),
+        (
+            r#"{"closed": {"users": 1, "loops": 0}}"#,
+            "key load.closed.loops: found 0",
+        ),
+        (
+            r#"{"closed": {"users": 1, "pace_s": 0}}"#,
+            "key load.closed.pace_s: found 0",
+        ),
+        (
+            r#"{"closed": {"users": 1, "think": {"uniform_s": [3, 1]}}}"#,
+            "key load.closed.think: found 3 to 1",
+        ),
+        (
+            r#"{"open": {"connections": 1, "rate_rps": [[0, -1]]}}"#,
+            "key load.open.rate_rps: found -1",
+        ),
+        (
+            r#"{"open": {"connections": 1, "rate_rps": 1, "session": {"requests": 0}}}"#,
+            "key load.open.session.requests: found 0",
+        ),
+    ];
+    for (load, expected) in cases {
+        let error = message(&loaded(load));
+        assert!(
+            error.contains(expected),
+            "{error}\n does not contain\n{expected}"
+        );
+    }
+}
+
+#[test]
+fn targets_are_taken_apart() {
+    let cases = [
+        ("http://localhost", "localhost", 80, "localhost", "/"),
+        (
+            "http://localhost:8080",
+            "localhost",
+            8080,
+            "localhost:8080",
+            "/",
+        ),
+        ("http://a.b:80/x", "a.b", 80, "a.b", "/x"),
+        ("http://a.b?q=1", "a.b", 80, "a.b", "/?q=1"),
+        ("http://a.b/x/y?q=1#part", "a.b", 80, "a.b", "/x/y?q=1"),
+        ("http://[::1]:9/x", "::1", 9, "[::1]:9", "/x"),
+        ("http://[::1]", "::1", 80, "[::1]", "/"),
+        ("HTTP://A/", "A", 80, "A", "/"),
+        ("https://a.b/x", "a.b", 443, "a.b", "/x"),
+        ("https://a.b:443/", "a.b", 443, "a.b", "/"),
+        ("https://a.b:80/", "a.b", 80, "a.b:80", "/"),
+        ("unix:/run/a.sock", "localhost", 80, "localhost", "/"),
+        (
+            "unix:/run/a.sock:/x/y?q=1",
+            "localhost",
+            80,
+            "localhost",
+            "/x/y?q=1",
+        ),
+    ];
+    for (url, host, port, authority, path_and_query) in cases {
+        let target = Target::parse(url).unwrap();
+        assert_eq!(
+            (
+                target.host.as_str(),
+                target.port,
+                target.authority.as_str(),
+                target.path_and_query.as_str()
+            ),
+            (host, port, authority, path_and_query),
+            "{url}"
+        );
+    }
+}
+
+#[test]
+fn urls_that_cannot_be_used_are_refused() {
+    for url in [
+        "",
+        "localhost",
+        "http://",
+        "http://:80/",
+        "http://a:b/",
+        "http://a:0/",
+        "http://a:65536/",
+        "http://u:p@a/",
+        "http://a/ b",
+        "http://[::1",
+        "http://[x]/",
+        "https://",
+        "unix:",
+        "unix:a.sock",
+    ] {
+        assert!(Target::parse(url).is_err(), "{url}");
+    }
+}
+
+#[test]
+fn a_socket_and_tls_are_told_from_the_target() {
+    let parsed = |url| Target::parse(url).unwrap();
+    assert!(parsed("https://a/").is_tls && !parsed("http://a/").is_tls);
+    let unix = parsed("unix:/run/a.sock:/x");
+    assert_eq!(
+        (unix.unix.as_deref(), unix.is_tls),
+        (Some("/run/a.sock"), false)
+    );
+}
+
+#[test]
+fn transports_that_contradict_themselves_are_refused_by_their_key() {
+    let https = |text: String| text.replace("http://", "https://");
+    let cases = [
+        (
+            with("unix", "\"\""),
+            "key unix: found \"\", expected the path of a socket",
+        ),
+        (
+            with("unix", "\"/a\"").replace("http://127.0.0.1:8080/", "unix:/b"),
+            "key unix: found \"/a\" beside a target that names a socket",
+        ),
+        (
+            with("unix", "\"/a\", \"address\": \"127.0.0.1:1\""),
+            "key address: found 127.0.0.1:1 beside a Unix socket",
+        ),
+        (
+            with("unix", "\"/a\", \"local_addresses\": [\"127.0.0.2\"]"),
+            "key local_addresses: found 127.0.0.2 beside a Unix socket",
+        ),
+        (
+            with("local_addresses", "[\"127.0.0.2\", \"::1\"]"),
+            "key local_addresses: found ::1, expected addresses of the target's family",
+        ),
+        (with("tls", "{}"), "key tls: found settings for \"http://"),
+        (
+            https(with("tls", "{\"certificate\": \"a.pem\"}")),
+            "key tls.key: found a certificate without its key",
+        ),
+        (
+            https(with("tls", "{\"key\": \"a.pem\"}")),
+            "key tls.certificate: found a key without its certificate",
+        ),
+        (
+            https(with("tls", "{\"ca\": \"a.pem\", \"insecure\": true}")),
+            "key tls.insecure: found true beside tls.ca",
+        ),
+    ];
+    for (text, expected) in cases {
+        let error = message(&text);
+        assert!(
+            error.contains(expected),
+            "{error}\n does not contain\n{expected}"
+        );
+    }
+}

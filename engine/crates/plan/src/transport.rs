@@ -1,0 +1,152 @@
+//! How connections are made: kept or not, from where, over what, and with which certificates.
+
+use std::net::IpAddr;
+
+use serde::Deserialize;
+
+use crate::{Plan, PlanError, Target};
+
+/// The longest path of a Unix socket: what the system's address holds, less its end.
+const MAX_UNIX_PATH_BYTES: usize = 107;
+
+/// TLS, for an `https://` target. Paths are read once, before the load.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// File of the authorities to trust instead of the system's, in PEM.
+    #[serde(default)]
+    pub ca: Option<String>,
+    /// File of the certificate to show to the server, in PEM; needs `key`.
+    #[serde(default)]
+    pub certificate: Option<String>,
+    /// File of its private key, in PEM.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Whether any certificate of the server is good enough.
+    #[serde(default)]
+    pub insecure: bool,
+    /// The name to ask for and to look for in the certificate, instead of the URL's host.
+    #[serde(default)]
+    pub server_name: Option<String>,
+    /// Whether a connection may resume the session of one before it, as browsers do.
+    #[serde(default = "default_resumption")]
+    pub resumption: bool,
+}
+
+fn default_resumption() -> bool {
+    true
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self {
+            ca: None,
+            certificate: None,
+            key: None,
+            insecure: false,
+            server_name: None,
+            resumption: true,
+        }
+    }
+}
+
+impl Plan {
+    /// The Unix socket to connect to, if any.
+    ///
+    /// # Errors
+    /// When `target` is not a URL.
+    pub fn unix_path(&self) -> Result<Option<String>, PlanError> {
+        Ok(self.unix.clone().or(self.target()?.unix))
+    }
+
+    pub(crate) fn validate_transport(&self, target: &Target) -> Result<(), PlanError> {
+        if let (Some(path), true) = (&self.unix, target.unix.is_some()) {
+            return Err(PlanError::value(
+                "unix",
+                format_args!("{path:?} beside a target that names a socket"),
+                "one of the two",
+            ));
+        }
+        if let Some(path) = self.unix.as_ref().or(target.unix.as_ref()) {
+            if path.is_empty() || path.len() > MAX_UNIX_PATH_BYTES || path.contains('\0') {
+                return Err(PlanError::value(
+                    "unix",
+                    format_args!("{path:?}"),
+                    format_args!("the path of a socket, of 1 to {MAX_UNIX_PATH_BYTES} bytes"),
+                ));
+            }
+            if let Some(address) = self.address {
+                return Err(PlanError::value(
+                    "address",
+                    format_args!("{address} beside a Unix socket"),
+                    "one of the two",
+                ));
+            }
+        }
+        self.validate_local_addresses(target)?;
+        self.validate_tls(target)
+    }
+
+    fn validate_local_addresses(&self, target: &Target) -> Result<(), PlanError> {
+        let Some(&first) = self.local_addresses.first() else {
+            return Ok(());
+        };
+        if self.unix.is_some() || target.unix.is_some() {
+            return Err(PlanError::value(
+                "local_addresses",
+                format_args!("{first} beside a Unix socket"),
+                "none: a Unix socket has no addresses",
+            ));
+        }
+        let is_of_family = |address: &&IpAddr| {
+            self.address
+                .is_none_or(|to| to.is_ipv4() == address.is_ipv4())
+                && first.is_ipv4() == address.is_ipv4()
+        };
+        if let Some(other) = self
+            .local_addresses
+            .iter()
+            .find(|address| !is_of_family(address))
+        {
+            return Err(PlanError::value(
+                "local_addresses",
+                other,
+                "addresses of the target's family, all IPv4 or all IPv6",
+            ));
+        }
+        Ok(())
+    }
+
+    fn validate_tls(&self, target: &Target) -> Result<(), PlanError> {
+        let Some(tls) = &self.tls else {
+            return Ok(());
+        };
+        if !target.is_tls {
+            return Err(PlanError::value(
+                "tls",
+                format_args!("settings for {:?}", self.target),
+                "none, or a target that begins with https://",
+            ));
+        }
+        if tls.certificate.is_some() != tls.key.is_some() {
+            let (given, missing) = if tls.key.is_none() {
+                ("a certificate without its key", "tls.key")
+            } else {
+                ("a key without its certificate", "tls.certificate")
+            };
+            return Err(PlanError::value(
+                missing,
+                given,
+                "both tls.certificate and tls.key, or neither",
+            ));
+        }
+        if tls.insecure && tls.ca.is_some() {
+            return Err(PlanError::value(
+                "tls.insecure",
+                "true beside tls.ca",
+                "one of the two",
+            ));
+        }
+        Ok(())
+    }
+}

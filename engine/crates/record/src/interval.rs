@@ -1,0 +1,230 @@
+//! One slice of time, as each thread saw it and as all of them together did.
+
+use std::collections::BTreeMap;
+
+use crate::histogram::add;
+use crate::{Counts, Histogram, Interval, IntervalStatistics, encode};
+
+/// What one thread saw of one interval.
+#[derive(Debug)]
+pub struct IntervalPart {
+    /// The interval's place, from 0.
+    pub index: u64,
+    /// When it began, since the load began.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// What happened in it.
+    pub counts: Counts,
+    /// Requests written and not answered, at its end.
+    pub in_flight: u64,
+    /// Requests due and not written, at its end.
+    pub queued: u64,
+    /// How long ago the oldest request that is not answered was due, at its end.
+    pub oldest_age_ns: u64,
+    /// Response times of what completed in it.
+    pub response_time: Histogram,
+}
+
+impl IntervalPart {
+    fn merge(&mut self, other: &Self) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        self.counts.add(&other.counts);
+        self.in_flight += other.in_flight;
+        self.queued += other.queued;
+        self.oldest_age_ns = self.oldest_age_ns.max(other.oldest_age_ns);
+        add(&mut self.response_time, &other.response_time);
+    }
+
+    fn to_record(&self) -> Interval {
+        Interval {
+            index: self.index,
+            start_s: self.start_ns as f64 / 1e9,
+            end_s: self.end_ns as f64 / 1e9,
+            due: self.counts.due,
+            sent: self.counts.sent,
+            completed: self.counts.completed(),
+            ok: self.counts.ok,
+            failed: self.counts.errors.total(),
+            errors: self.counts.errors,
+            in_flight: self.in_flight,
+            queued: self.queued,
+            oldest_age_us: self.oldest_age_ns as f64 / 1e3,
+            bytes_sent: self.counts.bytes_sent,
+            bytes_received: self.counts.bytes_received,
+            response_time_us: IntervalStatistics::of(&self.response_time),
+            histogram: encode(&self.response_time),
+        }
+    }
+}
+
+/// Puts the threads' parts together: an interval is whole when every thread's part has come.
+#[derive(Debug)]
+pub struct IntervalMerger {
+    threads: usize,
+    /// How many intervals each of the threads had that are done.
+    ended: Vec<u64>,
+    waiting: BTreeMap<u64, (usize, IntervalPart)>,
+    counts: Counts,
+    response_time: Histogram,
+}
+
+impl IntervalMerger {
+    /// A merger of the parts of this many threads.
+    pub fn new(threads: usize) -> Self {
+        Self {
+            threads,
+            ended: Vec::new(),
+            waiting: BTreeMap::new(),
+            counts: Counts::default(),
+            response_time: crate::new_histogram(),
+        }
+    }
+
+    /// Takes a part. Gives the interval's record if it is whole now, and puts histograms that are not needed any more into
+    /// `spares`, not cleared.
+    pub fn take(&mut self, part: IntervalPart, spares: &mut Vec<Histogram>) -> Option<Interval> {
+        self.counts.add(&part.counts);
+        add(&mut self.response_time, &part.response_time);
+        let index = part.index;
+        let (came, merged) = match self.waiting.remove(&index) {
+            None => (1, part),
+            Some((came, mut merged)) => {
+                merged.merge(&part);
+                spares.push(part.response_time);
+                (came + 1, merged)
+            }
+        };
+        if came < self.expected(index) {
+            self.waiting.insert(index, (came, merged));
+            return None;
+        }
+        let record = merged.to_record();
+        spares.push(merged.response_time);
+        Some(record)
+    }
+
+    /// A thread is done, which had so many intervals. Gives those that waited for it alone, in order.
+    pub fn thread_ended(&mut self, intervals: u64) -> Vec<Interval> {
+        self.ended.push(intervals);
+        let whole: Vec<u64> = self
+            .waiting
+            .iter()
+            .filter(|&(&index, &(came, _))| came >= self.expected(index))
+            .map(|(&index, _)| index)
+            .collect();
+        whole
+            .into_iter()
+            .filter_map(|index| self.waiting.remove(&index))
+            .map(|(_, part)| part.to_record())
+            .collect()
+    }
+
+    /// How many parts an interval has.
+    fn expected(&self, index: u64) -> usize {
+        let without = self.ended.iter().filter(|&&intervals| intervals <= index);
+        self.threads - without.count()
+    }
+
+    /// The intervals that some threads did not reach because they were stopped earlier, in order.
+    pub fn rest(&mut self) -> Vec<Interval> {
+        std::mem::take(&mut self.waiting)
+            .into_values()
+            .map(|(_, part)| part.to_record())
+            .collect()
+    }
+
+    /// The sums over all intervals.
+    pub fn totals(&self) -> (&Counts, &Histogram) {
+        (&self.counts, &self.response_time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::{ErrorKind, new_histogram};
+
+    fn part(index: u64, ok: u64, oldest_age_ns: u64, values: &[u64]) -> IntervalPart {
+        let mut response_time = new_histogram();
+        for &value in values {
+            response_time.saturating_record(value);
+        }
+        let mut counts = Counts {
+            due: ok + 1,
+            sent: ok + 1,
+            ok,
+            ..Counts::default()
+        };
+        counts.errors.count(ErrorKind::Timeout);
+        IntervalPart {
+            index,
+            start_ns: index * 100,
+            end_ns: index * 100 + 100,
+            counts,
+            in_flight: 2,
+            queued: 3,
+            oldest_age_ns,
+            response_time,
+        }
+    }
+
+    #[test]
+    fn an_interval_is_written_when_the_last_threads_part_has_come() {
+        let mut merger = IntervalMerger::new(2);
+        let mut spares = Vec::new();
+        assert!(merger.take(part(0, 1, 5, &[1000]), &mut spares).is_none());
+        assert!(merger.take(part(1, 1, 5, &[1000]), &mut spares).is_none());
+        let interval = merger
+            .take(part(0, 2, 7, &[3000, 3000]), &mut spares)
+            .unwrap();
+        assert_eq!(spares.len(), 2);
+        assert_eq!(
+            (
+                interval.index,
+                interval.ok,
+                interval.failed,
+                interval.errors.timeout
+            ),
+            (0, 3, 2, 2)
+        );
+        assert_eq!((interval.in_flight, interval.queued), (4, 6));
+        assert_eq!(interval.oldest_age_us, 0.007);
+        assert_eq!(interval.response_time_us.max, Some(3.001));
+        assert_eq!(merger.rest().len(), 1);
+    }
+
+    #[test]
+    fn the_totals_are_the_sums_of_the_intervals() {
+        let mut merger = IntervalMerger::new(1);
+        for index in 0..10 {
+            assert!(
+                merger
+                    .take(part(index, index, 0, &[index + 1]), &mut Vec::new())
+                    .is_some()
+            );
+        }
+        let (counts, response_time) = merger.totals();
+        assert_eq!((counts.ok, counts.errors.total(), counts.due), (45, 10, 55));
+        assert_eq!(response_time.len(), 10);
+    }
+
+    #[test]
+    fn a_thread_that_is_done_is_not_waited_for() {
+        let mut merger = IntervalMerger::new(2);
+        let mut spares = Vec::new();
+        // One thread has only the first interval; the other is ahead of it by one.
+        for index in 0..2 {
+            assert!(merger.take(part(index, 1, 0, &[1]), &mut spares).is_none());
+        }
+        assert!(merger.take(part(0, 1, 0, &[1]), &mut spares).is_some());
+        let whole = merger.thread_ended(1);
+        assert_eq!(whole.len(), 1);
+        assert_eq!(whole[0].index, 1);
+        assert!(merger.take(part(2, 1, 0, &[1]), &mut spares).is_some());
+        assert!(merger.thread_ended(3).is_empty());
+    }
+}

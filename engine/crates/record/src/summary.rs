@@ -1,0 +1,257 @@
+//! The summary of one load, computed once and here.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+
+use crate::verdict::{Facts, Verdict, judge};
+use crate::{
+    Clocks, Counts, EncodedHistograms, ErrorCounts, Fairness, Histogram, SCHEMA, Statistics,
+    StatusCounts, UntilFailure, encode, new_histogram,
+};
+
+/// Everything the summary is computed from.
+#[derive(Debug)]
+pub struct Outcome<'a> {
+    /// The URL of the requests.
+    pub target: &'a str,
+    /// The rate asked for, in an open loop.
+    pub asked_rate_rps: Option<f64>,
+    /// Whether each request makes its own connection: then making it is a part of the schedule lag.
+    pub connects_each: bool,
+    /// The time that really passed.
+    pub duration_s: f64,
+    /// Sums over all intervals and threads.
+    pub counts: Counts,
+    /// Written and not answered when the load ended.
+    pub unanswered: u64,
+    /// Due and not written when the load ended.
+    pub unsent: u64,
+    /// Answers by status.
+    pub status: StatusCounts,
+    /// Response times of all that completed.
+    pub response_time: &'a Histogram,
+    /// The other clocks.
+    pub clocks: &'a Clocks,
+    /// Requests by connection.
+    pub fairness: Fairness,
+    /// What was reached before the first failure, where the load was to end there.
+    pub until_failure: Option<UntilFailure>,
+    /// What came of each step of a scenario, in their order.
+    pub steps: Option<Vec<StepOutcome>>,
+    /// The engine itself.
+    pub generator: Generator,
+}
+
+/// What one thread, or all of them, saw of one step of a scenario.
+#[derive(Debug, Clone)]
+pub struct StepOutcome {
+    /// Its name.
+    pub name: String,
+    /// Requests written.
+    pub sent: u64,
+    /// Whole answers that were right.
+    pub ok: u64,
+    /// Whole answers that were not.
+    pub wrong: u64,
+    /// Requests without a whole answer, those in flight at the end excluded.
+    pub lost: u64,
+    /// Response times of the whole answers.
+    pub response_time: Histogram,
+}
+
+impl StepOutcome {
+    /// Nothing seen.
+    pub fn new(name: String) -> Self {
+        Self {
+            name,
+            sent: 0,
+            ok: 0,
+            wrong: 0,
+            lost: 0,
+            response_time: new_histogram(),
+        }
+    }
+
+    /// Adds another thread's.
+    pub fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.ok += other.ok;
+        self.wrong += other.wrong;
+        self.lost += other.lost;
+        // The two count the same range: this cannot fail.
+        let _ = self.response_time.add(&other.response_time);
+    }
+
+    fn summary(&self) -> StepSummary {
+        StepSummary {
+            sent: self.sent,
+            completed: self.ok + self.wrong,
+            ok: self.ok,
+            failed: self.wrong + self.lost,
+            response_time_us: Statistics::of(&self.response_time),
+        }
+    }
+}
+
+/// One step of a scenario.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct StepSummary {
+    pub sent: u64,
+    pub completed: u64,
+    pub ok: u64,
+    pub failed: u64,
+    pub response_time_us: Statistics,
+}
+
+/// Steps by name, as a map that keeps their order.
+fn by_name<S: Serializer>(
+    steps: &Option<Vec<(String, StepSummary)>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match steps {
+        Some(steps) => serializer.collect_map(steps.iter().map(|(name, step)| (name, step))),
+        None => serializer.serialize_none(),
+    }
+}
+
+/// Where the requests went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct Requests {
+    pub intended: u64,
+    pub sent: u64,
+    pub completed: u64,
+    pub ok: u64,
+    pub failed: u64,
+    pub unanswered: u64,
+    pub unsent: u64,
+}
+
+/// Bytes on the connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct Bytes {
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// The engine itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Generator {
+    /// Its version.
+    pub version: String,
+    /// CPU of the process ÷ (wall × threads).
+    pub cpu_fraction: f64,
+    /// Time spent handling events ÷ wall, spinning excluded; of the busiest thread.
+    pub busy_fraction: f64,
+    /// The most memory it ever had (VmHWM).
+    pub peak_rss_bytes: u64,
+    /// Load threads.
+    pub threads: usize,
+    /// CPUs bound to.
+    pub cpus: Vec<usize>,
+}
+
+/// One load, in the form that others rely on.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs)]
+pub struct Summary {
+    pub schema: u32,
+    pub target: String,
+    pub duration_s: f64,
+    pub requests: Requests,
+    pub throughput_rps: f64,
+    pub status: BTreeMap<String, u64>,
+    pub errors: ErrorCounts,
+    pub response_time_us: Statistics,
+    pub service_time_us: Statistics,
+    pub schedule_lag_us: Statistics,
+    pub connect_time_us: Statistics,
+    pub tls_handshake_us: Option<Statistics>,
+    pub time_to_first_byte_us: Statistics,
+    pub bytes: Bytes,
+    pub generator: Generator,
+    pub fairness: Fairness,
+    pub until_failure: Option<UntilFailure>,
+    #[serde(serialize_with = "by_name", skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Vec<(String, StepSummary)>>,
+    pub verdict: Verdict,
+}
+
+impl Outcome<'_> {
+    /// Computes the summary and its verdict.
+    pub fn summary(&self) -> Summary {
+        let counts = &self.counts;
+        let requests = Requests {
+            intended: counts.due,
+            sent: counts.sent,
+            completed: counts.completed(),
+            ok: counts.ok,
+            failed: counts.errors.total(),
+            unanswered: self.unanswered,
+            unsent: self.unsent,
+        };
+        let per_second = |count: u64| {
+            if self.duration_s > 0.0 {
+                count as f64 / self.duration_s
+            } else {
+                0.0
+            }
+        };
+        let response_time_us = Statistics::of(self.response_time);
+        let schedule_lag_us = Statistics::of(&self.clocks.schedule_lag);
+        let verdict = judge(&Facts {
+            requests,
+            redirects: self.status.redirects(),
+            errors: counts.errors,
+            is_until_failure: self.until_failure.is_some(),
+            asked_rate_rps: self.asked_rate_rps,
+            sent_rps: per_second(counts.sent),
+            busy_fraction: self.generator.busy_fraction,
+            response_p50_us: response_time_us.p50,
+            lag_p99_us: schedule_lag_us.p99.filter(|_| !self.connects_each),
+        });
+        Summary {
+            schema: SCHEMA,
+            target: self.target.to_owned(),
+            duration_s: self.duration_s,
+            requests,
+            throughput_rps: per_second(counts.completed()),
+            status: self.status.to_map(),
+            errors: counts.errors,
+            response_time_us,
+            service_time_us: Statistics::of(&self.clocks.service_time),
+            schedule_lag_us,
+            connect_time_us: Statistics::of(&self.clocks.connect_time),
+            tls_handshake_us: self.clocks.tls_handshake.as_ref().map(Statistics::of),
+            time_to_first_byte_us: Statistics::of(&self.clocks.time_to_first_byte),
+            bytes: Bytes {
+                sent: counts.bytes_sent,
+                received: counts.bytes_received,
+            },
+            generator: self.generator.clone(),
+            fairness: self.fairness,
+            until_failure: self.until_failure.clone(),
+            steps: self.steps.as_ref().map(|steps| {
+                let named = |step: &StepOutcome| (step.name.clone(), step.summary());
+                steps.iter().map(named).collect()
+            }),
+            verdict,
+        }
+    }
+
+    /// The histograms of all clocks.
+    pub fn histograms(&self) -> EncodedHistograms {
+        EncodedHistograms {
+            response_time_ns: encode(self.response_time),
+            service_time_ns: encode(&self.clocks.service_time),
+            schedule_lag_ns: encode(&self.clocks.schedule_lag),
+            connect_time_ns: encode(&self.clocks.connect_time),
+            tls_handshake_ns: self.clocks.tls_handshake.as_ref().map(encode),
+            time_to_first_byte_ns: encode(&self.clocks.time_to_first_byte),
+            unanswered_age_ns: encode(&self.clocks.unanswered_age),
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Whether a load's figures may be believed, and why not: each reason a fact, a threshold and a probable cause.
+
+use serde::Serialize;
+
+use crate::{ErrorCounts, ErrorKind, Requests};
+
+/// A generator this busy is what is measured.
+pub const BUSY_LIMIT: f64 = 0.85;
+/// An open loop that sends less than this share of the asked rate did not put the load on.
+const RATE_LIMIT: f64 = 0.99;
+/// Schedule lag beyond this share of the median response time distorts it.
+const LAG_LIMIT: f64 = 0.10;
+
+/// How far the figures may be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Validity {
+    /// They may be.
+    Valid,
+    /// Something is off; read the reasons.
+    Suspect,
+    /// There is nothing to believe.
+    Invalid,
+}
+
+/// A judgement and its reasons.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The worst that was found.
+    pub validity: Validity,
+    /// What was found, a sentence each. A valid load may have some, too.
+    pub reasons: Vec<String>,
+}
+
+/// What a verdict is based on.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) requests: Requests,
+    /// Answers with a status of 300 to 399.
+    pub(crate) redirects: u64,
+    pub(crate) errors: ErrorCounts,
+    /// The load was to end at the first failure.
+    pub(crate) is_until_failure: bool,
+    /// The rate asked for, in an open loop.
+    pub(crate) asked_rate_rps: Option<f64>,
+    pub(crate) sent_rps: f64,
+    pub(crate) busy_fraction: f64,
+    pub(crate) response_p50_us: Option<f64>,
+    pub(crate) lag_p99_us: Option<f64>,
+}
+
+pub(crate) fn judge(facts: &Facts) -> Verdict {
+    let mut verdict = Verdict {
+        validity: Validity::Valid,
+        reasons: Vec::new(),
+    };
+    let requests = &facts.requests;
+    if requests.completed == 0 {
+        verdict.add(
+            Validity::Invalid,
+            format!("no request was answered ({} were sent): the target does not serve, or the load is shorter than its response time", requests.sent),
+        );
+    }
+    if requests.failed > 0 && facts.is_until_failure {
+        verdict.add(
+            Validity::Valid,
+            format!("ended at the first failure, as asked: {}", failures(facts)),
+        );
+    } else if requests.failed > 0 {
+        verdict.add(Validity::Suspect, failures(facts));
+    }
+    if facts.redirects * 2 > requests.completed {
+        verdict.add(
+            Validity::Valid,
+            format!(
+                "{} answers were redirects; they are not followed",
+                facts.redirects
+            ),
+        );
+    }
+    match facts.asked_rate_rps {
+        Some(asked_rate_rps) => judge_open(facts, asked_rate_rps, &mut verdict),
+        None if facts.busy_fraction >= BUSY_LIMIT => verdict.add(
+            Validity::Valid,
+            format!(
+                "the generator was busy {:.0} % of the time (limit {:.0} %): it, and not the target, may be what limits the throughput; give it more CPUs to see",
+                facts.busy_fraction * 100.0,
+                BUSY_LIMIT * 100.0
+            ),
+        ),
+        None => {}
+    }
+    verdict
+}
+
+impl Verdict {
+    fn add(&mut self, validity: Validity, reason: String) {
+        self.validity = self.validity.max(validity);
+        self.reasons.push(reason);
+    }
+}
+
+fn failures(facts: &Facts) -> String {
+    let by_kind: Vec<String> = ErrorKind::ALL
+        .into_iter()
+        .filter(|&kind| facts.errors.of(kind) > 0)
+        .map(|kind| format!("{} {}", kind.name(), facts.errors.of(kind)))
+        .collect();
+    let most = ErrorKind::ALL
+        .into_iter()
+        .max_by_key(|&kind| facts.errors.of(kind));
+    let cause = match most {
+        Some(ErrorKind::Connect) => "the target refuses connections or its accept queue is full",
+        Some(ErrorKind::Timeout) => "the target is slower than timeout_s, or stuck",
+        Some(ErrorKind::Reset) => {
+            "the target closes connections under requests; it may have crashed or restarted, or limits requests per connection without saying so"
+        }
+        Some(ErrorKind::Protocol) => {
+            "the target does not speak HTTP/1.1 on this port, or its framing is broken"
+        }
+        Some(ErrorKind::Check) | None => {
+            "the target answers with a wrong status; look at the statuses"
+        }
+    };
+    format!(
+        "{} of {} requests failed ({}; limit 0): {cause}",
+        facts.requests.failed,
+        facts.requests.intended,
+        by_kind.join(", ")
+    )
+}
+
+fn judge_open(facts: &Facts, asked_rate_rps: f64, verdict: &mut Verdict) {
+    let requests = &facts.requests;
+    if requests.unsent > 0 {
+        verdict.add(
+            Validity::Suspect,
+            format!(
+                "{} of {} requests were due and not sent by the end (limit 0): all connections were waiting for answers; the target cannot carry this rate, or the connections are too few",
+                requests.unsent, requests.intended
+            ),
+        );
+    }
+    if let Some(quantile) = lowest_bound(requests) {
+        verdict.add(
+            Validity::Valid,
+            format!(
+                "{quantile} and above are lower bounds: {} of {} requests had no answer by the end, and their times are not in the percentiles; a longer load makes their share smaller, unless the target falls behind",
+                requests.unanswered + requests.unsent,
+                requests.intended
+            ),
+        );
+    }
+    if facts.sent_rps < asked_rate_rps * RATE_LIMIT {
+        verdict.add(
+            Validity::Suspect,
+            format!(
+                "{:.1} requests a second were sent where {asked_rate_rps} were asked for (limit {:.0} %): the target, the connections or the generator cannot carry this rate",
+                facts.sent_rps,
+                RATE_LIMIT * 100.0
+            ),
+        );
+    }
+    if facts.busy_fraction >= BUSY_LIMIT {
+        verdict.add(
+            Validity::Suspect,
+            format!(
+                "the generator was busy {:.0} % of the time (limit {:.0} %): its own queueing is in the response times; give it more CPUs or ask for less",
+                facts.busy_fraction * 100.0,
+                BUSY_LIMIT * 100.0
+            ),
+        );
+    }
+    if let (Some(lag), Some(response)) = (facts.lag_p99_us, facts.response_p50_us) {
+        if lag > response * LAG_LIMIT {
+            verdict.add(
+                Validity::Suspect,
+                format!(
+                    "the 99th percentile of the schedule lag is {lag:.1} us, above {:.0} % of the median response time ({response:.1} us): requests waited for a free connection or for the generator's CPU; give it a CPU of its own (cpus) or more connections",
+                    LAG_LIMIT * 100.0
+                ),
+            );
+        }
+    }
+}
+
+/// The lowest percentile that requests without an answer may have passed: their times are at least what they had waited, so that
+/// a percentile is only a lower bound if more of them are missing than lie above it.
+fn lowest_bound(requests: &Requests) -> Option<&'static str> {
+    let missing = (requests.unanswered + requests.unsent) as f64;
+    [
+        (0.5, "p50"),
+        (0.75, "p75"),
+        (0.9, "p90"),
+        (0.95, "p95"),
+        (0.99, "p99"),
+    ]
+    .into_iter()
+    .find(|(quantile, _)| missing > (1.0 - quantile) * requests.intended as f64)
+    .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Facts {
+        Facts {
+            requests: Requests {
+                intended: 1000,
+                sent: 1000,
+                completed: 1000,
+                ok: 1000,
+                ..Requests::default()
+            },
+            redirects: 0,
+            errors: ErrorCounts::default(),
+            is_until_failure: false,
+            asked_rate_rps: Some(100.0),
+            sent_rps: 100.0,
+            busy_fraction: 0.1,
+            response_p50_us: Some(100.0),
+            lag_p99_us: Some(10.0),
+        }
+    }
+
+    fn only_reason(facts: &Facts, validity: Validity, beginning: &str) {
+        let verdict = judge(facts);
+        assert_eq!(verdict.validity, validity, "{verdict:?}");
+        assert_eq!(verdict.reasons.len(), 1, "{verdict:?}");
+        assert!(verdict.reasons[0].starts_with(beginning), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_good_load_is_valid_without_a_word() {
+        let verdict = judge(&good());
+        assert_eq!(
+            verdict,
+            Verdict {
+                validity: Validity::Valid,
+                reasons: vec![]
+            }
+        );
+    }
+
+    #[test]
+    fn a_load_without_an_answer_is_invalid() {
+        let mut facts = good();
+        facts.requests.completed = 0;
+        only_reason(
+            &facts,
+            Validity::Invalid,
+            "no request was answered (1000 were sent)",
+        );
+    }
+
+    #[test]
+    fn redirects_are_mentioned_when_they_are_most_of_the_answers() {
+        let mut facts = good();
+        facts.redirects = 501;
+        only_reason(
+            &facts,
+            Validity::Valid,
+            "501 answers were redirects; they are not followed",
+        );
+        facts.redirects = 500;
+        assert_eq!(judge(&facts).reasons, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_failed_request_makes_a_load_suspect() {
+        let mut facts = good();
+        facts.requests.failed = 3;
+        facts.errors.timeout = 2;
+        facts.errors.reset = 1;
+        only_reason(
+            &facts,
+            Validity::Suspect,
+            "3 of 1000 requests failed (timeout 2, reset 1; limit 0): the target is slower",
+        );
+    }
+
+    #[test]
+    fn an_open_loop_that_falls_behind_is_suspect() {
+        let mut facts = good();
+        facts.requests.unsent = 1;
+        only_reason(
+            &facts,
+            Validity::Suspect,
+            "1 of 1000 requests were due and not sent",
+        );
+        let mut facts = good();
+        facts.sent_rps = 98.9;
+        only_reason(
+            &facts,
+            Validity::Suspect,
+            "98.9 requests a second were sent where 100 were asked for (limit 99 %)",
+        );
+        let mut facts = good();
+        facts.lag_p99_us = Some(10.1);
+        only_reason(
+            &facts,
+            Validity::Suspect,
+            "the 99th percentile of the schedule lag is 10.1 us, above 10 %",
+        );
+        let mut facts = good();
+        facts.busy_fraction = 0.85;
+        only_reason(&facts, Validity::Suspect, "the generator was busy 85 %");
+    }
+
+    #[test]
+    fn a_load_that_was_to_end_at_a_failure_is_not_blamed_for_it() {
+        let mut facts = good();
+        facts.requests.failed = 1;
+        facts.errors.reset = 1;
+        facts.is_until_failure = true;
+        only_reason(
+            &facts,
+            Validity::Valid,
+            "ended at the first failure, as asked: 1 of 1000 requests failed (reset 1",
+        );
+    }
+
+    #[test]
+    fn percentiles_that_requests_without_an_answer_may_have_passed_are_lower_bounds() {
+        let mut facts = good();
+        facts.requests.unanswered = 10;
+        assert_eq!(judge(&facts).reasons, Vec::<String>::new());
+        facts.requests.unanswered = 11;
+        only_reason(
+            &facts,
+            Validity::Valid,
+            "p99 and above are lower bounds: 11 of 1000 requests had no answer",
+        );
+        facts.requests.unsent = 500;
+        let reasons = judge(&facts).reasons;
+        assert!(reasons[1].starts_with("p50 and above are lower bounds: 511 of 1000"));
+    }
+
+    #[test]
+    fn a_busy_closed_loop_stays_valid_and_says_that_it_may_be_the_limit() {
+        let mut facts = good();
+        facts.asked_rate_rps = None;
+        facts.busy_fraction = 0.97;
+        facts.lag_p99_us = Some(1e6);
+        only_reason(&facts, Validity::Valid, "the generator was busy 97 %");
+    }
+}

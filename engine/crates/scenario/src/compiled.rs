@@ -1,0 +1,161 @@
+//! A scenario that is ready to run.
+
+use regex::bytes::Regex;
+use weir_plan::scenario::{AtEnd, Cookies, FeederMode};
+
+use crate::check::{Check, Extraction, Reason};
+use crate::feeder::Table;
+use crate::render::Part;
+
+/// A scenario that is ready to run. Shared by all threads.
+#[derive(Debug)]
+pub struct Compiled {
+    pub(crate) steps: Box<[CompiledStep]>,
+    pub(crate) order: Order,
+    pub(crate) feeders: Box<[CompiledFeeder]>,
+    pub(crate) variables: usize,
+    pub(crate) cookies: Cookies,
+    /// The regular expressions of all steps, by the number of the memory that each thread has for their groups.
+    pub(crate) regexes: Box<[Regex]>,
+    pub(crate) capture_bytes: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct CompiledFeeder {
+    pub(crate) name: String,
+    pub(crate) table: Table,
+    pub(crate) mode: FeederMode,
+    pub(crate) at_end: AtEnd,
+}
+
+/// Which step comes next.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// The one after the last.
+    Steps,
+    /// Any: the sums of the weights up to each.
+    Weights(Box<[u64]>),
+}
+
+#[derive(Debug)]
+pub(crate) struct CompiledStep {
+    pub(crate) name: String,
+    /// Method, space and the constant beginning of the path.
+    pub(crate) start: Box<[u8]>,
+    /// Where in `start` the path begins.
+    pub(crate) path_at: usize,
+    /// The rest of the path.
+    pub(crate) path: Box<[Part]>,
+    /// What follows the path up to the end of the headers, but for `Cookie` and `Content-Length`.
+    pub(crate) headers: Box<[Part]>,
+    /// Whether cookies are sent.
+    pub(crate) has_cookies: bool,
+    pub(crate) end: End,
+    /// The feeders that it needs a row of.
+    pub(crate) feeders: Box<[usize]>,
+    /// All of it, if it is the same each time but for cookies.
+    pub(crate) constant: Option<Box<[u8]>>,
+    pub(crate) think: Option<Pause>,
+    pub(crate) check: Check,
+    pub(crate) extract: Box<[Extraction]>,
+    pub(crate) needs: Needs,
+}
+
+impl CompiledStep {
+    /// Whether a user must remember the path of this step's request, for its cookies.
+    #[inline]
+    pub(crate) fn needs_path(&self, cookies: Cookies) -> bool {
+        cookies != Cookies::Off && !self.path.is_empty()
+    }
+}
+
+/// What follows the headers.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// A body, if any, that is always the same: its length, the empty line and itself.
+    Constant(Box<[u8]>),
+    /// A body whose length is known once it is rendered.
+    Body(Box<[Part]>),
+}
+
+/// How long a user pauses, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pause {
+    Constant(u64),
+    Uniform { low: u64, count: u64 },
+    Exponential { mean: f64 },
+}
+
+/// What a step needs of its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Whether it needs the head.
+    pub head: bool,
+    /// What it needs of the body.
+    pub body: Capture,
+}
+
+/// What is needed of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capture {
+    /// Nothing.
+    Nothing,
+    /// How long it is.
+    Length,
+    /// Its length, and at most so many of its first bytes.
+    UpTo(usize),
+}
+
+impl Compiled {
+    /// The names of the steps, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().map(|step| &*step.name)
+    }
+
+    /// All bytes of a step's request, if they are the same each time but for cookies.
+    pub fn constant(&self, step: usize) -> Option<&[u8]> {
+        self.steps[step].constant.as_deref()
+    }
+
+    /// Whether rows may run out, so that a user may be done.
+    pub fn may_end(&self) -> bool {
+        self.feeders
+            .iter()
+            .any(|feeder| feeder.at_end == AtEnd::Stop)
+    }
+
+    /// What a step needs of its answer.
+    #[inline]
+    pub fn needs(&self, step: usize) -> Needs {
+        self.steps[step].needs
+    }
+
+    /// Why an answer is not right, in words.
+    pub fn describe(&self, step: usize, reason: Reason) -> String {
+        let step = &self.steps[step];
+        let check = &step.check;
+        let problem = match reason {
+            Reason::Status(status) => format!("status {status}"),
+            Reason::TooLarge(bytes) => {
+                let most = check.max_body_bytes.unwrap_or(0);
+                format!("a body of {bytes} bytes, expected at most {most}")
+            }
+            Reason::Cut => format!(
+                "the check needs more of the body than capture_bytes keeps, {}",
+                self.capture_bytes
+            ),
+            Reason::Differs => "another body than expected".to_owned(),
+            Reason::Lacks => "a body without the text that it must contain".to_owned(),
+            Reason::NotJson => "a body that is not JSON".to_owned(),
+            Reason::Json(index) => match check.json.get(index) {
+                Some(json) => format!("at {:?} not {}", json.text, json.expected),
+                None => "another value than expected".to_owned(),
+            },
+            Reason::Missing(index) => match step.extract.get(index) {
+                Some(extraction) => format!("nothing to extract {} from", extraction.name),
+                None => "nothing to extract".to_owned(),
+            },
+        };
+        format!("{}: {problem}", step.name)
+    }
+}

@@ -1,0 +1,262 @@
+//! One user of a scenario, and the thread it lives on.
+//!
+//! Hot path. Rules: no allocation once buffers have grown to the size of requests, variables and cookies; no lock.
+
+use regex::bytes::CaptureLocations;
+use weir_plan::scenario::Cookies;
+use weir_schedule::{Random, Shard};
+
+use crate::check::{Reason, Response};
+use crate::compiled::{Compiled, CompiledStep, End, Order, Pause};
+use crate::cookies::Jar;
+use crate::feeder::Deck;
+use crate::render::{Values, append_number, render};
+use crate::{Needs, ScenarioError};
+
+/// Streams of random numbers of a seed: what users send and what rows a thread draws are numbered from here on. The users of the load
+/// have theirs from 0 and its arrivals from 2^62.
+const INPUTS: u64 = 1 << 61;
+const ROWS: u64 = 1 << 63;
+
+/// No row drawn.
+const NO_ROW: u32 = u32::MAX;
+
+/// What the users of one thread share: its rows, and the numbers of its requests.
+#[derive(Debug)]
+pub struct Worker {
+    shard: Shard,
+    issued: u64,
+    decks: Box<[Deck]>,
+    random: Random,
+    locations: Box<[CaptureLocations]>,
+    body: Vec<u8>,
+}
+
+/// One user.
+#[derive(Debug)]
+pub struct User {
+    random: Random,
+    /// The step that comes next; 0 begins a round.
+    position: u32,
+    /// The row that it has of each feeder in this round.
+    rows: Box<[u32]>,
+    variables: Box<[Vec<u8>]>,
+    jar: Jar,
+    /// The path and query of the last request, where cookies depend on it and it is not constant.
+    path: Vec<u8>,
+}
+
+/// A request to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Issued {
+    /// The step that it is of.
+    pub step: usize,
+    /// The bytes are those of [`Compiled::constant`], and none were rendered.
+    pub is_constant: bool,
+    /// Its answer has no body, whatever its headers say.
+    pub to_head_request: bool,
+    /// What is needed of its answer.
+    pub needs: Needs,
+}
+
+impl Compiled {
+    /// What a thread needs: its share of the rows and numbers.
+    ///
+    /// # Errors
+    /// When a feeder has fewer rows than there are threads.
+    pub fn worker(&self, shard: Shard, seed: u64) -> Result<Worker, ScenarioError> {
+        let decks = self.feeders.iter().map(|feeder| {
+            Deck::new(feeder.table.rows, feeder.mode, feeder.at_end, shard).ok_or_else(|| {
+                ScenarioError::new(
+                    format_args!("feeders.{}.file", feeder.name),
+                    format_args!("{} rows", feeder.table.rows),
+                    "at least as many rows as there are load threads",
+                )
+            })
+        });
+        Ok(Worker {
+            shard,
+            issued: 0,
+            decks: decks.collect::<Result<_, _>>()?,
+            random: Random::new(seed, ROWS + shard.index(0)),
+            locations: self
+                .regexes
+                .iter()
+                .map(|regex| regex.capture_locations())
+                .collect(),
+            body: Vec::new(),
+        })
+    }
+
+    /// The user of this number. The same seed and number draw the same inputs, whatever other users do, but for the rows that
+    /// users of a thread share.
+    pub fn user(&self, number: u64, seed: u64) -> User {
+        User {
+            random: Random::new(seed, INPUTS + number),
+            position: 0,
+            rows: vec![NO_ROW; self.feeders.len()].into(),
+            variables: vec![Vec::new(); self.variables].into(),
+            jar: Jar::default(),
+            path: Vec::new(),
+        }
+    }
+}
+
+impl User {
+    /// Renders the next request into `out`, replacing what was there, unless it is constant. Nothing when a feeder that ends has
+    /// no row left for this user: it is done.
+    pub fn next(
+        &mut self,
+        compiled: &Compiled,
+        worker: &mut Worker,
+        out: &mut Vec<u8>,
+    ) -> Option<Issued> {
+        if self.position == 0 {
+            self.rows.fill(NO_ROW);
+            if compiled.cookies == Cookies::Round {
+                self.jar.clear();
+            }
+        }
+        let index = match &compiled.order {
+            Order::Steps => self.position as usize,
+            Order::Weights(sums) => {
+                let at = self.random.below(sums.last().copied().unwrap_or(1));
+                sums.partition_point(|&sum| sum <= at)
+            }
+        };
+        let step = &compiled.steps[index];
+        for &feeder in &step.feeders {
+            if self.rows[feeder] == NO_ROW {
+                self.rows[feeder] = worker.decks[feeder].draw(&mut worker.random)?;
+            }
+        }
+        if let Order::Steps = compiled.order {
+            self.position = (self.position + 1) % compiled.steps.len() as u32;
+        }
+        let seq = worker.shard.index(worker.issued);
+        worker.issued += 1;
+        let sends_cookies = step.has_cookies && !self.jar.is_empty();
+        let is_constant = step.constant.is_some() && !sends_cookies;
+        out.clear();
+        if !is_constant {
+            let Self {
+                random,
+                rows,
+                variables,
+                jar,
+                path,
+                ..
+            } = self;
+            let mut values = Values {
+                seq,
+                random,
+                cell: &|feeder, column| compiled.feeders[feeder].table.cell(rows[feeder], column),
+                variables,
+            };
+            out.extend_from_slice(&step.start);
+            render(&step.path, &mut values, out);
+            if step.needs_path(compiled.cookies) {
+                path.clear();
+                path.extend_from_slice(&out[step.path_at..]);
+            }
+            render(&step.headers, &mut values, out);
+            if sends_cookies {
+                let path = if step.path.is_empty() {
+                    &step.start[step.path_at..]
+                } else {
+                    &path[..]
+                };
+                jar.append_header(path, out);
+            }
+            match &step.end {
+                End::Constant(bytes) => out.extend_from_slice(bytes),
+                End::Body(parts) => {
+                    worker.body.clear();
+                    render(parts, &mut values, &mut worker.body);
+                    out.extend_from_slice(b"Content-Length: ");
+                    append_number(worker.body.len(), out);
+                    out.extend_from_slice(b"\r\n\r\n");
+                    out.extend_from_slice(&worker.body);
+                }
+            }
+        }
+        Some(Issued {
+            step: index,
+            is_constant,
+            to_head_request: step.start.starts_with(b"HEAD "),
+            needs: compiled.needs(index),
+        })
+    }
+
+    /// Takes the answer to a step's request: its cookies, what is extracted from it, and whether it is right. A user from whose
+    /// answer something could not be extracted begins a new round, since its next steps could not be rendered.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the answer.
+    pub fn answered(
+        &mut self,
+        compiled: &Compiled,
+        worker: &mut Worker,
+        step: usize,
+        response: &Response<'_>,
+    ) -> Result<(), Reason> {
+        let step = &compiled.steps[step];
+        if compiled.cookies != Cookies::Off {
+            let path = if step.path.is_empty() {
+                &step.start[step.path_at..]
+            } else {
+                &self.path[..]
+            };
+            for value in response.headers("set-cookie") {
+                self.jar.take(value, path);
+            }
+        }
+        let mut verdict = step.check.why_wrong(response);
+        for (number, extraction) in step.extract.iter().enumerate() {
+            let out = &mut self.variables[extraction.variable];
+            if let Err(reason) = extraction.extract(number, response, &mut worker.locations, out) {
+                self.position = 0;
+                verdict = verdict.and(Err(reason));
+            }
+        }
+        verdict
+    }
+
+    /// Takes note that a step's request got no answer. If later steps need something of it, the user begins a new round.
+    pub fn failed(&mut self, compiled: &Compiled, step: usize) {
+        if !compiled.steps[step].extract.is_empty() {
+            self.position = 0;
+        }
+    }
+
+    /// Makes this a new user at the beginning of its first round, with the same stream of random numbers.
+    pub fn restart(&mut self) {
+        self.position = 0;
+        self.jar.clear();
+    }
+
+    /// How long this user pauses after a step, drawn anew each time; nothing where the step does not say.
+    #[inline]
+    pub fn think_ns(&mut self, compiled: &Compiled, step: usize) -> Option<u64> {
+        Some(match compiled.steps[step].think? {
+            Pause::Constant(time) => time,
+            Pause::Uniform { low, count } => low + self.random.below(count),
+            Pause::Exponential { mean } => (self.random.exponential() * mean) as u64,
+        })
+    }
+
+    /// Whether a row that this user may need for its next request has run out: it is done then.
+    pub fn is_done(&self, compiled: &Compiled, worker: &Worker) -> bool {
+        let lacks = |step: &CompiledStep| {
+            let mut feeders = step.feeders.iter();
+            feeders.any(|&feeder| {
+                let has_row = self.position != 0 && self.rows[feeder] != NO_ROW;
+                !has_row && worker.decks[feeder].is_over()
+            })
+        };
+        match compiled.order {
+            Order::Steps => lacks(&compiled.steps[self.position as usize]),
+            Order::Weights(_) => compiled.steps.iter().any(lacks),
+        }
+    }
+}

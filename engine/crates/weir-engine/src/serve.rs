@@ -1,0 +1,213 @@
+//! The subcommand `serve`.
+use std::io::stdin;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Serialize;
+use weir_serve::{Behaviour, DEFAULT_BACKLOG, Distribution, Ended, Fault, Listener};
+
+use crate::output;
+
+/// Arguments of `weir-engine serve`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    server: Server,
+    /// Where to listen; port 0 takes a free one.
+    #[arg(
+        long,
+        global = true,
+        value_name = "IP:PORT",
+        default_value = "127.0.0.1:0"
+    )]
+    listen: SocketAddr,
+    /// How many connections may wait to be accepted.
+    #[arg(
+        long,
+        global = true,
+        value_name = "N",
+        default_value_t = DEFAULT_BACKLOG,
+        value_parser = clap::value_parser!(i32).range(1..)
+    )]
+    backlog: i32,
+}
+
+#[derive(clap::Subcommand)]
+enum Server {
+    /// Answer every request with a fixed small 200.
+    Null,
+    /// Answer with the request's body.
+    Echo,
+    /// Answer with a fixed small 200 after a fixed time.
+    Delay {
+        /// How long a request waits: 2s, 150ms, 80us.
+        #[arg(long, value_parser = parse_duration)]
+        wait: Duration,
+    },
+    /// Answer at once, but stop answering at the end of each period.
+    Stall {
+        /// The period, counted from the start of the server: 2s, 150ms, 80us.
+        #[arg(long, value_parser = parse_duration)]
+        every: Duration,
+        /// How long of each period nothing is answered.
+        #[arg(long = "for", value_name = "LENGTH", value_parser = parse_duration)]
+        length: Duration,
+    },
+    /// Answer each request after a service time drawn from a distribution.
+    Times {
+        /// constant:2ms, uniform:1ms..3ms or exponential:5ms (its mean).
+        #[arg(long, value_parser = parse_distribution)]
+        distribution: Distribution,
+        /// Decides the draws.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Misbehave in one chosen way.
+    Fault {
+        /// How.
+        #[arg(long)]
+        kind: FaultKind,
+        /// For die-after: the number of requests that are still answered.
+        #[arg(value_name = "N", required_if_eq("kind", "die-after"), value_parser = clap::value_parser!(u64).range(1..))]
+        requests: Option<u64>,
+    },
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum FaultKind {
+    /// Accept a connection and close it.
+    Close,
+    /// Read requests and never answer.
+    Silent,
+    /// Answer with what is not HTTP, then close.
+    Garbage,
+    /// Send half an answer, then close.
+    Half,
+    /// Reset the connection in place of an answer.
+    Reset,
+    /// Answer every request with status 500.
+    #[value(name = "status-500")]
+    Status500,
+    /// Answer with a byte every 100 ms.
+    SlowDrip,
+    /// Serve well, and exit with code 1 after N requests.
+    DieAfter,
+}
+
+/// Printed once the socket listens.
+#[derive(Serialize)]
+struct Listening {
+    record: &'static str,
+    address: SocketAddr,
+}
+
+/// Runs the subcommand.
+pub fn run(arguments: &Arguments) -> ExitCode {
+    if let Server::Stall { every, length } = &arguments.server {
+        if length >= every {
+            let message =
+                format!("--for: found {length:?}, expected less than --every ({every:?})");
+            return output::fatal(2, &message, "--every 2s --for 500ms");
+        }
+    }
+    let listener = match Listener::bind(arguments.listen, arguments.backlog) {
+        Ok(listener) => listener,
+        Err(error) => return output::fatal(3, &error.to_string(), &error.hint()),
+    };
+    let address = listener.address();
+    if !output::write_record(&Listening {
+        record: "listening",
+        address,
+    }) {
+        return ExitCode::SUCCESS;
+    }
+    let stdin = stdin();
+    let watch = is_pipe(&stdin).then(|| stdin.as_fd());
+    match listener.serve(behaviour(&arguments.server), watch) {
+        Ok(Ended::WatchClosed) => ExitCode::SUCCESS,
+        Ok(Ended::DiedAsAsked) => ExitCode::from(1),
+        Err(error) => output::fatal(3, &error.to_string(), &error.hint()),
+    }
+}
+
+fn behaviour(server: &Server) -> Behaviour {
+    match server {
+        Server::Null => Behaviour::Null,
+        Server::Echo => Behaviour::Echo,
+        Server::Delay { wait } => Behaviour::Delay(*wait),
+        Server::Stall { every, length } => Behaviour::Stall {
+            every: *every,
+            length: *length,
+        },
+        Server::Times { distribution, seed } => Behaviour::Times {
+            distribution: *distribution,
+            seed: *seed,
+        },
+        Server::Fault { kind, requests } => Behaviour::Fault(match kind {
+            FaultKind::Close => Fault::Close,
+            FaultKind::Silent => Fault::Silent,
+            FaultKind::Garbage => Fault::Garbage,
+            FaultKind::Half => Fault::Half,
+            FaultKind::Reset => Fault::Reset,
+            FaultKind::Status500 => Fault::Status500,
+            FaultKind::SlowDrip => Fault::SlowDrip,
+            FaultKind::DieAfter => Fault::DieAfter(requests.unwrap_or(1)),
+        }),
+    }
+}
+
+/// A terminal or /dev/null says nothing about whoever started this process; a pipe or a socket does.
+pub fn is_pipe(stdin: &std::io::Stdin) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let owned = stdin.as_fd().try_clone_to_owned().map(std::fs::File::from);
+    owned
+        .and_then(|file| file.metadata())
+        .is_ok_and(|metadata| metadata.file_type().is_fifo() || metadata.file_type().is_socket())
+}
+
+/// A number with a unit: `2s`, `150ms`, `80us`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let expected = || {
+        format!(
+            "`{text}` is not a duration; expected a number and a unit, such as 2s, 150ms or 80us"
+        )
+    };
+    let split = text
+        .find(|character: char| character.is_ascii_alphabetic())
+        .ok_or_else(expected)?;
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" => 1e-6,
+        "m" => 60.0,
+        _ => return Err(expected()),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| expected())? * factor;
+    Duration::try_from_secs_f64(seconds).map_err(|_| expected())
+}
+
+/// A distribution of times: `constant:2ms`, `uniform:1ms..3ms`, `exponential:5ms`.
+fn parse_distribution(text: &str) -> Result<Distribution, String> {
+    let expected = || {
+        format!(
+            "`{text}` is not a distribution; expected one such as constant:2ms, uniform:1ms..3ms or exponential:5ms"
+        )
+    };
+    let (name, times) = text.split_once(':').ok_or_else(expected)?;
+    match name {
+        "constant" => parse_duration(times).map(Distribution::Constant),
+        "exponential" => parse_duration(times).map(Distribution::Exponential),
+        "uniform" => {
+            let (low, high) = times.split_once("..").ok_or_else(expected)?;
+            let (low, high) = (parse_duration(low)?, parse_duration(high)?);
+            if low > high {
+                return Err(format!("`{text}`: the first time is above the second"));
+            }
+            Ok(Distribution::Uniform(low, high))
+        }
+        _ => Err(expected()),
+    }
+}

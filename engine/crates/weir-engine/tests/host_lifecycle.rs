@@ -1,0 +1,224 @@
+//! How processes are started and stopped, and what is said about it.
+#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
+
+mod host_support;
+
+use std::process::Command;
+
+use host_support::{Host, is_root, marker, modes, wait_for};
+use serde_json::json;
+
+#[test]
+fn hello_says_who_it_is_and_how_processes_are_isolated() {
+    for mode in modes() {
+        let host = Host::new(mode);
+        assert_eq!(host.hello["schema"], 1);
+        assert_eq!(host.hello["pid"], host.child.id());
+        assert_eq!(host.hello["isolation"], mode);
+        assert!(!host.hello["isolation_detail"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_process_that_ends_by_itself_is_reported_with_its_exit_code() {
+    for mode in modes() {
+        let mut host = Host::new(mode);
+        host.start("app", "exit 7");
+        let exited = host.record("exited", |record| record["record"] == "exited");
+        assert_eq!(exited["name"], "app");
+        assert_eq!(exited["exit_code"], 7);
+        assert_eq!(exited["signal"], json!(null));
+        let stopped = host.stop("app", 1.0);
+        assert_eq!(stopped["record"], "stopped");
+        assert_eq!(stopped["exit_code"], 7);
+        assert_eq!(stopped["killed"], false);
+        assert_eq!(stopped["cpu_user_s"], exited["cpu_user_s"]);
+        assert_eq!(host.stop("app", 1.0)["record"], "error", "it is stopped");
+    }
+}
+
+#[test]
+fn a_process_that_a_signal_ends_is_reported_with_the_signal() {
+    for mode in modes() {
+        let mut host = Host::new(mode);
+        host.start("app", "kill -SEGV $$");
+        let exited = host.record("exited", |record| record["record"] == "exited");
+        assert_eq!(exited["exit_code"], json!(null));
+        assert_eq!(exited["signal"], 11);
+    }
+}
+
+#[test]
+fn stop_sends_sigterm_and_tells_how_the_process_took_it() {
+    for mode in modes() {
+        let mut host = Host::new(mode);
+        host.start(
+            "polite",
+            "trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done",
+        );
+        host.start("plain", "exec sleep 1000");
+        wait_for("the trap", || {
+            host.log("polite").contains("up").then_some(())
+        });
+        let polite = host.stop("polite", 10.0);
+        assert_eq!(
+            (&polite["exit_code"], &polite["killed"]),
+            (&json!(3), &json!(false))
+        );
+        let plain = host.stop("plain", 10.0);
+        assert_eq!(
+            (&plain["signal"], &plain["killed"]),
+            (&json!(15), &json!(false))
+        );
+    }
+}
+
+#[test]
+fn a_process_that_ignores_sigterm_is_killed_after_the_grace_period() {
+    for mode in modes() {
+        let mut host = Host::new(mode);
+        let mark = marker();
+        host.start(
+            "deaf",
+            &format!("trap '' TERM; echo up; while :; do sleep 0.1{mark}; done"),
+        );
+        wait_for("the trap", || host.log("deaf").contains("up").then_some(()));
+        let stopped = host.stop("deaf", 0.2);
+        assert_eq!(stopped["killed"], true);
+        assert_eq!(stopped["signal"], 9);
+        assert!(
+            host_support::marked(&mark).is_empty(),
+            "answered before all was gone"
+        );
+    }
+}
+
+#[test]
+fn a_stop_that_takes_long_holds_up_no_other_command() {
+    let mut host = Host::new(modes()[0]);
+    host.start(
+        "deaf",
+        "trap '' TERM; echo up; while :; do sleep 0.05; done",
+    );
+    wait_for("the trap", || host.log("deaf").contains("up").then_some(()));
+    let stop = host.send(json!({"command": "stop", "name": "deaf", "grace_s": 1.0}));
+    host.start("other", "exec sleep 1000");
+    assert_eq!(host.stop("other", 1.0)["signal"], 15);
+    assert_eq!(
+        host.stop("deaf", 1.0)["record"],
+        "error",
+        "it is being stopped"
+    );
+    let stopped = host.record("stopped", |record| record["id"] == stop);
+    assert_eq!(stopped["killed"], true);
+}
+
+#[test]
+fn a_name_is_taken_while_its_process_runs_and_free_afterwards() {
+    let mut host = Host::new(modes()[0]);
+    host.start("app", "exec sleep 1000");
+    let again = host.shell("app", "exit 0");
+    let refused = host.ask(again.clone());
+    assert_eq!(refused["record"], "error");
+    assert!(refused["message"].as_str().unwrap().contains("`app`"));
+    host.stop("app", 1.0);
+    assert_eq!(host.ask(again)["record"], "started");
+}
+
+#[test]
+fn what_cannot_be_started_is_an_error_that_names_the_key() {
+    for mode in modes() {
+        let mut host = Host::new(mode);
+        let text_file = host.folder().join("text");
+        std::fs::write(&text_file, "not a program").unwrap();
+        for (key, value, expected) in [
+            (
+                "argv",
+                json!(["no-such-program"]),
+                "argv: command `no-such-program` not found in PATH=/usr",
+            ),
+            (
+                "argv",
+                json!(["/no/such/program"]),
+                "argv: /no/such/program not found",
+            ),
+            ("argv", json!([text_file]), "is not executable"),
+            ("cwd", json!("/no/such/folder"), "cwd: /no/such/folder"),
+            ("cwd", json!(text_file), "is not a folder"),
+            (
+                "log",
+                json!("/no/such/folder/app.log"),
+                "log: /no/such/folder/app.log cannot be written",
+            ),
+            ("cpus", json!([1000]), "cpus: CPU 1000"),
+            ("nice", json!(50), "start.nice: found 50"),
+            ("argv", json!([]), "start.argv"),
+            ("grace", json!(1), "`grace`"),
+        ] {
+            let mut start = host.shell("app", "exit 0");
+            start[key] = value;
+            let answer = host.ask(start);
+            assert_eq!(answer["record"], "error", "{answer}");
+            assert_eq!(answer.get("code"), None);
+            let message = answer["message"].as_str().unwrap();
+            assert!(message.contains(expected), "{message} has no {expected}");
+        }
+        host.start("app", "exit 0");
+    }
+}
+
+#[test]
+fn a_line_that_is_no_command_is_answered_and_the_next_one_is_carried_out() {
+    let mut host = Host::new(modes()[0]);
+    host.send_line("{oops");
+    let refused = host.record("error", |record| record["record"] == "error");
+    assert_eq!(refused["id"], json!(null));
+    host.start("app", "exit 0");
+}
+
+#[test]
+fn the_environment_is_exactly_the_one_given_and_the_log_is_appended() {
+    for mode in modes() {
+        let mut host = Host::new(mode);
+        std::fs::write(host.folder().join("app.log"), "before\n").unwrap();
+        let mut start = host.shell("app", "");
+        start["argv"] = json!(["/usr/bin/env"]);
+        start["env"] = json!({"ONE": "1", "TWO": "a b"});
+        host.ask(start);
+        host.record("exited", |record| record["record"] == "exited");
+        assert_eq!(host.log("app"), "before\nONE=1\nTWO=a b\n");
+    }
+}
+
+#[test]
+fn without_rights_the_host_says_so_and_works() {
+    if !is_root() {
+        eprintln!("left out: not root, every other test runs without rights");
+        return;
+    }
+    let copy = host_support::folder().join("weir-engine");
+    std::fs::copy(env!("CARGO_BIN_EXE_weir-engine"), &copy).unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.arg(&copy).arg("host");
+    let mut host = Host::spawn(command);
+    assert_eq!(host.hello["isolation"], "process-group");
+    let detail = host.hello["isolation_detail"].as_str().unwrap();
+    assert!(detail.contains("unshare(CLONE_NEWPID)"), "{detail}");
+    let mark = marker();
+    host.start(
+        "app",
+        &format!("sh -c 'setsid sleep {mark} & exit 0'; exec sleep {mark}"),
+    );
+    host_support::wait_until_count(&mark, 2);
+    assert_eq!(host.stop("app", 5.0)["signal"], 15);
+    assert!(host_support::marked(&mark).is_empty());
+    let forced = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&copy)
+        .args(["host", "--isolation", "namespace"])
+        .output()
+        .unwrap();
+    assert_eq!(forced.status.code(), Some(2));
+    std::fs::remove_dir_all(copy.parent().unwrap()).unwrap();
+}

@@ -1,0 +1,23 @@
+//! The load on the back end that the engine chooses by itself, io_uring where that is allowed: the same cases as on epoll.
+#![allow(clippy::unwrap_used)]
+
+#[path = "load_cases/answers.rs"]
+mod answers;
+#[path = "load_cases/failures.rs"]
+mod failures;
+#[path = "load_cases/hostile.rs"]
+mod hostile;
+mod load_support;
+#[path = "load_cases/open.rs"]
+mod open;
+#[path = "load_cases/scenario.rs"]
+mod scenario;
+#[path = "load_cases/tls.rs"]
+mod tls;
+#[path = "load_cases/transport.rs"]
+mod transport;
+#[path = "load_cases/users.rs"]
+mod users;
+
+/// The back end that every plan here asks for.
+const BACKEND: &str = "auto";

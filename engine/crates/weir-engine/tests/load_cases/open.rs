@@ -1,0 +1,136 @@
+//! Open loops: arrivals that wait for nobody.
+
+use std::io::{BufReader, Write};
+
+use crate::load_support::*;
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+#[test]
+fn a_constant_rate_sends_exactly_what_is_due() {
+    let run = Run::of(&open(answering(OK), 10, 1000.0));
+    run.assert_all_ok();
+    assert_eq!(run.requests("intended"), 300);
+    assert_eq!(run.requests("sent"), 300);
+    assert_eq!(run.requests("unsent"), 0);
+    assert_eq!(run.hello["wait"], "sleep");
+    for interval in &run.intervals {
+        assert!(
+            interval["due"].as_u64().unwrap().abs_diff(100) <= 20,
+            "{interval}"
+        );
+    }
+}
+
+#[test]
+fn a_queue_behind_a_stuck_server_is_unsent_and_its_age_is_known() {
+    let address = server(|stream| {
+        let mut stream = stream;
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    let mut plan = with(open(address, 1, 100.0), "timeout_s", 10.0);
+    plan["duration_s"] = 0.5.into();
+    let run = Run::of(&plan);
+    assert_eq!(run.requests("intended"), 50);
+    assert_eq!(
+        (
+            run.requests("sent"),
+            run.requests("unanswered"),
+            run.requests("unsent")
+        ),
+        (1, 1, 49)
+    );
+    assert_eq!(run.validity(), "invalid");
+    let reasons = run.summary()["verdict"]["reasons"].to_string();
+    assert!(
+        reasons.contains("49 of 50 requests were due and not sent"),
+        "{reasons}"
+    );
+    let age_us = run.intervals.last().unwrap()["oldest_age_us"]
+        .as_f64()
+        .unwrap();
+    assert!((age_us - 500_000.0).abs() < 1.0, "{age_us}");
+}
+
+#[test]
+fn waiting_in_the_queue_counts_as_response_time() {
+    // One connection, and a server that answers the first request only when the second must be due for long.
+    let address = server(|stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        while read_request(&mut reader).is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(40));
+            if stream.write_all(OK).is_err() {
+                return;
+            }
+        }
+    });
+    let run = Run::of(&open(address, 1, 100.0));
+    assert_eq!(run.errors(), vec![]);
+    assert!(run.requests("unsent") > 0);
+    assert_eq!(run.validity(), "suspect");
+    let us = |clock: &str, statistic: &str| run.summary()[clock][statistic].as_f64().unwrap();
+    assert!(us("service_time_us", "min") >= 40_000.0);
+    // The n-th answer comes at 40·n ms and was due at 10·(n − 1) ms.
+    let answered = run.requests("completed") as f64;
+    assert!(us("response_time_us", "max") >= (30.0 * answered + 9.9) * 1e3);
+    assert!(us("schedule_lag_us", "max") >= (30.0 * (answered - 1.0) - 0.1) * 1e3);
+}
+
+#[test]
+fn an_idle_connection_that_the_server_closes_is_no_error() {
+    // Closes after each answer without saying so; the next arrival is long after.
+    let address = server(|stream| answer_requests(stream, OK, 1));
+    let run = Run::of(&open(address, 1, 20.0));
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 6);
+    assert!(histogram(&run.end["histograms"]["connect_time_ns"]).len() >= 6);
+}
+
+#[test]
+fn bytes_on_an_idle_connection_are_no_error_of_a_request() {
+    let address = server(|stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        if read_request(&mut reader).is_none() || stream.write_all(OK).is_err() {
+            return;
+        }
+        // After a moment in which the answer is surely taken: this server gives up idle connections with 408.
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        let _ = stream.write_all(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
+    });
+    let run = Run::of(&open(address, 1, 20.0));
+    run.assert_all_ok();
+    assert_eq!(run.events[0]["kind"], "protocol");
+}
+
+#[test]
+fn a_server_that_closes_connections_before_any_request_is_not_stormed() {
+    let accepted = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let counter = std::sync::Arc::clone(&accepted);
+    let address = server(move |stream| {
+        counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        drop(stream);
+    });
+    let run = Run::of(&open(address, 1, 3.0));
+    assert_eq!(run.requests("ok"), 0);
+    // 10, 20, 40, 80, 160 ms between attempts, and the one before the clock.
+    let accepted = accepted.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(accepted <= 10, "{accepted}");
+}
+
+#[test]
+fn with_a_cpu_of_its_own_the_generator_spins_and_says_so() {
+    let plan = with(open(answering(OK), 10, 1000.0), "cpus", vec![0]);
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    assert_eq!(run.hello["wait"], "sleep-spin");
+    assert_eq!(run.requests("intended"), 300);
+    // Spinning is not being busy.
+    assert!(
+        run.summary()["generator"]["busy_fraction"]
+            .as_f64()
+            .unwrap()
+            < 0.5
+    );
+}

@@ -1,0 +1,179 @@
+//! Connections that are made otherwise: for each request, over a Unix socket, from an address of choice, over IPv6.
+
+use std::io::{BufReader, Write};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::load_support::*;
+use serde_json::json;
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// Answers requests that say `Connection: close`, one on each connection, and counts the connections.
+fn closing() -> (std::net::SocketAddr, Arc<AtomicU64>) {
+    let connections = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&connections);
+    let address = server(move |mut stream| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        if let Some((head, _)) = read_request(&mut reader) {
+            assert!(head.contains("\r\nConnection: close\r\n"), "{head}");
+            let _ = stream.write_all(OK);
+        }
+    });
+    (address, connections)
+}
+
+#[test]
+fn without_keep_alive_each_request_has_a_connection_of_its_own() {
+    let (address, connections) = closing();
+    let run = Run::of(&with(closed(address, 4), "keep_alive", false));
+    run.assert_all_ok();
+    assert_eq!(run.hello["connected"], 1, "only to see that it is there");
+    let made = histogram(&run.end["histograms"]["connect_time_ns"]).len();
+    // The first one is not counted to the load, and those of the end may not have become requests.
+    assert!((run.requests("sent")..=run.requests("sent") + 5).contains(&made));
+    assert!(connections.load(Ordering::Relaxed) >= run.requests("completed"));
+    // To connect is a part of the response time, and so of the schedule lag.
+    let least = |clock: &str| run.summary()[clock]["min"].as_f64().unwrap();
+    assert!(least("schedule_lag_us") > 0.0);
+    assert!(least("response_time_us") > least("schedule_lag_us"));
+}
+
+#[test]
+fn without_keep_alive_the_steps_of_a_scenario_have_connections_of_their_own() {
+    let (address, connections) = closing();
+    let plan = with(closed(address, 2), "keep_alive", false);
+    let scenario =
+        json!({"steps": [{"path": "/a"}, {"path": "/b", "think": {"constant_s": 0.001}}]});
+    let run = Run::of(&with(plan, "scenario", scenario));
+    run.assert_all_ok();
+    assert!(connections.load(Ordering::Relaxed) >= run.requests("completed"));
+}
+
+#[test]
+fn without_keep_alive_arrivals_are_what_connections_are_made_for() {
+    let (address, _) = closing();
+    let run = Run::of(&with(open(address, 8, 200.0), "keep_alive", false));
+    run.assert_all_ok();
+    assert_eq!(run.requests("intended"), 60);
+    assert_eq!(run.validity(), "valid", "{}", run.summary()["verdict"]);
+    let made = histogram(&run.end["histograms"]["connect_time_ns"]).len();
+    assert!((61..=62).contains(&made), "{made}");
+}
+
+#[test]
+fn without_keep_alive_a_server_that_has_gone_fails_what_was_due() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // The first connection is accepted, and none after it.
+    std::thread::spawn(move || drop(listener.accept().unwrap()));
+    let run = Run::of(&with(open(address, 2, 200.0), "keep_alive", false));
+    assert!(run.assert_only_error("connect") > 0);
+    assert_eq!(run.requests("intended"), 60);
+}
+
+#[test]
+fn a_unix_socket_is_loaded_by_its_url_or_its_key() {
+    let path = std::env::temp_dir().join(format!(
+        "weir-load-{}-{}",
+        std::process::id(),
+        crate::BACKEND
+    ));
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&heads);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, seen) = (stream.unwrap(), Arc::clone(&seen));
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                while let Some((head, _)) = read_request(&mut reader) {
+                    seen.lock().unwrap().push(head);
+                    if stream.write_all(OK).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let any = "127.0.0.1:1".parse().unwrap();
+    let target = format!("unix:{}:/a?b=c", path.display());
+    Run::of(&with(closed(any, 2), "target", target)).assert_all_ok();
+    let head = heads.lock().unwrap().pop().unwrap();
+    assert!(
+        head.starts_with("GET /a?b=c HTTP/1.1\r\nHost: localhost\r\n"),
+        "{head}"
+    );
+    Run::of(&with(closed(any, 2), "unix", path.to_str().unwrap())).assert_all_ok();
+    let head = heads.lock().unwrap().pop().unwrap();
+    assert!(
+        head.starts_with("GET / HTTP/1.1\r\nHost: 127.0.0.1:1\r\n"),
+        "{head}"
+    );
+    std::fs::remove_file(&path).unwrap();
+    let gone = run_text(&with(closed(any, 2), "unix", path.to_str().unwrap()).to_string());
+    assert_eq!(gone.status.code(), Some(3));
+    let message = records(&gone.stdout)[0]["message"].to_string();
+    assert!(message.contains(path.to_str().unwrap()), "{message}");
+}
+
+#[test]
+fn connections_come_from_the_local_addresses_in_turn() {
+    let peers = Arc::new(Mutex::new(Vec::<IpAddr>::new()));
+    let seen = Arc::clone(&peers);
+    let address = server(move |stream| {
+        seen.lock().unwrap().push(stream.peer_addr().unwrap().ip());
+        answer_requests(stream, OK, u64::MAX);
+    });
+    let plan = with(
+        closed(address, 4),
+        "local_addresses",
+        json!(["127.0.0.2", "127.0.0.3"]),
+    );
+    Run::of(&plan).assert_all_ok();
+    let mut peers = peers.lock().unwrap().clone();
+    peers.sort();
+    let expected: [IpAddr; 4] = [2, 2, 3, 3].map(|n| IpAddr::from([127, 0, 0, n]));
+    assert_eq!(peers, expected);
+    let foreign = run_text(&with(plan, "local_addresses", json!(["192.0.2.1"])).to_string());
+    assert_eq!(foreign.status.code(), Some(3));
+    let error = &records(&foreign.stdout)[0];
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("address not available"),
+        "{error}"
+    );
+    assert!(
+        error["hint"].as_str().unwrap().contains("local_addresses"),
+        "{error}"
+    );
+}
+
+#[test]
+fn ipv6_is_loaded_where_there_is_one() {
+    let Ok(address) = server_on("[::1]:0", |stream| answer_requests(stream, OK, u64::MAX)) else {
+        return;
+    };
+    Run::of(&closed(address, 2)).assert_all_ok();
+}
+
+#[test]
+fn redirects_are_mentioned_and_not_followed() {
+    let found = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n";
+    let run = Run::of(&closed(answering(found), 2));
+    run.assert_all_ok();
+    assert_eq!(run.validity(), "valid");
+    let reason = format!(
+        "{} answers were redirects; they are not followed",
+        run.requests("completed")
+    );
+    assert!(
+        run.summary()["verdict"]["reasons"]
+            .to_string()
+            .contains(&reason)
+    );
+}

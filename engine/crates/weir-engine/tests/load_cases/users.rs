@@ -1,0 +1,317 @@
+//! Users with a time of their own, loads that end by themselves, sessions, and what is told of single requests.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::load_support::*;
+use serde_json::{Value, json};
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// A load with these users, long enough for what is meant to end it.
+fn users(load: Value) -> Value {
+    let mut plan = with(closed(answering(OK), 1), "duration_s", 20.0);
+    plan["load"] = json!({ "closed": load });
+    plan
+}
+
+fn due(run: &Run) -> Vec<u64> {
+    run.intervals
+        .iter()
+        .map(|interval| interval["due"].as_u64().unwrap())
+        .collect()
+}
+
+/// The verdict may blame a busy machine for lag, but not the load for sending less than was asked for.
+fn assert_rate_was_kept(run: &Run) {
+    let reasons = run.summary()["verdict"]["reasons"].to_string();
+    assert!(!reasons.contains("were asked for"), "{reasons}");
+}
+
+#[test]
+fn users_that_are_ramped_up_ask_as_often_as_they_were_to_and_the_load_is_over() {
+    let run = Run::of(&users(json!({"users": [[0, 0], [0.5, 200]], "loops": 5})));
+    run.assert_all_ok();
+    assert_eq!(run.requests("intended"), 1000);
+    assert_eq!(run.requests("ok"), 1000);
+    assert_eq!(run.end["stopped"], "complete");
+    // One connection, that of the first user, is open before the clock starts.
+    assert_eq!(run.hello["connected"], 1);
+    let lasted_s = run.summary()["duration_s"].as_f64().unwrap();
+    assert!((0.4975..5.0).contains(&lasted_s), "{lasted_s}");
+    assert_eq!(
+        run.summary()["fairness"],
+        json!({"min": 5, "median": 5.0, "max": 5})
+    );
+    assert_eq!(run.validity(), "valid");
+}
+
+#[test]
+fn a_number_of_requests_is_sent_and_answered_exactly() {
+    for threads in [1, 3] {
+        let plan = with(closed(answering(OK), 7), "requests", 1000);
+        let run = Run::of(&with(with(plan, "threads", threads), "duration_s", 20.0));
+        run.assert_all_ok();
+        assert_eq!(run.requests("intended"), 1000);
+        assert_eq!((run.requests("sent"), run.requests("ok")), (1000, 1000));
+        assert_eq!(run.end["stopped"], "complete");
+        assert!(run.summary()["duration_s"].as_f64().unwrap() < 10.0);
+    }
+    let open = with(open(answering(OK), 5, 1000.0), "requests", 100);
+    let run = Run::of(&with(with(open, "threads", 2), "duration_s", 20.0));
+    run.assert_all_ok();
+    assert_eq!((run.requests("intended"), run.requests("ok")), (100, 100));
+    assert_eq!(run.end["stopped"], "complete");
+    assert_rate_was_kept(&run);
+}
+
+#[test]
+fn requests_that_fail_are_among_the_number_asked_for() {
+    let address = server(|stream| answer_requests(stream, OK, 2));
+    // Every third request of a connection is reset, or the connection was closed before it.
+    let plan = with(closed(address, 4), "requests", 90);
+    let run = Run::of(&with(plan, "duration_s", 20.0));
+    assert_eq!(run.requests("intended"), 90);
+    assert_eq!(run.requests("ok") + run.requests("failed"), 90);
+    assert_eq!(run.end["stopped"], "complete");
+}
+
+#[test]
+fn users_think_between_an_answer_and_their_next_request() {
+    let mut plan = users(json!({"users": 10, "think": {"constant_s": 0.1}}));
+    plan["duration_s"] = 1.05.into();
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    // At 0, 0.1 s and a response time, 0.2 s and two, …
+    assert!(
+        (90..=110).contains(&run.requests("ok")),
+        "{}",
+        run.requests("ok")
+    );
+    assert_eq!(run.hello["wait"], "sleep");
+    // Thinking is not waiting: what is measured is the server.
+    assert!(run.summary()["response_time_us"]["p50"].as_f64().unwrap() < 50_000.0);
+}
+
+#[test]
+fn a_pace_is_kept_whatever_the_response_time() {
+    let address = server(|stream| {
+        let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        while read_request(&mut reader).is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            if stream.write_all(OK).is_err() {
+                return;
+            }
+        }
+    });
+    let mut plan = with(closed(address, 1), "duration_s", 0.95);
+    plan["load"] = json!({"closed": {"users": 3, "pace_s": 0.1}});
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    // 0, 0.1 … 0.9 s for each user, less what a busy machine delays.
+    assert!((27..=30).contains(&run.requests("intended")));
+}
+
+#[test]
+fn users_come_and_go_with_their_places() {
+    let mut plan = users(json!({
+        "users": [[0, 2], [0.3, 2], [0.3, 6], [0.6, 6], [0.6, 0]],
+        "think": {"constant_s": 0.02}
+    }));
+    plan["interval_s"] = 0.3.into();
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    assert_eq!(run.hello["connected"], 2);
+    // Nobody is left at 0.6 s, and nobody will come.
+    assert_eq!(run.end["stopped"], "complete");
+    assert!(run.summary()["duration_s"].as_f64().unwrap() < 5.0);
+    let due = due(&run);
+    // 2 users and then 6, each every 20 ms and a response time.
+    assert!(due[0] <= 32 && due[1] <= 96, "{due:?}");
+    assert!(due[1] > due[0] * 2, "{due:?}");
+}
+
+#[test]
+fn a_thinking_user_whose_connection_is_closed_makes_a_new_one_when_it_asks() {
+    let address = server(|stream| answer_requests(stream, OK, 1));
+    let mut plan = with(closed(address, 1), "duration_s", 20.0);
+    plan["load"] = json!({"closed": {"users": 2, "think": {"constant_s": 0.03}, "loops": 4}});
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 8);
+    assert_eq!(
+        histogram(&run.end["histograms"]["connect_time_ns"]).len(),
+        8
+    );
+}
+
+#[test]
+fn a_rate_that_grows_is_followed() {
+    let mut plan = with(open(answering(OK), 10, 1.0), "duration_s", 1.0);
+    plan["load"]["open"]["rate_rps"] = json!([[0, 0], [1, 1000]]);
+    plan["interval_s"] = 0.5.into();
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    assert_eq!(run.requests("intended"), 500);
+    let due = due(&run);
+    assert!(due[0].abs_diff(125) <= 30, "{due:?}");
+    assert_rate_was_kept(&run);
+}
+
+#[test]
+fn poisson_arrivals_are_the_same_for_a_seed_and_others_for_another() {
+    let count = |seed: u64| {
+        let mut plan = with(open(answering(OK), 10, 1000.0), "seed", seed);
+        plan["load"]["open"]["arrivals"] = "poisson".into();
+        let run = Run::of(&plan);
+        run.assert_all_ok();
+        run.requests("intended")
+    };
+    let (first, second) = (count(1), count(2));
+    assert_eq!(first, count(1));
+    assert_ne!(first, second);
+    // 300 are expected, give or take 17.
+    assert!((220..380).contains(&first) && (220..380).contains(&second));
+}
+
+#[test]
+fn a_session_asks_several_times_on_the_connection_that_it_was_given() {
+    let mut plan = with(open(answering(OK), 30, 50.0), "duration_s", 1.0);
+    plan["load"]["open"]["session"] = json!({"requests": 3, "think": {"constant_s": 0.05}});
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    // 50 sessions; those that began in the last 0.1 s are not through, or just so.
+    let intended = run.requests("intended");
+    assert!((135..=147).contains(&intended), "{intended}");
+    assert_rate_was_kept(&run);
+}
+
+#[test]
+fn sessions_beyond_the_connections_queue_and_their_waiting_counts() {
+    let mut plan = with(open(answering(OK), 1, 100.0), "duration_s", 0.5);
+    plan["load"]["open"]["session"] = json!({"requests": 2, "think": {"constant_s": 0.05}});
+    let run = Run::of(&plan);
+    assert_eq!(run.errors(), vec![]);
+    assert!(run.requests("unsent") > 30);
+    assert!(run.summary()["schedule_lag_us"]["max"].as_f64().unwrap() > 200_000.0);
+}
+
+#[test]
+fn a_load_until_the_first_failure_ends_there_and_says_what_was_reached() {
+    let answered = std::sync::Arc::new(AtomicU64::new(0));
+    let address = server(move |stream| {
+        let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        while read_request(&mut reader).is_some() {
+            let answer = if answered.fetch_add(1, Ordering::Relaxed) < 100 {
+                OK
+            } else {
+                b"HTTP/1.1 503 Too Much\r\nContent-Length: 0\r\n\r\n"
+            };
+            if stream.write_all(answer).is_err() {
+                return;
+            }
+        }
+    });
+    let mut plan = with(closed(address, 1), "until", "first_failure");
+    plan["duration_s"] = 20.0.into();
+    plan["load"] = json!({"closed": {"users": [[0, 0], [5, 50]], "think": {"constant_s": 0.01}}});
+    let run = Run::of(&plan);
+    assert_eq!(run.end["stopped"], "first_failure");
+    assert_eq!((run.requests("ok"), run.requests("failed")), (100, 1));
+    let until = &run.summary()["until_failure"];
+    assert_eq!(until["requests_before"], 100);
+    assert_eq!(until["kind"], "check");
+    let at_s = until["at_s"].as_f64().unwrap();
+    assert_eq!(at_s, run.summary()["duration_s"].as_f64().unwrap());
+    assert!(until["highest_throughput_rps"].as_f64().unwrap() > 0.0);
+    assert!(until["mean_response_time_us"].as_f64().unwrap() > 0.0);
+    assert_eq!(run.validity(), "valid");
+    let reasons = run.summary()["verdict"]["reasons"].to_string();
+    assert!(
+        reasons.contains("ended at the first failure, as asked"),
+        "{reasons}"
+    );
+}
+
+#[test]
+fn a_load_that_meets_no_failure_says_so() {
+    let run = Run::of(&with(closed(answering(OK), 2), "until", "first_failure"));
+    run.assert_all_ok();
+    assert_eq!(run.end["stopped"], "duration");
+    let until = &run.summary()["until_failure"];
+    assert_eq!(until["requests_before"], run.requests("ok"));
+    assert_eq!(
+        (&until["at_s"], &until["kind"]),
+        (&Value::Null, &Value::Null)
+    );
+    let plain = Run::of(&closed(answering(OK), 2));
+    assert_eq!(plain.summary()["until_failure"], Value::Null);
+}
+
+#[test]
+fn the_slowest_requests_are_told_with_their_time_lines() {
+    let run = Run::of(&with(closed(answering(OK), 3), "slowest", 5));
+    let slowest = run.end["slowest"].as_array().unwrap();
+    assert_eq!(slowest.len(), 5);
+    let us = |request: &Value, key: &str| request[key].as_f64().unwrap();
+    let times: Vec<f64> = slowest
+        .iter()
+        .map(|request| us(request, "last_byte_us") - us(request, "intended_us"))
+        .collect();
+    assert!(
+        times.windows(2).all(|pair| pair[0] >= pair[1] - 1e-6),
+        "{times:?}"
+    );
+    let max = run.summary()["response_time_us"]["max"].as_f64().unwrap();
+    assert!((times[0] / max - 1.0).abs() < 0.001, "{} {max}", times[0]);
+    for request in slowest {
+        assert!(us(request, "intended_us") <= us(request, "written_us"));
+        assert!(us(request, "written_us") <= us(request, "first_byte_us") + 1.0);
+        assert!(us(request, "first_byte_us") <= us(request, "last_byte_us"));
+        assert_eq!(request["status"], 200);
+        assert!(request["connection"].as_u64().unwrap() < 3);
+    }
+}
+
+#[test]
+fn percentiles_of_a_load_that_leaves_many_without_an_answer_are_called_lower_bounds() {
+    let address = server(|stream| {
+        let mut stream = stream;
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    let run = Run::of(&with(open(address, 5, 100.0), "timeout_s", 10.0));
+    let reasons = run.summary()["verdict"]["reasons"].to_string();
+    assert!(
+        reasons.contains("p50 and above are lower bounds"),
+        "{reasons}"
+    );
+}
+
+#[test]
+fn connections_that_were_served_unevenly_show() {
+    let first = AtomicU64::new(0);
+    // The first connection is served at once, the others slowly.
+    let address = server(move |stream| {
+        let is_first = first.fetch_add(1, Ordering::Relaxed) == 0;
+        let mut reader = std::io::BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        while read_request(&mut reader).is_some() {
+            if !is_first {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            if stream.write_all(OK).is_err() {
+                return;
+            }
+        }
+    });
+    let run = Run::of(&closed(address, 3));
+    let fairness = &run.summary()["fairness"];
+    let of = |key: &str| fairness[key].as_f64().unwrap();
+    assert!(
+        of("min") <= of("median") && of("median") < 10.0,
+        "{fairness}"
+    );
+    assert!(of("max") > 10.0 * of("median"), "{fairness}");
+}

@@ -1,0 +1,212 @@
+//! What clients of `weir-engine serve` see on the wire.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_weir-engine"))
+            .arg("serve")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let record: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(record["record"], "listening");
+        let address = record["address"].as_str().unwrap().to_owned();
+        Self { child, address }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        stream
+    }
+
+    /// Sends `request` and reads until the server closes.
+    fn ask(&self, request: &[u8]) -> std::io::Result<String> {
+        let mut stream = self.connect();
+        stream.write_all(request)?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+const GET_CLOSE: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn null_answers_pipelined_requests_in_one_go_and_closes_when_asked() {
+    let server = Server::start(&["null"]);
+    let mut requests = GET.repeat(99);
+    requests.extend_from_slice(GET_CLOSE);
+    let answers = server.ask(&requests).unwrap();
+    assert_eq!(answers.matches("HTTP/1.1 200 OK\r\n").count(), 100);
+    assert!(answers.ends_with("\r\n\r\nok"), "{answers}");
+}
+
+#[test]
+fn a_request_cut_at_every_byte_is_answered_once() {
+    let server = Server::start(&["null"]);
+    let mut stream = server.connect();
+    stream.set_nodelay(true).unwrap();
+    for byte in GET_CLOSE {
+        stream.write_all(&[*byte]).unwrap();
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 1);
+}
+
+#[test]
+fn echo_gives_back_the_body_and_its_type_with_a_length_and_in_chunks() {
+    let server = Server::start(&["echo"]);
+    let sized = server
+        .ask(b"POST / HTTP/1.1\r\nConnection: close\r\nContent-Type: text/x\r\nContent-Length: 5\r\n\r\nabcde")
+        .unwrap();
+    assert!(sized.contains("Content-Type: text/x\r\n"), "{sized}");
+    assert!(sized.ends_with("\r\n\r\nabcde"), "{sized}");
+    let chunked = server
+        .ask(b"POST / HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+        .unwrap();
+    assert!(chunked.ends_with("\r\n\r\nabcde"), "{chunked}");
+}
+
+#[test]
+fn echo_gives_back_a_body_larger_than_every_buffer() {
+    let server = Server::start(&["echo"]);
+    let body = vec![b'x'; 20 * 1024 * 1024];
+    let mut request = format!(
+        "POST / HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .into_bytes();
+    request.extend_from_slice(&body);
+    let answer = server.ask(&request).unwrap();
+    let start = answer.find("\r\n\r\n").unwrap() + 4;
+    assert_eq!(answer.len() - start, body.len());
+}
+
+#[test]
+fn delay_makes_a_thousand_connections_wait_together() {
+    let server = Server::start(&["delay", "--wait", "300ms"]);
+    let begin = Instant::now();
+    let mut streams: Vec<TcpStream> = (0..1000)
+        .map(|_| {
+            let mut stream = server.connect();
+            stream.write_all(GET_CLOSE).unwrap();
+            stream
+        })
+        .collect();
+    for stream in &mut streams {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK"));
+    }
+    let elapsed = begin.elapsed();
+    assert!(elapsed >= Duration::from_millis(300), "{elapsed:?}");
+    assert!(elapsed < Duration::from_secs(10), "{elapsed:?}");
+}
+
+#[test]
+fn every_fault_is_the_fault_it_says() {
+    let fault = |kind| Server::start(&["fault", "--kind", kind]);
+    assert_eq!(fault("close").ask(b"").unwrap(), "");
+    assert!(fault("garbage").ask(GET).unwrap().contains("not HTTP"));
+    let half = fault("half").ask(GET).unwrap();
+    assert!(half.contains("Content-Length: 100\r\n") && half.ends_with("0123456789"));
+    let reset = fault("reset").ask(GET).unwrap_err();
+    assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
+    assert!(
+        fault("status-500")
+            .ask(GET_CLOSE)
+            .unwrap()
+            .starts_with("HTTP/1.1 500 ")
+    );
+}
+
+#[test]
+fn silent_reads_and_never_answers() {
+    let server = Server::start(&["fault", "--kind", "silent"]);
+    let mut stream = server.connect();
+    stream.write_all(GET).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
+    assert_eq!(
+        stream.read(&mut [0; 1]).unwrap_err().kind(),
+        ErrorKind::WouldBlock
+    );
+}
+
+#[test]
+fn slow_drip_sends_one_byte_at_a_time() {
+    let server = Server::start(&["fault", "--kind", "slow-drip"]);
+    let mut stream = server.connect();
+    stream.write_all(GET).unwrap();
+    let begin = Instant::now();
+    let mut first = [0; 4];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP");
+    assert!(begin.elapsed() >= Duration::from_millis(250));
+}
+
+#[test]
+fn die_after_answers_so_many_and_exits_with_1() {
+    let mut server = Server::start(&["fault", "--kind", "die-after", "3"]);
+    let answers = server.ask(&GET.repeat(5)).unwrap_or_default();
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 3);
+    assert_eq!(server.child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn closing_standard_input_ends_the_server() {
+    for arguments in [&["null"][..], &["fault", "--kind", "silent"]] {
+        let mut server = Server::start(arguments);
+        drop(server.child.stdin.take());
+        assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_port_in_use_is_named_and_exits_with_3() {
+    let server = Server::start(&["null"]);
+    let second = Command::new(env!("CARGO_BIN_EXE_weir-engine"))
+        .args(["serve", "null", "--listen", &server.address])
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(3));
+    let record: serde_json::Value = serde_json::from_slice(&second.stdout).unwrap();
+    assert_eq!(record["record"], "error");
+    assert_eq!(record["code"], 3);
+    assert!(
+        record["message"]
+            .as_str()
+            .unwrap()
+            .contains(&server.address)
+    );
+    assert!(record["hint"].as_str().unwrap().contains("ss -ltnp"));
+}

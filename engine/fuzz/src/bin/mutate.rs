@@ -1,0 +1,162 @@
+//! The response parser on mutated answers, with the stable compiler and no libFuzzer: `mutate EXECUTIONS [SEED]`.
+//!
+//! The corpus is the one of the fuzz target. What is tried follows from the seed alone, so that a failure can be had again: its input is
+//! printed before the panic ends the run.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use weir_fuzz::Parser;
+
+/// What decides where an answer ends, and what is likely to be got wrong.
+const TOKENS: [&[u8]; 28] = [
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b"\r\n\r\n",
+    b"\n\n",
+    b" ",
+    b":",
+    b";",
+    b",",
+    b"0",
+    b"5",
+    b"-1",
+    b"ffffffffffffffff",
+    b"18446744073709551615",
+    b"HTTP/1.1 ",
+    b"HTTP/1.0 200 OK\r\n",
+    b"100",
+    b"204",
+    b"304",
+    b"Content-Length: ",
+    b"Content-Length: 5\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Transfer-Encoding: gzip\r\n",
+    b"Connection: close\r\n",
+    b"0\r\n\r\n",
+    b"5\r\nhello\r\n",
+    b"\x00",
+    b"\xff",
+];
+/// Inputs stay near the size of a head.
+const MAX_BYTES: usize = 1024;
+/// A server that does not end, tried with one input in so many.
+const ENDLESS_EVERY: u64 = 10_000;
+const ENDLESS_BYTES: usize = 4 * 1024 * 1024;
+const MAX_RSS_KB: u64 = 32 * 1024;
+
+struct Random(u64);
+
+impl Random {
+    /// splitmix64.
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
+    }
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>());
+    let (Some(Ok(executions)), Ok(seed)) = (arguments.next(), arguments.next().unwrap_or(Ok(1)))
+    else {
+        eprintln!("usage: mutate EXECUTIONS [SEED]");
+        return ExitCode::from(2);
+    };
+    let corpus = corpus();
+    let mut random = Random(seed);
+    let mut parser = Parser::new();
+    let mut input = Vec::new();
+    let began = Instant::now();
+    for number in 0..executions {
+        mutate(&mut input, &corpus, &mut random);
+        let guard = Shown(&input);
+        parser.check(&input);
+        if number % ENDLESS_EVERY == 0 {
+            parser.endless(&input, ENDLESS_BYTES);
+        }
+        std::mem::forget(guard);
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let peak_kb = peak_rss_kb();
+    println!(
+        "{executions} executions of the response parser with seed {seed} from {} answers: no panic, the same however cut; {:.0} a second, {:.1} MB at the peak",
+        corpus.len(),
+        executions as f64 / seconds,
+        peak_kb as f64 / 1024.0
+    );
+    if peak_kb > MAX_RSS_KB {
+        eprintln!("memory: found {peak_kb} kB, expected at most {MAX_RSS_KB} kB");
+        return ExitCode::from(1);
+    }
+    ExitCode::SUCCESS
+}
+
+/// Prints the input when a panic drops it.
+struct Shown<'a>(&'a [u8]);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        eprintln!("the input was: {}", self.0.escape_ascii());
+    }
+}
+
+/// In the order of the names, so that the seed decides everything.
+fn corpus() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/response");
+    let entries = std::fs::read_dir(&folder).expect("the corpus is beside the sources");
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let corpus: Vec<Vec<u8>> = paths
+        .iter()
+        .map(|path| std::fs::read(path).expect("a corpus file can be read"))
+        .collect();
+    assert!(!corpus.is_empty(), "no answers in {}", folder.display());
+    corpus
+}
+
+/// One of the corpus with up to six changes.
+fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
+    input.clear();
+    input.extend_from_slice(&corpus[random.below(corpus.len())]);
+    for _ in 0..=random.below(6) {
+        let at = random.below(input.len() + 1);
+        let end = at + random.below((input.len() - at).min(24) + 1);
+        match random.below(7) {
+            0 if at < input.len() => input[at] = random.next() as u8,
+            1 if at < input.len() => input[at] ^= 1 << random.below(8),
+            2 => drop(input.drain(at..end)),
+            3 => {
+                let copy = input[at..end].to_vec();
+                input.splice(at..at, copy);
+            }
+            4 => {
+                let other = &corpus[random.below(corpus.len())];
+                let from = random.below(other.len() + 1);
+                input.truncate(at);
+                input.extend_from_slice(&other[from..]);
+            }
+            5 => input.truncate(at.max(input.len() / 2)),
+            _ => {
+                let token = TOKENS[random.below(TOKENS.len())];
+                input.splice(at..at, token.iter().copied());
+            }
+        }
+    }
+    input.truncate(MAX_BYTES);
+}
+
+fn peak_rss_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(0)
+}

@@ -1,0 +1,109 @@
+"""`weir doctor`: what is present, what is missing, and the command that installs it."""
+
+import os
+import platform
+import re
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from weir import __version__
+from weir.cli.output import print_json, stdout
+from weir.lab.environment import first_line
+from weir.lab.host import Host
+from weir.model.errors import ExitCode, WeirError
+from weir.places import cache_folder, engine_binary
+from weir.stacks.build import search_path
+from weir.stacks.manifest import manifest_files, read_manifest
+
+_INSTALL = {
+    "uv": "pip install uv",
+    "java": "apt-get install openjdk-17-jdk-headless",
+    "mvn": "apt-get install maven",
+    "node": "apt-get install nodejs npm",
+    "npm": "apt-get install npm",
+    "nginx": "apt-get install nginx-light",
+    "wrk": "apt-get install wrk",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that weir looked for."""
+
+    what: str
+    ok: bool
+    required: bool
+    found: str
+    needed_by: str = ""
+    remedy: str = ""
+
+
+def doctor(json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Say what is present, what is missing, and how to get it. Exits with 2 when something that weir itself needs is missing."""
+    findings = [*_weir_itself(), *_machine(), *_tools()]
+    if json_:
+        print_json([asdict(finding) for finding in findings])
+    else:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for finding in findings:
+            mark = "ok" if finding.ok else "MISSING" if finding.required else "absent"
+            remedy = f"{finding.needed_by + ': ' if finding.needed_by else ''}{finding.remedy}" if not finding.ok else finding.needed_by
+            table.add_row(mark, finding.what, finding.found, remedy)
+        stdout.print(table)
+    if any(not finding.ok and finding.required for finding in findings):
+        raise typer.Exit(ExitCode.USAGE)
+
+
+def _weir_itself() -> list[Finding]:
+    findings = [Finding("weir", True, True, f"{__version__} on Python {platform.python_version()}")]
+    try:
+        binary = engine_binary()
+        said = first_line([str(binary), "--version"]) or "does not run"
+        findings.append(
+            Finding("weir-engine", __version__ in said, True, said, remedy="make setup, or: pip install --force-reinstall weirbench-engine")
+        )
+        with Host() as host:
+            findings.append(Finding("isolation of stacks", True, False, host.isolation_detail))
+    except WeirError as error:
+        findings.append(Finding("weir-engine", False, True, error.message, remedy=error.hint))
+    folder = cache_folder()
+    parent = next(path for path in (folder, *folder.parents) if path.exists())
+    writable = os.access(parent, os.W_OK)
+    findings.append(Finding("cache folder", writable, True, str(folder), remedy="set WEIR_CACHE to a folder that you may write to"))
+    return findings
+
+
+def _machine() -> list[Finding]:
+    cpus = len(os.sched_getaffinity(0))
+    cpu_note = "generator and stack cannot have a CPU each" if cpus < 2 else ""
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return [
+        Finding(
+            "Linux", platform.system() == "Linux", True, f"{platform.system()} {platform.release()}", remedy="weir reads /proc: use Linux"
+        ),
+        Finding("CPUs", cpus >= 2, False, f"{cpus} available", remedy=cpu_note),
+        Finding("memory", True, False, f"{memory_bytes / 1e9:.0f} GB"),
+    ]
+
+
+def _tools() -> list[Finding]:
+    """Every tool that a stack needs."""
+    needed: dict[str, list[str]] = {}
+    for path in manifest_files():
+        stack = read_manifest(path)
+        for need in stack.needs:
+            needed.setdefault(need, []).append(stack.manifest.id)
+    findings = []
+    for need, stacks in sorted(needed.items()):
+        tool = re.split(r"[<>=]", need)[0]
+        where = shutil.which(tool, path=search_path())
+        found = (first_line([where, "--version"]) or str(Path(where))) if where else "not on the PATH"
+        findings.append(
+            Finding(need, where is not None, False, found, needed_by=", ".join(stacks), remedy=_INSTALL.get(tool, f"install {tool}"))
+        )
+    return findings

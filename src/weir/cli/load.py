@@ -1,0 +1,253 @@
+"""`weir load`: a quick load at the prompt."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.live import Live
+from rich.text import Text
+
+from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s
+from weir.cli.load_text import interval_line, judged_lines, summary_text
+from weir.cli.output import at_terminal, say, stderr, write_json
+from weir.cli.transport import TlsFlags, connect_to, local_addresses, tls
+from weir.cli.values import body, cpu_list, duration_s, header
+from weir.generators.engine import EngineLoad, LoadListener
+from weir.model.errors import ExitCode, UsageError
+from weir.model.load import LoadPlan, Request
+from weir.model.records import Interval, LoadEvent, LoadStarted
+from weir.objective import AbortWatch, Judged, abort_condition, judge, objective
+from weir.observe.figures import stack_resources
+from weir.observe.watch import Watch
+from weir.scenario import read_scenario
+from weir.store.histogram_log import HistogramLog
+
+_REFRESH_S = 0.5
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+
+
+def load(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where to: http://HOST[:PORT]/PATH, https://..., or unix:/SOCKET[:/PATH].")],
+    connections: Annotated[
+        int | None,
+        typer.Option(
+            "-c", "--connections", min=1, help="Connections; without --rate as many users who ask again when answered. Default: 64."
+        ),
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            "-d",
+            "--duration",
+            help="How long: 10s, 500ms, 2m. Default: 10s, or a profile's length; at most 1h with -n, --loops or --until-failure.",
+        ),
+    ] = None,
+    requests: Annotated[
+        int | None, typer.Option("-n", "--requests", min=1, help="End when so many requests were answered or failed.")
+    ] = None,
+    threads: Annotated[
+        int, typer.Option("-t", "--threads", min=1, help="Threads of the generator. One carries more than most servers answer.")
+    ] = 1,
+    cpus: Annotated[str | None, typer.Option("--cpus", help="CPUs to bind the threads to, as 0 or 0,2-3.")] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            "-R",
+            "--rate",
+            help="Requests per second, due whether answers come or not: 100, or over time 0s:100,30s:1000 (linear between points).",
+        ),
+    ] = None,
+    poisson: Annotated[
+        bool, typer.Option("--poisson", help="With --rate: arrivals independent of one another, not at even distances.")
+    ] = False,
+    users: Annotated[
+        str | None,
+        typer.Option("--users", help="Users who ask again when answered, a connection each: 200, or over time 0s:0,50s:2000,60s:2000."),
+    ] = None,
+    ramp: Annotated[str | None, typer.Option("--ramp", help="With --users N: they come one by one over this time.")] = None,
+    loops: Annotated[
+        int | None, typer.Option("--loops", min=1, help="Requests of each user, who leaves then; with --rate each arrival is such a user.")
+    ] = None,
+    think: Annotated[
+        str | None, typer.Option("--think", help="Pause of a user between an answer and the next request: 1s, uniform:1s..3s or exp:2s.")
+    ] = None,
+    pace: Annotated[str | None, typer.Option("--pace", help="A user starts a request at most once in this time.")] = None,
+    until_failure: Annotated[
+        bool, typer.Option("--until-failure", help="End at the first failed request, and say what was reached until then.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same pauses and Poisson arrivals.")] = 0,
+    method: Annotated[str | None, typer.Option("-m", "--method", help="HTTP method. Default: GET, or POST with a body.")] = None,
+    headers: Annotated[list[str] | None, typer.Option("-H", "--header", help="'Name: value'; may be repeated.")] = None,
+    body_: Annotated[str | None, typer.Option("-b", "--body", help="The request's body, or @FILE.")] = None,
+    scenario: Annotated[
+        str | None, typer.Option("--scenario", help="What users do, from this TOML file; see docs/guides/scenarios.md.")
+    ] = None,
+    timeout: Annotated[str, typer.Option("--timeout", help="How long an answer may take.")] = "2s",
+    no_keepalive: Annotated[
+        bool, typer.Option("--no-keepalive", help="A new connection for each request; making it is part of its response time.")
+    ] = False,
+    connect: Annotated[
+        str | None, typer.Option("--connect-to", metavar="HOST:PORT", help="Connect there, instead of to the URL's host.")
+    ] = None,
+    bind: Annotated[
+        list[str] | None,
+        typer.Option("--bind", help="Address of this machine to connect from, or several: 127.0.0.2,127.0.0.3. For more than 28,000."),
+    ] = None,
+    cacert: Annotated[str | None, typer.Option("--cacert", help="TLS: file of the authorities to trust, instead of the system's.")] = None,
+    cert: Annotated[str | None, typer.Option("--cert", help="TLS: file of the certificate to show to the server, with --key.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="TLS: file of its private key.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="TLS: trust any certificate.")] = False,
+    sni: Annotated[str | None, typer.Option("--sni", help="TLS: the server's name, where it is not the URL's host.")] = None,
+    no_tls_resumption: Annotated[
+        bool, typer.Option("--no-tls-resumption", help="TLS: a whole handshake for each connection, no session resumed.")
+    ] = False,
+    json_: Annotated[str | None, typer.Option("--json", help="Write the result as JSON to this file, - for standard output.")] = None,
+    watch: Annotated[
+        list[int] | None, typer.Option("--watch", help="PID of the server on this machine: adds its CPU, memory and threads.")
+    ] = None,
+    objectives: Annotated[
+        list[str] | None,
+        typer.Option("--objective", help="What must hold, as 'p99<50ms', 'errors<0.1%' or 'throughput>1000': exit with 1 when missed."),
+    ] = None,
+    abort_on: Annotated[
+        list[str] | None,
+        typer.Option("--abort-on", help="When to stop early, as 'errors>5%' or 'p99>1s' over the last second: exit with 1."),
+    ] = None,
+    hdr: Annotated[
+        str | None, typer.Option("--hdr", help="Write the response times of each interval to this file, as an HdrHistogram log.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 4 when the result is not valid.")] = False,
+) -> None:
+    """Put a load on a running server and say how it answered.
+
+    Response times count from the moment a request was meant to start, so that a stall of the server is not hidden.
+
+    Example: weir load http://127.0.0.1:8000/ -c 64 -d 10s
+    """
+    chosen = chosen_load(
+        LoadFlags(connections=connections, rate=rate, poisson=poisson, users=users, ramp=ramp, loops=loops, think=think, pace=pace)
+    )
+    plan = LoadPlan(
+        request=_request(url, method, headers or [], body_),
+        load=chosen,
+        duration_s=default_duration_s(chosen, ramp, requests, until_failure) if duration is None else duration_s(duration, "-d/--duration"),
+        timeout_s=duration_s(timeout, "--timeout"),
+        threads=threads,
+        cpus=() if cpus is None else cpu_list(cpus),
+        requests=requests,
+        until_first_failure=until_failure,
+        seed=seed,
+        scenario=None if scenario is None else _scenario(scenario, method, headers, body_),
+        address=None if connect is None else connect_to(connect),
+        keep_alive=not no_keepalive,
+        local_addresses=local_addresses(bind or []),
+        tls=tls(url, TlsFlags(cacert, cert, key, insecure, sni, no_tls_resumption)),
+    )
+    wanted = [objective(text) for text in objectives or []]
+    abort = AbortWatch([abort_condition(text) for text in abort_on or []])
+    aborted: list[Judged] = []
+    with ExitStack() as stack:
+        log = stack.enter_context(HistogramLog(hdr)) if hdr else None
+        watched = stack.enter_context(Watch(watch)) if watch else None
+        started: list[LoadStarted] = []
+        line = stack.enter_context(_LiveLine(plan)) if at_terminal() else None
+
+        def start(record: LoadStarted) -> None:
+            started.append(record)
+            if log is not None:
+                log.start(record.start_unix_ns / 1e9)
+
+        def take(interval: Interval) -> None:
+            if line is not None:
+                line.take(interval)
+            if log is not None:
+                log.append(interval.start_s, interval.end_s, interval.response_time_us.max or 0.0, interval.histogram)
+            if not aborted and (reason := abort.take(interval)) is not None:
+                aborted.append(reason)
+                running.stop()
+
+        listener = LoadListener(
+            on_start=start,
+            on_interval=take,
+            on_event=_say_event if line is None else lambda _: None,
+        )
+        running = stack.enter_context(EngineLoad(plan, listener))
+        try:
+            end = running.result()
+        except KeyboardInterrupt:
+            running.stop()
+            end = running.result()
+        if watched is not None:
+            watched.close()
+    summary = end.summary
+    resources = None
+    if watched is not None and started:
+        start_ns = started[0].start_monotonic_ns
+        resources = stack_resources(watched.samples, start_ns=start_ns, end_ns=start_ns + int(summary.duration_s * 1e9), stack_cpus=())
+    judged = [judge(condition, end) for condition in wanted]
+    if json_ != "-":
+        print("\n".join([summary_text(summary, plan.load, resources, end.slowest), *judged_lines(judged, aborted, summary.duration_s)]))
+    if json_ is not None:
+        value = summary.model_dump(by_alias=True)
+        value["slowest"] = [slow.model_dump() for slow in end.slowest]
+        if resources is not None:
+            value["server"] = {"pids": watch, **asdict(resources)}
+        if judged:
+            value["objectives"] = [one.to_json() for one in judged]
+        if aborted:
+            value["aborted"] = aborted[0].to_json()
+        write_json(value, json_)
+    if end.stopped == "signal" and not aborted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    if aborted or not all(one.met for one in judged):
+        raise typer.Exit(ExitCode.MISSED)
+    if strict and summary.verdict.validity != "valid":
+        raise typer.Exit(ExitCode.NOT_VALID)
+
+
+def _scenario(file: str, method: str | None, headers: list[str] | None, body_: str | None) -> dict[str, Any]:
+    for flag, value in (("-m/--method", method), ("-H/--header", headers), ("-b/--body", body_)):
+        if value:
+            raise UsageError(f"{flag}: found {value!r} beside --scenario, expected it in the steps of {file}")
+    return read_scenario(Path(file))
+
+
+def _request(url: str, method: str | None, headers: list[str], body_: str | None) -> Request:
+    chosen = (method or ("GET" if body_ is None else "POST")).upper()
+    if chosen not in _METHODS:
+        raise UsageError(f"-m/--method: found {method!r}, expected one of: {', '.join(_METHODS)}")
+    if "://" not in url and not url.startswith("unix:"):
+        raise UsageError(f"URL: found {url!r}, expected http://HOST[:PORT]/PATH", hint=f"weir load http://{url}")
+    return Request(chosen, url, tuple(header(text) for text in headers), None if body_ is None else body(body_))
+
+
+def _say_event(event: LoadEvent) -> None:
+    say(f"at {event.t_s:.1f} s: {event.kind}: {event.detail}")
+
+
+class _LiveLine:
+    """One line at the terminal that shows the last half second, redrawn by the engine's reader at nice 19."""
+
+    def __init__(self, plan: LoadPlan) -> None:
+        self._plan = plan
+        self._live = Live(Text("connecting"), console=stderr, auto_refresh=False, transient=True)
+        self._recent: list[Interval] = []
+        self._drawn_at = 0.0
+
+    def take(self, interval: Interval) -> None:
+        self._recent.append(interval)
+        now = time.monotonic()
+        if now - self._drawn_at >= _REFRESH_S:
+            self._drawn_at = now
+            self._live.update(Text(interval_line(self._recent, self._plan.duration_s)), refresh=True)
+            self._recent = []
+
+    def __enter__(self) -> "_LiveLine":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()

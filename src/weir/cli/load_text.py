@@ -1,0 +1,158 @@
+"""The result of one load as text. Formats what the engine computed; computes nothing but shares."""
+
+from collections.abc import Sequence
+
+from weir.model.load import Load, OpenLoad
+from weir.model.records import Fairness, Interval, LoadSummary, Quantiles, SlowRequest, UntilFailure
+from weir.model.run import StackResources
+from weir.objective import Judged
+
+_SHOWN = ("mean", "p50", "p90", "p99", "p99_9", "max")
+
+
+def summary_text(summary: LoadSummary, load: Load, resources: StackResources | None, slowest: Sequence[SlowRequest] = ()) -> str:
+    """The summary that `weir load` prints."""
+    requests = summary.requests
+    lines = [
+        f"{summary.target}",
+        f"  {load.label}, {summary.duration_s:.1f} s",
+        "",
+        f"  {summary.throughput_rps:,.0f} req/s    {requests.completed:,} answered, {_failures(summary)}",
+        "",
+        "  " + " " * 15 + "".join(f"{name.replace('_', '.'):>10}" for name in _SHOWN),
+        _row("response time", summary.response_time_us),
+        _row("service time", summary.service_time_us),
+    ]
+    if isinstance(load, OpenLoad):
+        lines.append(_row("schedule lag", summary.schedule_lag_us))
+    if summary.tls_handshake_us is not None:
+        lines.append(_row("TLS handshake", summary.tls_handshake_us))
+    lines += ["", "  status  " + (", ".join(f"{code}: {count:,}" for code, count in summary.status.items()) or "none")]
+    if summary.steps:
+        width = max(map(len, summary.steps))
+        lines += ["", "  steps"]
+        for name, step in summary.steps.items():
+            times = step.response_time_us
+            shown = "none" if times.p50 is None or times.p99 is None else f"p50 {microseconds(times.p50)}  p99 {microseconds(times.p99)}"
+            lines.append(f"    {name:<{width}}  {step.completed:>10,} answered, {step.failed:,} failed  {shown}")
+        lines.append("")
+    if requests.unanswered or requests.unsent:
+        lines.append(f"  at the end  {requests.unanswered:,} unanswered, {requests.unsent:,} due but not sent")
+    if slowest:
+        lines.append("  " + _slowest(slowest[0]))
+    if summary.fairness is not None and summary.fairness.max != summary.fairness.min:
+        lines.append("  " + _fairness(summary.fairness))
+    lines.append(f"  bytes   {_bytes(summary.bytes.sent)} sent, {_bytes(summary.bytes.received)} received")
+    use = summary.generator
+    cpus = f"{use.threads} CPU{'s' if use.threads > 1 else ''}"
+    lines.append(f"  generator  {use.cpu_fraction:.0%} of {cpus}, {_bytes(use.peak_rss_bytes)} at its peak")
+    if resources is not None:
+        lines += ["", *_server(resources, summary)]
+    if summary.until_failure is not None:
+        lines += ["", *(f"  {line}" for line in _until_failure(summary.until_failure))]
+    lines += ["", f"  verdict: {summary.verdict.validity}", *(f"    {reason}" for reason in summary.verdict.reasons)]
+    return "\n".join(lines)
+
+
+def interval_line(recent: Sequence[Interval], duration_s: float) -> str:
+    """The live line: the last intervals in one."""
+    last = recent[-1]
+    span_s = last.end_s - recent[0].start_s
+    completed = sum(interval.completed for interval in recent)
+    failed = sum(interval.failed for interval in recent)
+    slowest = max((interval.response_time_us.max or 0.0 for interval in recent), default=0.0)
+    median = last.response_time_us.p50
+    parts = [f"{last.end_s:5.1f} / {duration_s:g} s", f"{completed / span_s if span_s else 0:>10,.0f} req/s"]
+    if median is not None:
+        parts.append(f"p50 {microseconds(median)}  max {microseconds(slowest)}")
+    parts.append(f"{last.in_flight} in flight")
+    if failed:
+        parts.append(f"{failed} failed")
+    return "   ".join(parts)
+
+
+def judged_lines(objectives: Sequence[Judged], aborted: Sequence[Judged], after_s: float) -> list[str]:
+    """What was asked of the load, each with what was found, and why it was stopped early."""
+    lines = ["", "  objectives"] if objectives else []
+    width = max((len(one.condition.text) for one in objectives), default=0)
+    lines += [f"    {'met   ' if one.met else 'MISSED'}  {one.condition.text:<{width}}  found {_found(one)}" for one in objectives]
+    lines += ["", *(f"  stopped after {after_s:.1f} s: {one.condition.text}, found {_found(one)}" for one in aborted)] if aborted else []
+    return lines
+
+
+def _found(judged: Judged) -> str:
+    value = judged.found
+    if value is None:
+        return "no such figure: too few requests were answered"
+    match judged.condition.unit:
+        case "us":
+            return microseconds(value)
+        case "fraction":
+            return f"{value * 100:.3g} %"
+        case "rps":
+            return f"{value:,.0f} req/s"
+        case "count":
+            return f"{value:,.0f}"
+
+
+def microseconds(value: float | None) -> str:
+    """A time with three digits and the unit that fits it."""
+    if value is None:
+        return "–"
+    for limit, divisor, unit in ((1e3, 1, "us"), (1e6, 1e3, "ms"), (float("inf"), 1e6, "s")):
+        if value < limit:
+            scaled = value / divisor
+            return f"{scaled:.2f} {unit}" if scaled < 10 else f"{scaled:.1f} {unit}" if scaled < 100 else f"{scaled:.0f} {unit}"
+    raise AssertionError("a time is below infinity")
+
+
+def _slowest(slow: SlowRequest) -> str:
+    times = (
+        f"{microseconds(slow.last_byte_us - slow.intended_us)}, {microseconds(slow.last_byte_us - slow.written_us)} of it after it was sent"
+    )
+    return f"slowest  {times}; due at {slow.intended_us / 1e6:.3f} s, connection {slow.connection}, status {slow.status}"
+
+
+def _fairness(fairness: Fairness) -> str:
+    return f"requests by connection  {fairness.min:,} to {fairness.max:,}, median {fairness.median:,.0f}"
+
+
+def _until_failure(until: UntilFailure) -> list[str]:
+    end = "no request failed" if until.at_s is None else f"first failure at {until.at_s:.3f} s ({until.kind})"
+    mean = microseconds(until.mean_response_time_us)
+    return [
+        f"{end}, after {until.requests_before:,} answered",
+        f"highest throughput until then  {until.highest_throughput_rps:,.0f} req/s in a second; mean response time {mean}",
+    ]
+
+
+def _row(name: str, quantiles: Quantiles) -> str:
+    return f"  {name:<15}" + "".join(f"{microseconds(getattr(quantiles, key)):>10}" for key in _SHOWN)
+
+
+def _failures(summary: LoadSummary) -> str:
+    kinds = {kind: count for kind, count in summary.errors.model_dump().items() if count}
+    if not kinds:
+        return "none failed"
+    return f"{summary.requests.failed:,} failed (" + ", ".join(f"{kind} {count:,}" for kind, count in kinds.items()) + ")"
+
+
+def _server(resources: StackResources, summary: LoadSummary) -> list[str]:
+    split = f"{resources.cpu_user_s:.2f} s user, {resources.cpu_system_s:.2f} s system"
+    per_request = f", {resources.cpu_s / summary.requests.completed * 1e6:.1f} us per request" if summary.requests.completed else ""
+    lines = [
+        f"  server  {resources.cpu_s / summary.duration_s:.2f} CPUs busy ({split}){per_request}",
+        f"          {resources.peak_processes} process{'es' if resources.peak_processes > 1 else ''}, {resources.peak_threads} threads",
+    ]
+    if resources.pss_bytes is not None and resources.private_bytes is not None:
+        lines.append(f"          memory {_bytes(resources.pss_bytes)} (Pss), {_bytes(resources.private_bytes)} private")
+    return lines
+
+
+def _bytes(count: int) -> str:
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"

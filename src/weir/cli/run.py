@@ -1,0 +1,92 @@
+"""`weir run`: runs a study, prints its answer and writes its report."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from weir.cli.load_text import microseconds
+from weir.cli.output import say
+from weir.cli.report import REPORT_NAME, show
+from weir.lab.host import HostGoneError
+from weir.lab.run import Progress, outcome, resume, start
+from weir.model.errors import ExitCode, UsageError
+from weir.model.run import TrialResult
+from weir.store import find_run
+from weir.study.file import PlannedCell, Study, read_study
+
+
+def run(
+    study: Annotated[str | None, typer.Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.")] = None,
+    scale: Annotated[
+        str | None, typer.Option("--scale", help="quick (minutes, an indication), evidence (a claim) or article (its own settings).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Run folder to make. Default: runs/STUDY-N.", show_default=False)] = None,
+    resume_: Annotated[
+        Path | None, typer.Option("--resume", metavar="RUN", help="Go on with an interrupted run.", show_default=False)
+    ] = None,
+) -> None:
+    """Run a study: build and check its stacks, measure them in random order on fresh processes, and answer its question.
+
+    Example: weir run sync-vs-async --scale quick
+    """
+    progress = Progress(on_step=lambda step: say(f"weir: {step}"), on_trial=_say_trial, on_result=_say_result)
+    if resume_ is not None:
+        if study is not None or scale is not None or out is not None:
+            raise UsageError("--resume: found a study, --scale or --out beside it; expected none: the run file knows them")
+        path = find_run(resume_)
+    else:
+        if study is None:
+            raise UsageError("STUDY: missing; expected a study's name or file", hint="weir run sync-vs-async --scale quick")
+        chosen = read_study(study, scale=scale)
+        path = (out or free_folder(chosen.name)) / "run.weir"
+        _say_budget(chosen)
+    try:
+        if resume_ is not None:
+            resume(path, progress=progress)
+        else:
+            start(chosen, path.parent, command=shlex.join(["weir", *sys.argv[1:]]), progress=progress)
+    except (KeyboardInterrupt, HostGoneError):
+        if path.is_file():
+            say("weir: ended early; what was finished is kept")
+            show(path, html=path.with_name(REPORT_NAME))
+            say(f"weir: weir run --resume {path} goes on with it")
+        raise
+    show(path, html=path.with_name(REPORT_NAME))
+    code = outcome(path)
+    if code is not ExitCode.DONE:
+        raise typer.Exit(code)
+
+
+def free_folder(name: str) -> Path:
+    """The first of `runs/NAME-1`, `runs/NAME-2`, … that does not exist."""
+    number = 1
+    while (folder := Path("runs") / f"{name}-{number}").exists():
+        number += 1
+    return folder
+
+
+def _say_budget(study: Study) -> None:
+    cells = len(study.file.matrix.stacks) + (study.file.method.aa is not None)
+    cells *= len(study.file.matrix.workloads) * len(study.file.matrix.connections) * max(1, len(study.file.matrix.rates_rps))
+    minutes = study.measuring_s(cells) / 60
+    blocks = study.file.method.blocks
+    say(f"weir: {study.file.question}")
+    say(
+        f"weir: {blocks} block{'s' if blocks > 1 else ''} of {cells} trials, {study.file.load.duration_s:g} s each: "
+        f"about {minutes:.1f} min of load{'; so few blocks give an indication, not a claim' if study.indicative else ''}"
+    )
+
+
+def _say_trial(number: int, total: int, planned: PlannedCell, block: int) -> None:
+    say(f"weir: trial {number + 1} of {total}, block {block}: {planned.cell.stack_label}, {planned.workload.id}, {planned.cell.load.label}")
+
+
+def _say_result(_: PlannedCell, result: TrialResult) -> None:
+    if result.summary is not None:
+        times = result.summary.response_time_us
+        say(f"      {result.summary.throughput_rps:,.0f} req/s, p50 {microseconds(times.p50)}, p99 {microseconds(times.p99)}")
+    for reason in result.verdict.reasons:
+        say(f"      {result.verdict.validity}: {reason}")

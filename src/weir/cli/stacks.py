@@ -1,0 +1,136 @@
+"""`weir stacks`: lists, checks and starts the stacks that weir knows."""
+
+import random
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from weir.cli.output import print_json, say, stdout
+from weir.lab.host import Host
+from weir.lab.placement import place
+from weir.lab.run import Progress, build_stack, verify
+from weir.lab.trial import running_stack
+from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
+from weir.model.load import ClosedLoad
+from weir.model.run import Cell, Placement
+from weir.stacks.build import missing_needs
+from weir.stacks.manifest import Stack, manifest_files, read_manifest, read_stack
+from weir.stacks.workload import read_workload
+from weir.study.file import PlannedCell
+
+app = typer.Typer(help="List, check and start stacks.", no_args_is_help=True)
+_JSON = typer.Option("--json", help="Print JSON.")
+_ANSWER_S = 20.0
+
+
+@app.command(name="list")
+def list_(json_: Annotated[bool, _JSON] = False) -> None:
+    """List the stacks, how they serve and what."""
+    stacks = [read_manifest(path) for path in manifest_files()]
+    if json_:
+        print_json([_described(stack) for stack in stacks])
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("stack", "how it serves", "workloads", "variants", "missing"):
+        table.add_column(column)
+    for stack in stacks:
+        manifest = stack.manifest
+        table.add_row(
+            manifest.id,
+            stack.model,
+            ", ".join(manifest.serves),
+            ", ".join(manifest.variants) or "–",
+            ", ".join(missing_needs(stack)) or "–",
+        )
+    stdout.print(table)
+
+
+@app.command()
+def check(
+    names: Annotated[list[str] | None, typer.Argument(help="Stacks, as ID or ID[VARIANT]. Default: all.", show_default=False)] = None,
+    json_: Annotated[bool, _JSON] = False,
+) -> None:
+    """Build stacks, start them and hold their answers against every workload that they serve."""
+    stacks = [read_stack(name) for name in names] if names else [read_manifest(path) for path in manifest_files()]
+    placement = place("auto", "auto", "auto")
+    failed: list[WeirError] = []
+    results = []
+    with Host() as host:
+        for stack in stacks:
+            for planned in _planned(stack, placement):
+                try:
+                    built = build_stack(host, planned, Progress(on_step=lambda step: say(f"weir: {step}")))
+                    verify(host, built, planned, placement, seed=random.randrange(2**32), timeout_s=_ANSWER_S)
+                except WeirError as error:
+                    failed.append(error)
+                    results.append({"stack": stack.label, "workload": planned.workload.id, "ok": False, "problem": error.message})
+                else:
+                    results.append({"stack": stack.label, "workload": planned.workload.id, "ok": True, "problem": None})
+                if not json_:
+                    last = results[-1]
+                    print(
+                        f"{last['stack']:<28} {last['workload']:<12} " + ("answers right" if last["ok"] else f"FAILED: {last['problem']}")
+                    )
+    if json_:
+        print_json(results)
+    if failed:
+        raise typer.Exit(ExitCode.USAGE if all(isinstance(error, UsageError) for error in failed) else ExitCode.TARGET)
+
+
+@app.command()
+def start(
+    name: Annotated[str, typer.Argument(metavar="STACK", help="A stack, as ID or ID[VARIANT].")],
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0: any free one.")] = 0,
+    json_: Annotated[bool, _JSON] = False,
+) -> None:
+    """Start a stack and keep it running until Ctrl-C."""
+    stack = read_stack(name)
+    placement = place("auto", "auto", "auto")
+    planned = _planned(stack, placement)[0]
+    with Host() as host:
+        built = build_stack(host, planned, Progress(on_step=lambda step: say(f"weir: {step}")))
+        log = built.folder.with_name(f"{built.folder.name}-start.log")
+        log.write_bytes(b"")
+        with running_stack(
+            host, built, planned, cpus=placement.stack, log=log, inputs=random.Random(), timeout_s=_ANSWER_S, port=port
+        ) as running:
+            if json_:
+                print_json({"stack": stack.label, "url": running.base_url, "pid": running.pid, "log": str(log), "ready_s": running.ready_s})
+            else:
+                known = f"PID {running.pid}, ready in {running.ready_s:.2f} s, log: {log}"
+                print(f"{stack.label} listens on {running.base_url}/ ({known}); Ctrl-C ends it", flush=True)
+                print(f"  weir load {running.base_url}/ --watch {running.pid}", flush=True)
+            ended = threading.Event()
+            host.on_exit = lambda _: ended.set()
+            try:
+                ended.wait()
+            except KeyboardInterrupt:
+                return
+            how = host.ended("app")
+            raise TargetError(f"{stack.label}: it ended {how.how if how else 'unexpectedly'}; log: {log}")
+
+
+def _described(stack: Stack) -> dict[str, object]:
+    manifest = stack.manifest
+    return {
+        "id": manifest.id,
+        "title": manifest.title,
+        "model": manifest.model,
+        "serves": list(manifest.serves),
+        "variants": list(manifest.variants),
+        "limits": {name: limit.default for name, limit in manifest.limits.items()},
+        "missing": missing_needs(stack),
+        "folder": str(Path(stack.folder)),
+    }
+
+
+def _planned(stack: Stack, placement: Placement) -> list[PlannedCell]:
+    """A cell for every workload of a stack; nothing of the load is used."""
+    settings = stack.settings(len(placement.stack))
+    return [
+        PlannedCell(Cell(0, stack.manifest.id, stack.variant, workload, ClosedLoad(1), settings=settings), stack, read_workload(workload))
+        for workload in stack.manifest.serves
+    ]

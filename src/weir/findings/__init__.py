@@ -1,0 +1,42 @@
+"""From a run file to conclusions that a sceptic accepts: each with its interval, its evidence and what would change it.
+
+Reads the store and calls `stats`; runs nothing and draws nothing.
+"""
+
+from weir.findings.metrics import BY_KEY, METRICS, Metric
+from weir.findings.run import of_run
+from weir.findings.types import (
+    FINDINGS_SCHEMA,
+    Answer,
+    Audit,
+    Caution,
+    Comparison,
+    IdenticalCopies,
+    LeftOut,
+    Measure,
+    Point,
+    Published,
+    RunFindings,
+    StackFindings,
+    TrialCounts,
+)
+
+__all__ = [
+    "BY_KEY",
+    "FINDINGS_SCHEMA",
+    "METRICS",
+    "Answer",
+    "Audit",
+    "Caution",
+    "Comparison",
+    "IdenticalCopies",
+    "LeftOut",
+    "Measure",
+    "Metric",
+    "Point",
+    "Published",
+    "RunFindings",
+    "StackFindings",
+    "TrialCounts",
+    "of_run",
+]

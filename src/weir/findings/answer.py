@@ -1,0 +1,124 @@
+"""The headline: the run's question answered in one sentence, with its interval, or why it cannot be answered."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from weir.findings.compare import basis, turned
+from weir.findings.metrics import THROUGHPUT
+from weir.findings.types import Answer, Comparison, LeftOut, Point, StackFindings, TrialCounts
+from weir.findings.words import counted, listed, ratio_text, significant
+from weir.model.records import Validity
+
+
+def answer_of(
+    points: Sequence[Point], trials: TrialCounts, left_out: Sequence[LeftOut], *, stopped_early: bool, indicative: bool
+) -> Answer:
+    """Answer from the first point at which the baseline meets another stack; other points have sentences of their own."""
+    tail = f" The run was interrupted after {trials.tried:,} of {trials.planned:,} trials." if stopped_early else ""
+    if trials.used == 0:
+        return Answer(_nothing(trials, left_out) + tail, "invalid", indicative, (), "A run with at least one valid trial of each stack.")
+    for point in points:
+        throughput = [found for found in point.comparisons if found.metric == THROUGHPUT]
+        measured = [found for found in throughput if found.ratio is not None]
+        if measured:
+            where = f"With {point.load} on {point.workload}: " if len(points) > 1 else ""
+            told = tuple(_told(measured))
+            return Answer(
+                where + point.sentence + tail, _worst(told), any(found.indicative for found in told), told, told[0].would_change
+            )  # fmt: skip
+    for point in points:
+        if any(stack.evidence.used for stack in point.stacks):
+            return Answer(point.sentence + tail, "valid" if len(_main(point.stacks)) == 1 else "invalid", indicative, (), _missing(point))
+    raise AssertionError("a used trial belongs to a point")
+
+
+def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Comparison]) -> str:
+    """What a point says about throughput: the sentence that the headline takes over."""
+    measured = [found for found in comparisons if found.metric == THROUGHPUT and found.ratio is not None]
+    missing = [found.name for found in comparisons if found.metric == THROUGHPUT and found.ratio is None]
+    main = _main(stacks)
+    if measured:
+        told = _told(measured)
+        sentence = told[0].sentence if len(told) == 1 else _several(told)
+        if missing:
+            sentence += f" Nothing can be said of {listed(missing)}: no block has a usable trial of {_both(missing)}."
+        return sentence
+    seen = [stack for stack in main if stack.evidence.used]
+    if not seen:
+        return "Nothing can be said: no stack has a usable trial here."
+    rates = listed([_rate(stack) for stack in seen])
+    if len(main) == 1:
+        return f"{rates}. There is no other stack to compare it with."
+    unseen = [stack.name for stack in main if not stack.evidence.used]
+    why = f"no usable trial of {listed(unseen)}" if unseen else "no block has a usable trial of both"
+    return f"The stacks cannot be compared: {why}. {rates}."
+
+
+def _told(measured: Sequence[Comparison]) -> list[Comparison]:
+    """As the sentence says them: a single one with the faster stack first; several against the baseline, best first."""
+    if len(measured) == 1:
+        only = measured[0]
+        return [turned(only) if only.ratio is not None and only.ratio < 1 else only]
+    return sorted(measured, key=lambda found: -(found.ratio or 0.0))
+
+
+def _several(told: Sequence[Comparison]) -> str:
+    """'Compared with Flask, Sanic answers 4.1× (3.6–4.7) and … as many requests per second (95 % intervals, 3 blocks: indicative).'"""
+    baseline = told[0].against_name
+    different = [found for found in told if found.outcome in ("more", "less", "no interval")]
+    same = [_ratio(found) for found in told if found.outcome == "same"]
+    undecided = [_ratio(found) for found in told if found.outcome == "undecided"]
+    parts = []
+    if different:
+        first, *others = different
+        ratios = [_ratio(first).replace(first.name, f"{first.name} answers", 1), *map(_ratio, others)]
+        parts.append(f"compared with {baseline}, {listed(ratios)} as many requests per second")
+    if same:
+        parts.append(f"{listed(same)} {'is' if len(same) == 1 else 'are'} the same as {baseline} on throughput within ±2 %")
+    if undecided:
+        parts.append(f"{listed(undecided)} cannot be told apart from {baseline} on throughput")
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]} (95 % intervals, {basis(min(told, key=lambda found: found.pairs))})."
+
+
+def _ratio(found: Comparison) -> str:
+    assert found.ratio is not None
+    value, interval = ratio_text(found.ratio, found.low, found.high)
+    return f"{found.name} {value}× ({interval or 'no interval'})"
+
+
+def _rate(stack: StackFindings) -> str:
+    measure = stack.measure(THROUGHPUT)
+    if measure.value is None:
+        return f"{stack.name}: throughput not measured"
+    rate = f"{stack.name} answers {significant(measure.value, 4)} requests per second"
+    if measure.low is None or measure.high is None:
+        return f"{rate} ({counted(len(measure.trials), 'trial')}: no interval)"
+    interval = f"95 % interval {significant(max(0.0, measure.low), 4)}–{significant(measure.high, 4)}"
+    return f"{rate} ({interval}, {counted(len(measure.trials), 'trial')})"
+
+
+def _nothing(trials: TrialCounts, left_out: Sequence[LeftOut]) -> str:
+    if trials.finished == 0:
+        return "No answer: no trial was finished."
+    reasons = Counter(reason for trial in left_out for reason in trial.reasons).most_common(1)
+    text = f"No answer: none of {counted(trials.finished, 'trial')} is usable."
+    return f"{text} Most frequent reason: {reasons[0][0].rstrip('.')} ({counted(reasons[0][1], 'trial')})." if reasons else text
+
+
+def _missing(point: Point) -> str:
+    if len(_main(point.stacks)) == 1:
+        return "A second stack in the study."
+    return "A block in which a trial of the baseline and one of another stack are valid."
+
+
+def _main(stacks: Sequence[StackFindings]) -> list[StackFindings]:
+    return [stack for stack in stacks if stack.arm == "main"]
+
+
+def _both(missing: Sequence[str]) -> str:
+    return "it and the baseline" if len(missing) == 1 else "one of them and the baseline"
+
+
+def _worst(told: Sequence[Comparison]) -> Validity:
+    return "suspect" if any(found.validity == "suspect" for found in told) else "valid"

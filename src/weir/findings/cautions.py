@@ -1,0 +1,161 @@
+"""What weakens the answer, each as a fact, the threshold at which it starts to matter, the probable cause and the next step."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from weir.findings.compare import CLAIM_BLOCKS
+from weir.findings.evidence import is_used
+from weir.findings.types import Audit, Caution, IdenticalCopies, Point, TrialCounts
+from weir.findings.words import counted, signed_percent
+from weir.model.run import RunInfo, Trial
+from weir.stats import Estimate, more_than_chance
+
+STEAL_LIMIT = 0.02
+DRIFT_LIMIT = 0.02
+
+
+def cautions_of(
+    info: RunInfo,
+    trials: Sequence[Trial],
+    counts: TrialCounts,
+    points: Sequence[Point],
+    copies: IdenticalCopies | None,
+    audit: Audit,
+    drifts: dict[int, Estimate],
+    *,
+    stopped_early: bool,
+) -> tuple[Caution, ...]:
+    """All cautions, the weightiest first."""
+    used = [trial for trial in trials if is_used(trial)]
+    return tuple(
+        caution
+        for found in (
+            _audit(audit),
+            _interrupted(counts) if stopped_early else (),
+            _left_out(counts),
+            _few_blocks(info),
+            _copies_differ(copies),
+            _suspect(used),
+            _drift(drifts),
+            _steal(used),
+            _unsupported(points),
+            _shared(info),
+            _loopback(info, used),
+        )
+        for caution in found
+    )
+
+
+def _audit(audit: Audit) -> Iterator[Caution]:
+    for law in audit.broken:
+        yield Caution(
+            f"Trial {law.trial} breaks “{law.law}”: {law.fact}.",
+            "Every trial must obey it.",
+            "A defect of the measurement, not of the server.",
+            "Do not use this trial; please report it with the run file.",
+        )
+
+
+def _interrupted(counts: TrialCounts) -> Iterator[Caution]:
+    yield Caution(
+        f"The run ended after {counts.tried:,} of {counts.planned:,} trials.",
+        cause="It was interrupted, its process was killed, or it is still running.",
+        next_step="weir run --resume FOLDER goes on with what is missing.",
+    )
+
+
+def _left_out(counts: TrialCounts) -> Iterator[Caution]:
+    if counts.left_out:
+        yield Caution(
+            f"{counted(counts.left_out, 'trial')} of {counts.finished:,} left out; each reason is listed with the trials.",
+            "A trial with a failed request, a wrong answer or a dead server is in no average.",
+            next_step="Read the logs named there.",
+        )
+
+
+def _few_blocks(info: RunInfo) -> Iterator[Caution]:
+    if info.indicative:
+        yield Caution(
+            f"Indicative: {counted(info.blocks, 'block')}.",
+            f"A claim needs at least {CLAIM_BLOCKS} blocks.",
+            f"The scale “{info.scale}” is made to be quick.",
+            f"weir run {info.study} --scale evidence",
+        )
+
+
+def _copies_differ(copies: IdenticalCopies | None) -> Iterator[Caution]:
+    if copies and more_than_chance(copies.called_different, copies.compared):
+        yield Caution(
+            f"{copies.called_different} of {counted(copies.compared, 'comparison')} of two copies of one stack leave out “equal”.",
+            "More than chance explains: it gives about 1 in 20.",
+            "The machine is not steady, or what runs before a trial affects it.",
+            "Trust only differences far larger than the A/A spread; run on a quieter machine.",
+        )
+
+
+def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
+    suspect = [trial for trial in used if trial.result.verdict.validity == "suspect"]
+    reasons = Counter(reason for trial in suspect for reason in trial.result.verdict.reasons)
+    for reason, times in reasons.most_common():
+        yield Caution(f"{counted(times, 'suspect trial')} used: {reason.rstrip('.')}.")
+
+
+def _drift(drifts: dict[int, Estimate]) -> Iterator[Caution]:
+    moving = {
+        trial: moved
+        for trial, moved in drifts.items()
+        if moved.low is not None and moved.high is not None and (moved.low > DRIFT_LIMIT or moved.high < -DRIFT_LIMIT)
+    }
+    if moving:
+        farthest = max(moving, key=lambda trial: abs(moving[trial].value))
+        most = signed_percent(moving[farthest].value)
+        yield Caution(
+            f"Throughput drifted within {counted(len(moving), 'trial')}, most in trial {farthest} ({most}).",
+            "More than 2 % from the start to the end of the window is no steady state.",
+            "The server was still warming up, or something else used its CPU.",
+            "A longer warm-up (prime_s) or a longer window (duration_s).",
+        )
+
+
+def _steal(used: Sequence[Trial]) -> Iterator[Caution]:
+    stolen = [
+        (trial.result.resources.steal_fraction, trial.id)
+        for trial in used
+        if trial.result.resources and (trial.result.resources.steal_fraction or 0.0) > STEAL_LIMIT
+    ]
+    if stolen:
+        most, trial_id = max((fraction or 0.0, trial_id) for fraction, trial_id in stolen)
+        yield Caution(
+            f"The hypervisor took up to {most * 100:.0f} % of the stack's CPU (trial {trial_id}; {counted(len(stolen), 'trial')} in all).",
+            "Above 2 % of the stack's CPU time.",
+            "Other virtual machines on the same host.",
+            "Repeat at another time, or on a machine of your own.",
+        )
+
+
+def _unsupported(points: Sequence[Point]) -> Iterator[Caution]:
+    for point in points:
+        for stack in point.stacks:
+            for measure in stack.measures:
+                if measure.note.startswith("not supported"):
+                    yield Caution(
+                        f"{measure.metric.removeprefix('response_time_us.')} of {stack.name} at {point.label}: {measure.note}.",
+                        "At least 100 samples must lie beyond a quantile.",
+                        next_step="A longer window (duration_s) or more blocks.",
+                    )
+
+
+def _shared(info: RunInfo) -> Iterator[Caution]:
+    if info.placement.shared:
+        shared = " ".join(sentence.rstrip(".") + "." for sentence in info.placement.shared)
+        yield Caution(shared, "Every role on CPUs of its own.", "The machine has too few CPUs.", "A machine with more CPUs.")
+
+
+def _loopback(info: RunInfo, used: Sequence[Trial]) -> Iterator[Caution]:
+    local = [trial for trial in used if trial.result.resources and trial.result.summary and "//127." in trial.result.summary.target]
+    said = any("loopback" in sentence.lower() for sentence in info.placement.shared)
+    if local and not said:
+        yield Caution(
+            "CPU per request was measured over loopback, where part of the receiver's TCP work is charged to the sender.",
+            cause="Load and server are on one machine; this touches every stack alike, but not in equal measure.",
+        )

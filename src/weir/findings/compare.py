@@ -1,0 +1,152 @@
+"""Stacks against the baseline: paired ratios with intervals, Holm's correction, and the sentence of each comparison."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from weir import stats
+from weir.findings.evidence import CellTrials, Pairs, pair_by_block
+from weir.findings.metrics import BY_KEY, METRICS, Metric
+from weir.findings.types import Comparison, Outcome
+from weir.findings.words import counted, ratio_text
+
+CLAIM_BLOCKS = 10
+"""Fewer blocks than this make a finding indicative."""
+ALPHA = 0.05
+AIM = 0.05
+"""The half-width that `would_change` aims at, ±5 %."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A comparison before the family it belongs to is known."""
+
+    comparison: Comparison
+    pairs: Pairs
+    spread: float | None
+
+
+def compare(pairs_of_cells: Sequence[tuple[CellTrials, CellTrials]], names: dict[int, str], *, indicative: bool) -> list[Comparison]:
+    """Compare each (stack, baseline) on every metric.
+
+    The family of Holm's correction is all comparisons on one metric: each metric answers a question of its own.
+    """
+    comparisons = []
+    for metric in METRICS:
+        drafts = [_draft(one, other, metric, names, indicative) for one, other in pairs_of_cells]
+        tested = [draft for draft in drafts if draft.comparison.p_value is not None]
+        adjusted = stats.holm([draft.comparison.p_value for draft in tested if draft.comparison.p_value is not None])
+        p_adjusted = {id(draft): value for draft, value in zip(tested, adjusted, strict=True)}
+        comparisons += [_conclude(draft, p_adjusted.get(id(draft)), len(tested)) for draft in drafts]
+    return comparisons
+
+
+def turned(comparison: Comparison) -> Comparison:
+    """The same comparison seen from the other stack: B ÷ A."""
+    assert comparison.ratio is not None
+    other: dict[Outcome, Outcome] = {"more": "less", "less": "more"}
+    seen = replace(
+        comparison,
+        label=comparison.against_label,
+        name=comparison.against_name,
+        against_label=comparison.label,
+        against_name=comparison.name,
+        ratio=1 / comparison.ratio,
+        low=None if comparison.high is None else 1 / comparison.high,
+        high=None if comparison.low is None else 1 / comparison.low,
+        outcome=other.get(comparison.outcome, comparison.outcome),
+    )
+    return replace(seen, sentence=sentence_of(seen))
+
+
+def _draft(one: CellTrials, other: CellTrials, metric: Metric, names: dict[int, str], indicative: bool) -> _Draft:
+    pairs = pair_by_block(one, other, metric.of)
+    ratio = stats.paired_ratio(pairs.values, pairs.against) if pairs.blocks else None
+    comparison = Comparison(
+        metric=metric.key,
+        label=one.cell.stack_label,
+        name=names[one.cell.id],
+        against_label=other.cell.stack_label,
+        against_name=names[other.cell.id],
+        ratio=ratio.value if ratio else None,
+        low=ratio.low if ratio else None,
+        high=ratio.high if ratio else None,
+        pairs=len(pairs.blocks),
+        p_value=ratio.p_value if ratio else None,
+        p_adjusted=None,
+        outcome="not measured",
+        indicative=indicative or len(pairs.blocks) < CLAIM_BLOCKS,
+        validity=pairs.validity,
+        evidence=pairs.evidence,
+        sentence="",
+        would_change="",
+    )
+    return _Draft(comparison, pairs, ratio.spread if ratio else None)
+
+
+def _conclude(draft: _Draft, p_adjusted: float | None, family: int) -> Comparison:
+    """Fill in what only the family can tell: the outcome and the words."""
+    comparison = replace(draft.comparison, p_adjusted=p_adjusted, outcome=_outcome(draft, p_adjusted))
+    return replace(comparison, sentence=sentence_of(comparison), would_change=_would_change(comparison, draft.spread, family))
+
+
+def _outcome(draft: _Draft, p_adjusted: float | None) -> Outcome:
+    ratio = draft.comparison.ratio
+    if ratio is None:
+        return "not measured"
+    if p_adjusted is None:
+        return "no interval"
+    if stats.equivalent(draft.pairs.values, draft.pairs.against):
+        return "same"
+    if p_adjusted >= ALPHA:
+        return "undecided"
+    return "more" if ratio > 1 else "less"
+
+
+def basis(comparison: Comparison) -> str:
+    """What the interval rests on: '3 blocks: indicative'."""
+    return counted(comparison.pairs, "block") + (": indicative" if comparison.indicative else "")
+
+
+def sentence_of(comparison: Comparison) -> str:
+    """The comparison in plain words."""
+    metric, ratio = BY_KEY[comparison.metric], comparison.ratio
+    if ratio is None:
+        return (
+            f"{comparison.name} and {comparison.against_name} cannot be compared on {metric.title}: "
+            "no block has a usable trial of both that gives it."
+        )
+    value, interval = ratio_text(ratio, comparison.low, comparison.high)
+    phrase = f"{comparison.name} {metric.phrase.format(ratio=value)} {comparison.against_name}"
+    if comparison.outcome == "no interval":
+        why = "the only block with both" if comparison.pairs == 1 else f"each of {counted(comparison.pairs, 'block')}, without any spread"
+        return f"{phrase} in {why}: no interval, so no claim."
+    if comparison.outcome == "same":
+        return (
+            f"{comparison.name} and {comparison.against_name} are the same on {metric.title} within ±2 %: "
+            f"ratio {value}, 95 % interval {interval} ({basis(comparison)})."
+        )
+    if comparison.outcome == "undecided":
+        return (
+            f"{comparison.name} and {comparison.against_name} cannot be told apart on {metric.title}: "
+            f"ratio {value}, 95 % interval {interval} ({basis(comparison)})."
+        )
+    return f"{phrase} (95 % interval {interval}, {basis(comparison)})."
+
+
+def _would_change(comparison: Comparison, spread: float | None, family: int) -> str:
+    if comparison.outcome == "not measured":
+        return "A block in which a trial of each is valid."
+    if comparison.outcome == "no interval":
+        return "A second block: an interval needs two pairs whose ratios differ."
+    parts = []
+    if spread is not None:
+        blocks = stats.needed_blocks(spread, AIM)
+        if blocks > comparison.pairs:
+            parts.append(f"About {max(blocks, CLAIM_BLOCKS):,} blocks would narrow the interval to ±5 %.")
+        elif comparison.indicative:
+            parts.append(f"The interval is narrow enough; {CLAIM_BLOCKS} blocks would make it a claim.")
+    excludes_one = comparison.low is not None and comparison.high is not None and not comparison.low <= 1 <= comparison.high
+    if comparison.outcome == "undecided" and excludes_one:
+        parts.append(f"Alone the interval excludes 1; corrected for {family} comparisons on this metric it does not suffice.")
+    parts.append("Another machine, load, number of workers or version may answer otherwise.")
+    return " ".join(parts)

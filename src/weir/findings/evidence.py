@@ -1,0 +1,90 @@
+"""Which trials count. Valid and suspect trials are used, invalid ones left out; stacks meet in the blocks where both have one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from weir.findings.types import Evidence
+from weir.model.load import Load
+from weir.model.records import Validity
+from weir.model.run import Cell, Trial
+
+
+def is_used(trial: Trial) -> bool:
+    """Whether averages use this trial."""
+    return trial.result.verdict.validity != "invalid" and trial.result.summary is not None
+
+
+@dataclass(frozen=True, slots=True)
+class CellTrials:
+    """A cell with its finished trials."""
+
+    cell: Cell
+    trials: tuple[Trial, ...]
+
+    @property
+    def used(self) -> tuple[Trial, ...]:
+        """Those that averages use."""
+        return tuple(trial for trial in self.trials if is_used(trial))
+
+    @property
+    def evidence(self) -> Evidence:
+        """Used and left out, by id."""
+        return Evidence(
+            tuple(trial.id for trial in self.trials if is_used(trial)), tuple(trial.id for trial in self.trials if not is_used(trial))
+        )
+
+
+def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[tuple[str, Load, list[CellTrials]]]:
+    """The cells of each workload × load with their trials: in the order of their ids, an A/A copy right after its original."""
+    points: dict[tuple[str, Load], list[CellTrials]] = {}
+    for cell in sorted(cells, key=lambda cell: cell.id):
+        mine = tuple(trial for trial in trials if trial.cell.id == cell.id)
+        points.setdefault((cell.workload, cell.load), []).append(CellTrials(cell, mine))
+    return [(workload, load, _copies_last(members)) for (workload, load), members in points.items()]
+
+
+def _copies_last(members: Sequence[CellTrials]) -> list[CellTrials]:
+    systems: dict[tuple[str, str | None], list[CellTrials]] = {}
+    for member in members:
+        systems.setdefault((member.cell.stack, member.cell.variant), []).append(member)
+    return [member for copies in systems.values() for member in sorted(copies, key=lambda member: member.cell.arm == "aa")]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Values of two cells in the blocks where both have a used trial that gives the metric."""
+
+    blocks: tuple[int, ...]
+    values: tuple[float, ...]
+    against: tuple[float, ...]
+    evidence: Evidence
+    validity: Validity
+
+
+def pair_by_block(one: CellTrials, other: CellTrials, metric: Callable[[Trial], float | None]) -> Pairs:
+    """Pair two cells by block. A block where a cell has several used trials (a retry beside its own) counts once, with their mean.
+
+    Values that are not positive cannot enter a ratio and count as not measured.
+    """
+    mine, theirs = _by_block(one, metric), _by_block(other, metric)
+    blocks = tuple(sorted(mine.keys() & theirs.keys()))
+    used = sorted(trial.id for side in (mine, theirs) for block in blocks for trial, _ in side[block])
+    everything = sorted(trial.id for trial in (*one.trials, *other.trials))
+    suspect = any(trial.result.verdict.validity == "suspect" for side in (mine, theirs) for block in blocks for trial, _ in side[block])
+    return Pairs(
+        blocks=blocks,
+        values=tuple(fmean(value for _, value in mine[block]) for block in blocks),
+        against=tuple(fmean(value for _, value in theirs[block]) for block in blocks),
+        evidence=Evidence(tuple(used), tuple(trial for trial in everything if trial not in set(used))),
+        validity="invalid" if not blocks else "suspect" if suspect else "valid",
+    )
+
+
+def _by_block(cell: CellTrials, metric: Callable[[Trial], float | None]) -> dict[int, list[tuple[Trial, float]]]:
+    blocks: dict[int, list[tuple[Trial, float]]] = {}
+    for trial in cell.used:
+        value = metric(trial)
+        if value is not None and value > 0:
+            blocks.setdefault(trial.block, []).append((trial, value))
+    return blocks

@@ -1,0 +1,53 @@
+"""The A/A arm: one stack runs twice in every block, so that the run shows how far identical systems differ."""
+
+import math
+from collections.abc import Sequence
+
+from weir import stats
+from weir.findings.compare import compare
+from weir.findings.evidence import CellTrials, pair_by_block
+from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.types import IdenticalCopies
+from weir.findings.words import counted, listed
+from weir.model.load import Load
+
+Points = Sequence[tuple[str, Load, list[CellTrials]]]
+
+
+def compare_copies(points: Points, names: dict[int, str], *, indicative: bool) -> IdenticalCopies | None:
+    """Compare each stack with its copy; None where the study has no A/A arm or no block with both.
+
+    An A/A comparison counts as called different when its own 95 % interval leaves out 1, without Holm's correction: the question is
+    how often one such interval errs.
+    """
+    copies = [
+        (copy, original)
+        for _, _, members in points
+        for copy in members
+        if copy.cell.arm == "aa"
+        for original in members
+        if original.cell.arm == "main" and (original.cell.stack, original.cell.variant) == (copy.cell.stack, copy.cell.variant)
+    ]
+    comparisons = tuple(found for found in compare(copies, names, indicative=indicative) if found.low is not None)
+    differences = [
+        math.log(one / other)
+        for copy, original in copies
+        for pairs in [pair_by_block(copy, original, BY_KEY[THROUGHPUT].of)]
+        for one, other in zip(pairs.values, pairs.against, strict=True)
+    ]
+    if not differences:
+        return None
+    spread = stats.pooled_spread(differences)
+    assert spread.low is not None
+    assert spread.high is not None
+    different = [found for found in comparisons if found.low is not None and found.high is not None and not found.low <= 1 <= found.high]
+    sentence = (
+        f"Two copies of the same stack differed by {spread.value * 100:.1f} % in throughput within a block "
+        f"(95 % interval {spread.low * 100:.1f}–{spread.high * 100:.1f} %, {counted(spread.count, 'pair')})."
+    )
+    if comparisons:
+        said = listed([BY_KEY[found.metric].title for found in different])
+        verb = "was" if len(different) == 1 else "were"
+        sentence += f" {len(different)} of {counted(len(comparisons), 'A/A comparison')} {verb} called different"
+        sentence += f" ({said})." if different else "."
+    return IdenticalCopies(len(comparisons), len(different), spread.value, spread.low, spread.high, comparisons, sentence)

@@ -1,0 +1,71 @@
+"""What is compared: each metric with its unit, how one trial gives it, and how a comparison on it reads.
+
+A metric's key is that of the JSON of one load where it comes from there (`response_time_us.p99`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from weir import stats
+from weir.model.run import Trial
+
+THROUGHPUT = "throughput_rps"
+P50 = "response_time_us.p50"
+P99 = "response_time_us.p99"
+CPU = "cpu_us_per_request"
+MEMORY = "pss_bytes"
+READY = "ready_s"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One thing that stacks are compared on."""
+
+    key: str
+    title: str
+    unit: str
+    higher_is_better: bool
+    phrase: str
+    """'Sanic' + phrase + 'Flask', with {ratio} in it."""
+    of: Callable[[Trial], float | None]
+    """One trial's value, None where the trial cannot give it."""
+    quantile: float | None = None
+    """For response-time quantiles: over several trials they come from the merged histogram."""
+
+
+def _throughput(trial: Trial) -> float | None:
+    return trial.result.summary.throughput_rps if trial.result.summary else None
+
+
+def _quantile(name: str, probability: float) -> Callable[[Trial], float | None]:
+    def of(trial: Trial) -> float | None:
+        summary = trial.result.summary
+        if summary is None or not stats.is_supported(summary.requests.completed, probability):
+            return None
+        value: float | None = getattr(summary.response_time_us, name)
+        return value
+
+    return of
+
+
+def _cpu(trial: Trial) -> float | None:
+    summary, resources = trial.result.summary, trial.result.resources
+    if summary is None or resources is None or summary.requests.completed == 0:
+        return None
+    return resources.cpu_s / summary.requests.completed * 1e6
+
+
+def _memory(trial: Trial) -> float | None:
+    resources = trial.result.resources
+    return float(resources.pss_bytes) if resources and resources.pss_bytes is not None else None
+
+
+METRICS = (
+    Metric(THROUGHPUT, "throughput", "req/s", True, "answers {ratio}× as many requests per second as", _throughput),
+    Metric(P50, "median response time", "µs", False, "takes {ratio}× as long for the median response as", _quantile("p50", 0.5), 0.5),
+    Metric(P99, "p99 response time", "µs", False, "takes {ratio}× as long at the 99th percentile as", _quantile("p99", 0.99), 0.99),
+    Metric(CPU, "CPU time per request", "µs", False, "needs {ratio}× the CPU per request of", _cpu),
+    Metric(MEMORY, "memory", "bytes", False, "holds {ratio}× the memory of", _memory),
+    Metric(READY, "start-up time", "s", False, "takes {ratio}× as long to its first right answer as", lambda trial: trial.result.ready_s),
+)
+BY_KEY = {metric.key: metric for metric in METRICS}

@@ -1,0 +1,69 @@
+"""What one stack did at one point: every metric over its used trials, with the interval that they support."""
+
+from collections.abc import Callable, Sequence
+
+from weir import stats
+from weir.findings.evidence import CellTrials
+from weir.findings.metrics import METRICS, Metric
+from weir.findings.types import Measure, Published, StackFindings, TrialValue
+from weir.model.run import PublishedFigure
+
+Histogram = Callable[[int], bytes | None]
+"""The response-time histogram of a trial, by its id."""
+
+
+def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baseline: bool) -> StackFindings:
+    """Measure `cell` on every metric."""
+    quantiles = _merged(cell, histogram)
+    resources = [trial.result.resources for trial in cell.used if trial.result.resources is not None]
+    return StackFindings(
+        cell=cell.cell.id,
+        stack=cell.cell.stack,
+        label=cell.cell.stack_label,
+        name=name,
+        title=cell.cell.title,
+        model=cell.cell.model,
+        arm=cell.cell.arm,
+        settings=dict(cell.cell.settings),
+        baseline=baseline,
+        peak_threads=max((used.peak_threads for used in resources), default=None),
+        peak_processes=max((used.peak_processes for used in resources), default=None),
+        measures=tuple(_measure(cell, metric, quantiles.get(metric.key)) for metric in METRICS),
+        evidence=cell.evidence,
+    )
+
+
+def published_beside(figures: Sequence[PublishedFigure], stacks: Sequence[StackFindings]) -> tuple[Published, ...]:
+    """The published figures of the stacks at a point, beside what we measured. The A/A copy gets none."""
+    units = {metric.key: metric.unit for metric in METRICS}
+    found = []
+    for stack in stacks:
+        for figure in figures:
+            if stack.arm == "main" and figure.stack in (stack.stack, stack.label):
+                ours = stack.measure(figure.metric).value if figure.metric in units else None
+                unit = units.get(figure.metric, "")
+                found.append(Published(stack.label, stack.name, figure.metric, unit, figure.value, ours, figure.source, figure.note))
+    return tuple(found)
+
+
+def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]:
+    parts = [data for trial in cell.used if (data := histogram(trial.id)) is not None]
+    wanted = {metric.key: metric.quantile for metric in METRICS if metric.quantile is not None}
+    return dict(zip(wanted, stats.merged_quantiles(parts, list(wanted.values())), strict=True)) if parts else {}
+
+
+def _measure(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None) -> Measure:
+    trials = tuple(
+        TrialValue(trial.id, trial.block, value) for trial in cell.used if (value := metric.of(trial)) is not None
+    )  # fmt: skip
+    if metric.quantile is not None:
+        # Merged, not averaged; its interval needs ten blocks and resampling, so none is printed here.
+        if quantile is None or quantile.value is None:
+            return Measure(metric.key, metric.unit, None, None, None, trials, "not measured")
+        if not quantile.supported:
+            return Measure(metric.key, metric.unit, None, None, None, trials, f"not supported by {quantile.samples:,} samples")
+        return Measure(metric.key, metric.unit, quantile.value / 1e3, None, None, trials)
+    if not trials:
+        return Measure(metric.key, metric.unit, None, None, None, trials, "not measured")
+    mean = stats.mean_interval([trial.value for trial in trials])
+    return Measure(metric.key, metric.unit, mean.value, mean.low, mean.high, trials)

@@ -1,0 +1,243 @@
+"""What a finding is: numbers with their interval, a sentence in plain words, the trials behind it, and what would change it.
+
+Plain frozen dataclasses, so that `to_json` is the dataclasses themselves. `FINDINGS_SCHEMA` rises when a key changes its meaning or goes.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from weir.model.records import Validity
+
+FINDINGS_SCHEMA = 1
+
+Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measured"]
+"""`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: none of these can be said;
+`no interval`: fewer than two pairs, or pairs without any spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The trials that a finding rests on, and those that belong to it and were left out."""
+
+    used: tuple[int, ...]
+    left_out: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrialValue:
+    """One trial's value of a metric."""
+
+    trial: int
+    block: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One metric of one stack at one point, over its trials."""
+
+    metric: str
+    unit: str
+    value: float | None
+    """None where nothing was measured, or where the samples do not support it (`note` says which)."""
+    low: float | None
+    high: float | None
+    trials: tuple[TrialValue, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published figure beside ours, in the unit of the metric. It is data, never a target."""
+
+    stack: str
+    name: str
+    metric: str
+    unit: str
+    value: float
+    ours: float | None
+    source: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class StackFindings:
+    """What one stack did at one point."""
+
+    cell: int
+    stack: str
+    label: str
+    """`stack` or `stack[variant]`, with ` (A/A)` for the second copy."""
+    name: str
+    """The short name that sentences use."""
+    title: str
+    model: str
+    arm: str
+    settings: dict[str, str]
+    baseline: bool
+    peak_threads: int | None
+    """The highest count in any used trial."""
+    peak_processes: int | None
+    measures: tuple[Measure, ...]
+    evidence: Evidence
+
+    def measure(self, metric: str) -> Measure:
+        """The measure of `metric`."""
+        return next(measure for measure in self.measures if measure.metric == metric)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One stack against another on one metric, paired by block."""
+
+    metric: str
+    label: str
+    name: str
+    against_label: str
+    against_name: str
+    ratio: float | None
+    """`label` ÷ `against_label`."""
+    low: float | None
+    high: float | None
+    pairs: int
+    p_value: float | None
+    p_adjusted: float | None
+    """After Holm's correction for all comparisons on this metric in the run."""
+    outcome: Outcome
+    indicative: bool
+    """Fewer blocks than a claim needs."""
+    validity: Validity
+    evidence: Evidence
+    sentence: str
+    would_change: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One workload under one load, with every stack that ran there."""
+
+    workload: str
+    load: str
+    connections: int
+    stacks: tuple[StackFindings, ...]
+    comparisons: tuple[Comparison, ...]
+    published: tuple[Published, ...]
+    sentence: str
+
+    @property
+    def label(self) -> str:
+        """How the point is named on screen."""
+        return f"{self.workload}, {self.load}"
+
+    def comparison(self, label: str, metric: str) -> Comparison | None:
+        """The comparison of `label` with the baseline on `metric`."""
+        return next((found for found in self.comparisons if found.label == label and found.metric == metric), None)
+
+
+@dataclass(frozen=True, slots=True)
+class IdenticalCopies:
+    """The A/A arm: how often and how far two copies of one stack differ. It bounds what the other comparisons are worth."""
+
+    compared: int
+    called_different: int
+    spread: float | None
+    """Typical relative difference in throughput between two copies in one block, with its interval."""
+    spread_low: float | None
+    spread_high: float | None
+    comparisons: tuple[Comparison, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A trial that no average uses, and why."""
+
+    trial: int
+    label: str
+    name: str
+    point: str
+    block: int
+    attempt: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialCounts:
+    """How many trials there are. Suspect trials are used, and counted here."""
+
+    planned: int
+    """Cells × blocks."""
+    tried: int
+    """Those of `planned` with a finished trial, whatever its verdict."""
+    finished: int
+    """All finished trials, repeated ones too."""
+    used: int
+    suspect: int
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLaw:
+    """A law that a trial's own numbers do not obey."""
+
+    trial: int
+    law: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The arithmetic and queueing laws that every trial's numbers must obey, whoever measured them."""
+
+    checks: int
+    trials: int
+    broken: tuple[BrokenLaw, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """A fact that weakens the answer, where it starts to matter, what probably causes it, and what to do."""
+
+    fact: str
+    threshold: str = ""
+    cause: str = ""
+    next_step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The run's question and what it comes to."""
+
+    sentence: str
+    validity: Validity
+    indicative: bool
+    comparisons: tuple[Comparison, ...]
+    """What the sentence says, best first, oriented as the sentence says it."""
+    would_change: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFindings:
+    """Everything that a run file says, as conclusions."""
+
+    study: str
+    title: str
+    question: str
+    scale: str
+    blocks: int
+    indicative: bool
+    ended: Literal["complete", "interrupted"] | None
+    answer: Answer
+    points: tuple[Point, ...]
+    identical_copies: IdenticalCopies | None
+    trials: TrialCounts
+    left_out: tuple[LeftOut, ...]
+    audit: Audit
+    cautions: tuple[Caution, ...]
+    claims: tuple[str, ...]
+    source: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The findings as JSON values, `schema` first. Tuples become lists when dumped."""
+        return {"schema": FINDINGS_SCHEMA, **asdict(self)}

@@ -1,0 +1,95 @@
+"""weir's own generator: one `weir-engine load`, from plan to summary."""
+
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from weir.engine_process import EngineProcess, Record
+from weir.model.errors import TargetError
+from weir.model.load import LoadPlan
+from weir.model.records import Interval, LoadEnd, LoadEvent, LoadStarted
+
+_END_GRACE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadListener:
+    """What is called while a load runs, on the reader's thread."""
+
+    on_start: Callable[[LoadStarted], None] = lambda _: None
+    on_interval: Callable[[Interval], None] = lambda _: None
+    on_event: Callable[[LoadEvent], None] = lambda _: None
+
+
+class EngineLoad:
+    """A load that has been started. Use `result` to wait for it; `close` in any case.
+
+    Raises:
+        UsageError: there is no engine.
+    """
+
+    def __init__(self, plan: LoadPlan, listener: LoadListener | None = None) -> None:
+        self._listener = listener or LoadListener()
+        self._end: LoadEnd | None = None
+        self._finished = threading.Event()
+        self._process = EngineProcess(["load"], on_record=self._take, on_end=self._finished.set)
+        self._process.write_line(plan.to_json())
+
+    @property
+    def pid(self) -> int:
+        """The generator's process id."""
+        return self._process.pid
+
+    def stop(self) -> None:
+        """Ends the load early; `result` then gives what was measured so far."""
+        self._process.signal(signal.SIGTERM)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the end of the load; False when that took longer than `timeout_s`."""
+        return self._finished.wait(timeout_s)
+
+    def result(self) -> LoadEnd:
+        """Waits for the end of the load and gives what it came to.
+
+        Raises:
+            UsageError: the plan was not accepted.
+            TargetError: the target could not be reached, or the generator died.
+        """
+        self._finished.wait()
+        if self._process.failure is not None:
+            self.close()
+            raise self._process.failure
+        if self._end is None:
+            self._process.wait(_END_GRACE_S)
+            raise self._process.error()
+        return self._end
+
+    def close(self) -> None:
+        """Ends the process if it is still there."""
+        self._process.end()
+
+    def __enter__(self) -> "EngineLoad":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self, record: Record) -> None:
+        try:
+            match record.get("record"):
+                case "hello":
+                    self._listener.on_start(LoadStarted.model_validate(record))
+                case "interval":
+                    self._listener.on_interval(Interval.model_validate(record))
+                case "event":
+                    self._listener.on_event(LoadEvent.model_validate(record))
+                case "end":
+                    self._end = LoadEnd.model_validate(record)
+        except ValidationError as error:
+            raise TargetError(
+                f"weir-engine load: a record that this weir does not understand: {error.errors(include_url=False)[0]}",
+                hint="weir doctor shows whether weir and weir-engine are of the same version",
+            ) from None

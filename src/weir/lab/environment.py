@@ -1,0 +1,69 @@
+"""What is known about the machine that a run is measured on. Stored with the run; nothing in it names the machine."""
+
+import os
+import platform
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+_VERSION_S = 20.0
+
+
+def capture() -> dict[str, Any]:
+    """Kernel, CPUs, memory, limits, load and the versions of what stacks run on."""
+    return {
+        "kernel": f"{platform.system()} {platform.release()}",
+        "architecture": platform.machine(),
+        "cpu_model": _field(Path("/proc/cpuinfo"), "model name") or platform.processor(),
+        "cpus": os.cpu_count(),
+        "cpus_available": sorted(os.sched_getaffinity(0)),
+        "hypervisor": "hypervisor" in (_field(Path("/proc/cpuinfo"), "flags") or "").split(),
+        "governor": _text(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        "memory_bytes": _kibibytes(_field(Path("/proc/meminfo"), "MemTotal")),
+        "open_files_limit": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        "listen_backlog_limit": _text(Path("/proc/sys/net/core/somaxconn")),
+        "local_ports": _text(Path("/proc/sys/net/ipv4/ip_local_port_range")),
+        "load_average": round(os.getloadavg()[0], 2),
+        "python": platform.python_version(),
+        "versions": {name: version for name, version in _versions().items() if version},
+    }
+
+
+def _versions() -> dict[str, str | None]:
+    return {
+        "java": first_line(["java", "-version"]),
+        "node": first_line(["node", "--version"]),
+        "libc": " ".join(platform.libc_ver()),
+        "python": sys.version.split()[0],
+    }
+
+
+def first_line(command: list[str]) -> str | None:
+    """The first line that a command prints (`java -version` and its like); None where it is not there or does not answer."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_VERSION_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return lines[0] if lines else None
+
+
+def _field(path: Path, name: str) -> str | None:
+    for line in (_text(path) or "").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return None
+
+
+def _kibibytes(value: str | None) -> int | None:
+    return int(value.split()[0]) * 1024 if value else None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None

@@ -1,0 +1,330 @@
+"""One trial: a fresh process, checked, primed, loaded, observed and stopped. Nothing of it outlives `run_trial`."""
+
+import os
+import random
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.generators.engine import EngineLoad, LoadListener
+from weir.lab.host import Host
+from weir.lab.verdict import judge
+from weir.model.errors import TargetError
+from weir.model.histogram import bytes_of_text
+from weir.model.load import LoadPlan
+from weir.model.records import Interval, LoadEnd, LoadEvent, LoadStarted, Sample, Verdict
+from weir.model.run import Placement, TrialEvent, TrialResult
+from weir.observe.figures import stack_resources
+from weir.places import engine_binary
+from weir.stacks.build import BuiltStack, base_environment
+from weir.stacks.check import check_answers, wait_until_ready
+from weir.store import RunWriter
+from weir.study.file import LoadTable, Method, PlannedCell
+
+_STOP_GRACE_S = 5.0
+_LONG_TRIAL_S = 60.0
+_APP = "app"
+STACK_ENDED = "stack ended"
+"""The kind of the event that says that a stack ended under the load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What all trials of a run share."""
+
+    host: Host
+    placement: Placement
+    load: LoadTable
+    method: Method
+    folder: Path
+    """The run folder."""
+    ceiling_rps: float | None = None
+
+    @property
+    def interval_s(self) -> float:
+        """Short trials need points for their time series; long ones need a file of bearable size."""
+        return 0.1 if self.load.duration_s <= _LONG_TRIAL_S else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningStack:
+    """A stack that is ready and has answered right."""
+
+    base_url: str
+    pid: int
+    ready_s: float
+
+
+def free_port(wanted: int = 0) -> int:
+    """A loopback port that nothing listens on: the wanted one, or any.
+
+    Raises:
+        TargetError: something listens on the wanted one.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError as error:
+            raise TargetError(f"--port: {wanted}: {error.strerror}; expected a free port", hint=f"ss -ltnp 'sport = :{wanted}'") from None
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running_stack(
+    host: Host,
+    built: BuiltStack,
+    planned: PlannedCell,
+    *,
+    cpus: tuple[int, ...],
+    log: Path,
+    inputs: random.Random,
+    timeout_s: float,
+    port: int = 0,
+) -> Iterator[RunningStack]:
+    """Starts a stack, waits until it is ready, checks the workload's answers, and stops it in the end.
+
+    Raises:
+        TargetError: it did not start, did not become ready or answered wrong; the message names its log.
+    """
+    manifest, port = built.stack.manifest, free_port(port)
+    base_url = f"http://127.0.0.1:{port}"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    fields = {
+        "port": str(port),
+        "artifact": str(built.folder / (manifest.build.artifact or "")) if manifest.build else str(built.folder),
+        "cpus": str(len(cpus)),
+        "python": sys.executable,
+    }
+    settings = planned.cell.settings
+    command = built.stack.command(settings, fields)
+    environment = {**base_environment(), **built.stack.environment(settings, fields)}
+
+    def why_dead() -> str | None:
+        ended = host.ended(_APP)
+        return None if ended is None else f"it ended {ended.how} before it was ready"
+
+    def told(error: TargetError) -> TargetError:
+        return TargetError(f"{built.stack.label}: {error.message}; log: {log}", hint=error.hint or f"weir stacks check {built.stack.label}")
+
+    started = time.monotonic()
+    try:
+        pid = host.start(_APP, command, tier=manifest.root_tier, cwd=built.folder, env=environment, log=log, cpus=cpus)
+    except TargetError as error:
+        raise told(error) from None
+    try:
+        try:
+            ready = manifest.run.ready
+            wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, why_dead=why_dead)
+            ready_s = time.monotonic() - started
+            path = manifest.serves[planned.workload.id].path
+            check_answers(planned.workload, base_url, inputs, path=path, timeout_s=timeout_s)
+        except TargetError as error:
+            raise told(error) from None
+        yield RunningStack(base_url, pid, ready_s)
+    finally:
+        host.stop(_APP, grace_s=_STOP_GRACE_S)
+
+
+def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack, writer: RunWriter, trial_id: int, *, seed: str) -> TrialResult:
+    """Runs one trial and gives what it came to; a stack that fails is a result too.
+
+    Rows are written as they come; the caller finishes the trial.
+
+    Args:
+        bench: what all trials share.
+        planned: the cell.
+        built: its built stack.
+        writer: takes intervals, samples and events.
+        trial_id: the trial's row.
+        seed: draws the inputs of the check; the request of the load is the same in every trial.
+    """
+    log = bench.folder / "logs" / f"trial-{trial_id:04d}-{_APP}.log"
+    logs = {_APP: str(log.relative_to(bench.folder))}
+    try:
+        with running_stack(
+            bench.host,
+            built,
+            planned,
+            cpus=bench.placement.stack,
+            log=log,
+            inputs=random.Random(seed),
+            timeout_s=bench.load.timeout_s,
+        ) as running:
+            return _measure(bench, planned, built, writer, trial_id, running, logs)
+    except TargetError as error:
+        return TrialResult(
+            verdict=Verdict(validity="invalid", reasons=[error.message]),
+            isolation=bench.host.isolation,
+            artifact_bytes=built.artifact_bytes,
+            logs=logs,
+        )
+
+
+def _measure(
+    bench: Bench, planned: PlannedCell, built: BuiltStack, writer: RunWriter, trial_id: int, running: RunningStack, logs: dict[str, str]
+) -> TrialResult:
+    request = planned.workload.draw(
+        running.base_url, random.Random(bench.method.seed), path=built.stack.manifest.serves[planned.workload.id].path
+    )
+
+    def plan(duration_s: float) -> LoadPlan:
+        return LoadPlan(
+            request=request,
+            load=planned.cell.load,
+            duration_s=duration_s,
+            timeout_s=bench.load.timeout_s,
+            interval_s=bench.interval_s,
+            expected_status=(planned.workload.answer.status,),
+            threads=len(bench.placement.load),
+            cpus=bench.placement.load,
+        )
+
+    if bench.method.prime_s:
+        with EngineLoad(plan(bench.method.prime_s)) as priming:
+            priming.result()
+    time.sleep(bench.method.pause_s)
+    recorder = _Recorder(writer, trial_id)
+    bench.host.on_sample = recorder.take_sample
+    bench.host.observe()
+    try:
+        # One reading before the load starts and one after it has ended, so that its window lies between readings.
+        recorder.take_sample(bench.host.sample())
+        with EngineLoad(plan(bench.load.duration_s), recorder.listener) as load, _stopped_when_dead(bench.host, load):
+            end = load.result()
+        dead = bench.host.ended(_APP)
+        if dead is not None:
+            writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, dead.how))
+        recorder.take_sample(bench.host.sample())
+    finally:
+        bench.host.unobserve()
+        bench.host.on_sample = lambda _: None
+    return _result(bench, built, running, recorder, end, None if dead is None else dead.how, logs)
+
+
+def _result(
+    bench: Bench,
+    built: BuiltStack,
+    running: RunningStack,
+    recorder: "_Recorder",
+    end: LoadEnd,
+    stack_ended: str | None,
+    logs: dict[str, str],
+) -> TrialResult:
+    start_ns = recorder.start_ns
+    resources = stack_resources(
+        recorder.samples,
+        start_ns=start_ns,
+        end_ns=start_ns + int(end.summary.duration_s * 1e9),
+        stack_cpus=bench.placement.stack,
+    )
+    verdict = judge(
+        end.summary,
+        stack_ended=stack_ended,
+        ceiling_rps=bench.ceiling_rps,
+        steal_fraction=resources.steal_fraction if resources else None,
+        load_shares_stack_cpu=bool(set(bench.placement.load) & set(bench.placement.stack)),
+    )
+    return TrialResult(
+        verdict=verdict,
+        summary=end.summary,
+        resources=resources,
+        histograms={clock: bytes_of_text(text) for clock, text in end.histograms.items()},
+        load_started_monotonic_ns=start_ns,
+        ready_s=running.ready_s,
+        artifact_bytes=built.artifact_bytes,
+        isolation=bench.host.isolation,
+        logs=logs,
+    )
+
+
+@contextmanager
+def _stopped_when_dead(host: Host, load: EngineLoad) -> Iterator[None]:
+    """Ends the load as soon as the stack has ended: what would follow says nothing more."""
+    host.on_exit = lambda _: load.stop()
+    try:
+        if host.ended(_APP) is not None:
+            load.stop()
+        yield
+    finally:
+        host.on_exit = lambda _: None
+
+
+class _Recorder:
+    """Writes what load and host say to the run file, on one time axis: seconds since the load's start.
+
+    Both streams have readers of their own, so it locks; samples that come before the load has said when it started wait for that.
+    """
+
+    def __init__(self, writer: RunWriter, trial_id: int) -> None:
+        self._writer = writer
+        self._trial_id = trial_id
+        self._lock = threading.Lock()
+        self._start_ns: int | None = None
+        self.samples: list[Sample] = []
+        self.listener = LoadListener(on_start=self._take_start, on_interval=self._take_interval, on_event=self._take_event)
+
+    @property
+    def start_ns(self) -> int:
+        """When the load started, CLOCK_MONOTONIC. Known once the load has ended well."""
+        assert self._start_ns is not None
+        return self._start_ns
+
+    def take_sample(self, sample: Sample) -> None:
+        """Keeps a sample and writes it as soon as the load's start is known."""
+        with self._lock:
+            self.samples.append(sample)
+            if self._start_ns is not None:
+                self._write_sample(sample)
+
+    def _take_start(self, started: LoadStarted) -> None:
+        with self._lock:
+            self._start_ns = started.start_monotonic_ns
+            for sample in self.samples:
+                self._write_sample(sample)
+
+    def _write_sample(self, sample: Sample) -> None:
+        self._writer.add_sample(self._trial_id, (sample.t_ns - self.start_ns) / 1e9, sample)
+
+    def _take_interval(self, interval: Interval) -> None:
+        with self._lock:
+            self._writer.add_interval(self._trial_id, interval)
+
+    def _take_event(self, event: LoadEvent) -> None:
+        with self._lock:
+            self._writer.add_event(self._trial_id, TrialEvent(event.t_s, event.kind, event.detail))
+
+
+def measure_ceiling(host: Host, placement: Placement, planned: PlannedCell, *, seed: int, duration_s: float, log: Path) -> float:
+    """What the generator reaches on weir's own null server with the cell's request and load, in requests per second."""
+    port = free_port()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    argv = [str(engine_binary()), "serve", "null", "--listen", f"127.0.0.1:{port}"]
+    host.start("null", argv, tier="null", cwd=log.parent, env=dict(os.environ), log=log, cpus=placement.stack)
+    try:
+        base_url = f"http://127.0.0.1:{port}"
+        wait_until_ready(base_url, "/", timeout_s=10, why_dead=_dead_null(host))
+        plan = LoadPlan(
+            request=planned.workload.draw(base_url, random.Random(seed)),
+            load=planned.cell.load,
+            duration_s=duration_s,
+            threads=len(placement.load),
+            cpus=placement.load,
+        )
+        with EngineLoad(plan) as load:
+            return load.result().summary.throughput_rps
+    finally:
+        host.stop("null", grace_s=_STOP_GRACE_S)
+
+
+def _dead_null(host: Host) -> Callable[[], str | None]:
+    def why_dead() -> str | None:
+        ended = host.ended("null")
+        return None if ended is None else f"weir-engine serve null ended {ended.how}"
+
+    return why_dead

@@ -1,0 +1,248 @@
+"""What `weir-engine` writes, line by line: the records of a load and of the host's observer.
+
+These are the types at the socket, so they are validated (pydantic) and keep the names of the JSON. Keys that this version does not
+know are ignored, as the contract in `docs/reference/engine.md` asks of readers.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Validity = Literal["valid", "suspect", "invalid"]
+CLOCKS = ("response_time", "service_time", "schedule_lag", "connect_time", "time_to_first_byte")
+"""The clocks of a load. Each has `<clock>_us` in the summary and a histogram `<clock>_ns`."""
+
+
+class Record(BaseModel):
+    """A line, or a part of one."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+class Quantiles(Record):
+    """Statistics of one clock, in microseconds; None where there are no samples."""
+
+    mean: float | None = None
+    stdev: float | None = None
+    min: float | None = None
+    p50: float | None = None
+    p75: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    p99_9: float | None = None
+    p99_99: float | None = None
+    max: float | None = None
+
+
+class RequestCounts(Record):
+    """intended = ok + failed + unanswered + unsent."""
+
+    intended: int
+    sent: int
+    completed: int
+    ok: int
+    failed: int
+    unanswered: int
+    unsent: int
+
+
+class ErrorCounts(Record):
+    """Failed requests by what went wrong."""
+
+    connect: int = 0
+    timeout: int = 0
+    reset: int = 0
+    protocol: int = 0
+    check: int = 0
+
+
+class ByteCounts(Record):
+    """Bytes on the wire, above TCP."""
+
+    sent: int = 0
+    received: int = 0
+
+
+class GeneratorUse(Record):
+    """What the generator itself used. Fractions are of the CPU time its threads could have had."""
+
+    version: str
+    cpu_fraction: float
+    busy_fraction: float | None = None
+    peak_rss_bytes: int
+    threads: int
+    cpus: list[int]
+
+
+class Verdict(Record):
+    """How far a result can be trusted, and why not further."""
+
+    validity: Validity
+    reasons: list[str] = Field(default_factory=list)
+
+
+class Fairness(Record):
+    """Requests by connection."""
+
+    min: int
+    median: float
+    max: int
+
+
+class UntilFailure(Record):
+    """What was reached before the first failure; `at_s` and `kind` are None if none came."""
+
+    requests_before: int
+    highest_throughput_rps: float
+    mean_response_time_us: float | None = None
+    at_s: float | None = None
+    kind: str | None = None
+
+
+class StepSummary(Record):
+    """What came of one step of a scenario."""
+
+    sent: int
+    completed: int
+    ok: int
+    failed: int
+    response_time_us: Quantiles
+
+
+class LoadSummary(Record):
+    """The JSON of one load (`weir load --json`), computed once, by the engine."""
+
+    schema_number: int = Field(alias="schema")
+    target: str
+    duration_s: float
+    requests: RequestCounts
+    throughput_rps: float
+    status: dict[str, int]
+    errors: ErrorCounts
+    response_time_us: Quantiles
+    service_time_us: Quantiles
+    schedule_lag_us: Quantiles
+    connect_time_us: Quantiles
+    tls_handshake_us: Quantiles | None = None
+    """From the connection to the end of its handshake; None without TLS."""
+    time_to_first_byte_us: Quantiles
+    bytes: ByteCounts
+    generator: GeneratorUse
+    fairness: Fairness | None = None
+    until_failure: UntilFailure | None = None
+    steps: dict[str, StepSummary] | None = Field(default=None, exclude_if=lambda steps: steps is None)
+    """By name; None without a scenario."""
+    verdict: Verdict
+
+
+class LoadStarted(Record):
+    """`hello` of a load: the clock has started."""
+
+    version: str
+    pid: int
+    backend: str
+    wait: str
+    threads: int
+    cpus: list[int]
+    connected: int
+    start_monotonic_ns: int
+    start_unix_ns: int
+
+
+class IntervalQuantiles(Record):
+    """Response time within one interval, in microseconds; None where nothing completed."""
+
+    mean: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class Interval(Record):
+    """What the generator saw in one slice of time, by completion time."""
+
+    index: int
+    start_s: float
+    end_s: float
+    due: int
+    sent: int
+    completed: int
+    ok: int
+    failed: int
+    errors: ErrorCounts
+    in_flight: int
+    queued: int = 0
+    oldest_age_us: float
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    response_time_us: IntervalQuantiles
+    histogram: str
+    """Response times in nanoseconds, HdrHistogram V2 in base64."""
+
+
+class LoadEvent(Record):
+    """Something worth telling that happened during a load."""
+
+    t_s: float
+    kind: str
+    detail: str
+
+
+class SlowRequest(Record):
+    """One of the slowest requests; moments since the start."""
+
+    intended_us: float
+    written_us: float
+    first_byte_us: float
+    last_byte_us: float
+    status: int
+    connection: int
+
+
+class LoadEnd(Record):
+    """`end` of a load."""
+
+    stopped: str
+    summary: LoadSummary
+    histograms: dict[str, str]
+    slowest: list[SlowRequest] = Field(default_factory=list)
+
+
+class GroupSample(Record):
+    """One started process and everything below it. CPU is cumulative and covers children that ended."""
+
+    name: str
+    tier: str
+    processes: int
+    threads: int
+    cpu_user_s: float
+    cpu_system_s: float
+    rss_bytes: int
+    voluntary_switches: int = 0
+    involuntary_switches: int = 0
+    pss_bytes: int | None = None
+    private_bytes: int | None = None
+    swap_bytes: int | None = None
+
+
+class CpuSample(Record):
+    """One CPU of the machine since boot, in seconds."""
+
+    cpu: int
+    user_s: float
+    system_s: float
+    idle_s: float
+    iowait_s: float
+    irq_s: float
+    softirq_s: float
+    steal_s: float
+
+
+class Sample(Record):
+    """A reading of the processes and of the machine."""
+
+    t_ns: int
+    groups: list[GroupSample]
+    cpus: list[CpuSample]

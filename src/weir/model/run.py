@@ -1,0 +1,148 @@
+"""A run and what it consists of: cells, trials, and what is known about the machine. These are what the run file keeps."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from weir.model.load import Load
+from weir.model.records import LoadSummary, Verdict
+
+Arm = Literal["main", "aa"]
+"""`aa`: the second copy of a stack in every block, which shows how far identical systems differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One stack × workload × load point of a study."""
+
+    id: int
+    stack: str
+    variant: str | None
+    workload: str
+    load: Load
+    arm: Arm = "main"
+    title: str = ""
+    """The stack's title, for people."""
+    model: str = ""
+    """How the stack serves: 'thread per request, blocking I/O'."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """The stack's limits as this cell sets them (`workers` → `1`)."""
+
+    @property
+    def stack_label(self) -> str:
+        """`stack` or `stack[variant]`, with ` (A/A)` for the second copy."""
+        name = f"{self.stack}[{self.variant}]" if self.variant else self.stack
+        return f"{name} (A/A)" if self.arm == "aa" else name
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """CPUs of each role. Roles may share CPUs; `shared` says in sentences what is shared, and is printed."""
+
+    load: tuple[int, ...]
+    stack: tuple[int, ...]
+    services: tuple[int, ...]
+    control: tuple[int, ...]
+    shared: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """A figure that a published study printed for a stack, to stand beside ours. Never a target."""
+
+    stack: str
+    metric: str
+    """A key of the summary in dotted form (`throughput_rps`, `response_time_us.p99`)."""
+    value: float
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What was asked, and of which machine."""
+
+    study: str
+    title: str
+    question: str
+    scale: str
+    seed: int
+    blocks: int
+    indicative: bool
+    """True where the scale has fewer blocks than a claim needs."""
+    baseline: str | None
+    """The stack that the others are compared with."""
+    study_text: str
+    command: str
+    """What reproduces this run."""
+    weir_version: str
+    started_unix_ns: int
+    environment: dict[str, Any]
+    placement: Placement
+    published: tuple[PublishedFigure, ...] = ()
+    source: str = ""
+    """Where the published figures come from."""
+    claims: tuple[str, ...] = ()
+    """What the published study claimed, in our words."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackResources:
+    """What the stack's processes used during the measured window."""
+
+    cpu_user_s: float
+    cpu_system_s: float
+    peak_threads: int
+    peak_processes: int
+    pss_bytes: int | None
+    """Proportional set size under load: the last memory sweep of the window."""
+    private_bytes: int | None
+    steal_fraction: float | None
+    """Share of the stack's CPUs that the hypervisor gave away during the window."""
+
+    @property
+    def cpu_s(self) -> float:
+        """User and system time."""
+        return self.cpu_user_s + self.cpu_system_s
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """What one trial came to. `summary` is None where nothing was measured."""
+
+    verdict: Verdict
+    summary: LoadSummary | None = None
+    resources: StackResources | None = None
+    histograms: dict[str, bytes] = field(default_factory=dict)
+    """HdrHistogram V2 by clock, `response_time_ns` and so on."""
+    load_started_monotonic_ns: int | None = None
+    ready_s: float | None = None
+    """From the start of the process to the first right answer."""
+    artifact_bytes: int | None = None
+    isolation: str = ""
+    logs: dict[str, str] = field(default_factory=dict)
+    """Log files by process name, relative to the run folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One cell, run once, on a fresh process."""
+
+    id: int
+    cell: Cell
+    block: int
+    """From 1. A rejected trial is tried again later and keeps its block."""
+    position: int
+    """Place in the block's random order, from 0."""
+    attempt: int
+    """From 1."""
+    started_unix_ns: int
+    result: TrialResult
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEvent:
+    """Something that happened at a moment of a trial, in seconds since the load's start."""
+
+    t_s: float
+    kind: str
+    detail: str

@@ -1,0 +1,10 @@
+"""What people look at: the findings of a run on a terminal, as JSON, and as one HTML file that opens offline.
+
+Reads the run file and its findings; measures and concludes nothing.
+"""
+
+from weir.report.html import render_html, write_html
+from weir.report.json import render_json
+from weir.report.terminal import render_terminal
+
+__all__ = ["render_html", "render_json", "render_terminal", "write_html"]

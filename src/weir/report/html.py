@@ -1,0 +1,175 @@
+"""The HTML report: one file, opened offline, the same bytes from the same run file on any machine.
+
+Everything in a run file is hostile input here: names, error texts and the study's own text come from elsewhere. The template escapes
+all of it, the data for the charts is JSON in which no tag can start, and the page's policy lets nothing run but our own script.
+"""
+
+import json
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from weir.findings import BY_KEY, RunFindings
+from weir.findings.metrics import CPU, MEMORY, METRICS, P50, P99, READY, THROUGHPUT
+from weir.model.errors import WeirError
+from weir.model.run import Trial
+from weir.report import sentences
+from weir.report.bundle import load_bundle, policy_hash
+from weir.report.numbers import display, interval_text, value_text
+from weir.report.series import point_series
+from weir.report.strips import colours_of, measure_strip, ratio_strip, tile_rows
+from weir.store import RunReader
+
+TABLE_METRICS = (THROUGHPUT, P50, P99, CPU, MEMORY, READY)
+RESOURCE_METRICS = (CPU, MEMORY, READY)
+TILE_METRICS = (THROUGHPUT, P99, CPU, MEMORY)
+
+
+def write_html(reader: RunReader, findings: RunFindings, path: Path) -> None:
+    """Write the report of a run to `path`, whole or not at all.
+
+    Raises:
+        WeirError: the web bundle is missing, or the file cannot be written.
+    """
+    page = render_html(reader, findings)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(page, encoding="utf-8", errors="replace", newline="\n")
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise WeirError(
+            f"{path}: cannot write the report: {error.strerror}", hint="check the folder's permissions and its space"
+        ) from error
+
+
+def render_html(reader: RunReader, findings: RunFindings) -> str:
+    """The report of a run, as a page."""
+    bundle = load_bundle()
+    environment = Environment(
+        loader=PackageLoader("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading)
+    series = [point_series(reader, point) for point in findings.points]
+    data = {"points": [asdict(one) for one in series]}
+    points = [
+        {
+            "point": point,
+            "series": one,
+            "colours": colours_of(point),
+            "ratios": ratio_strip([found for found in point.comparisons if found.metric == THROUGHPUT], colours_of(point)),
+            "tiles": [(BY_KEY[metric], display(metric), rows) for metric in TILE_METRICS if (rows := tile_rows(point, metric))],
+            "throughput": measure_strip(point, THROUGHPUT),
+            "resources": [strip for metric in RESOURCE_METRICS if (strip := measure_strip(point, metric))],
+        }
+        for point, one in zip(findings.points, series, strict=True)
+    ]
+    # The policy allows these two texts by their hash, so they must stand in the page byte by byte.
+    return environment.get_template("report.html.j2").render(
+        info=reader.info,
+        findings=findings,
+        points=points,
+        several=len(points) > 1,
+        answer_text=_split_basis(findings.answer.sentence),
+        answer_strip=_answer_strip(findings),
+        sentences=sentences,
+        table_metrics=[(BY_KEY[metric], display(metric)) for metric in TABLE_METRICS],
+        metrics={metric.key: metric for metric in METRICS},
+        display=display,
+        trials=[_trial_row(trial, findings) for trial in reader.trials()],
+        environment=_flat(reader.info.environment),
+        settings=_settings(findings),
+        placement=_placement(reader),
+        script=Markup(bundle.script),
+        style=Markup(bundle.style),
+        script_hash=policy_hash(bundle.script),
+        style_hash=policy_hash(bundle.style),
+        data=Markup(island(data)),
+    )
+
+
+def island(data: Any) -> str:
+    """`data` as JSON that may stand inside a script element: nothing in it can end the element or start a comment."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _answer_strip(findings: RunFindings) -> Any:
+    """The ratios that the answer's sentence says, drawn."""
+    colours = {label: colour for point in findings.points for label, colour in colours_of(point).items()}
+    return ratio_strip(findings.answer.comparisons, colours)
+
+
+def _split_basis(sentence: str) -> tuple[str, str]:
+    """The sentence, and from its last '(95 %' on what it rests on: printed smaller, because it is long."""
+    head, mark, tail = sentence.rpartition("(95 % interval")
+    return (head.rstrip(), mark + tail) if mark else (sentence, "")
+
+
+def _heading(title: str) -> str:
+    """A metric's title as a heading; 'p99' stays as it is."""
+    return title if title[:1] == "p" and title[1:2].isdigit() else title[:1].upper() + title[1:]
+
+
+def _trial_row(trial: Trial, findings: RunFindings) -> dict[str, Any]:
+    names = {stack.cell: stack.name for point in findings.points for stack in point.stacks}
+    cells: list[str] = []
+    for metric in TABLE_METRICS:
+        value = BY_KEY[metric].of(trial)
+        cells.append("–" if value is None else display(metric).text(value))
+    summary = trial.result.summary
+    return {
+        "id": trial.id,
+        "block": trial.block,
+        "position": trial.position + 1,
+        "attempt": trial.attempt,
+        "name": names[trial.cell.id],
+        "point": f"{trial.cell.workload}, {trial.cell.load.label}",
+        "validity": trial.result.verdict.validity,
+        "reasons": trial.result.verdict.reasons,
+        "values": cells,
+        "failed": summary.requests.failed if summary else None,
+        "logs": sorted(trial.result.logs.values()),
+    }
+
+
+def _when(unix_ns: int) -> str:
+    return datetime.fromtimestamp(unix_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """A nested mapping as (dotted name, text) rows."""
+    rows: list[tuple[str, str]] = []
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            rows += _flat(value, f"{name}.")
+        elif isinstance(value, list | tuple):
+            rows.append((name, ", ".join(str(item) for item in value) or "–"))
+        else:
+            rows.append(
+                (name, "–" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
+            )
+    return rows
+
+
+def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
+    """(name, title, how it serves, settings) of each stack, once."""
+    seen: dict[str, tuple[str, str, str, str]] = {}
+    for point in findings.points:
+        for stack in point.stacks:
+            if stack.arm == "main":
+                settings = ", ".join(f"{key} = {value}" for key, value in stack.settings.items()) or "defaults"
+                seen.setdefault(stack.label, (stack.label, stack.title, stack.model, settings))
+    return list(seen.values())
+
+
+def _placement(reader: RunReader) -> list[tuple[str, str]]:
+    placement = reader.info.placement
+    roles = {"load": placement.load, "stack": placement.stack, "services": placement.services, "control": placement.control}
+    return [(role, ", ".join(map(str, cpus)) or "none") for role, cpus in roles.items()]

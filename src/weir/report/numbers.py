@@ -1,0 +1,53 @@
+"""How each metric is shown: the unit people expect, and as many digits as they can use."""
+
+import math
+from dataclasses import dataclass
+
+from weir.findings import BY_KEY, Measure
+
+_DISPLAY = {"req/s": ("req/s", 1.0, 4), "µs": ("ms", 1e-3, 3), "bytes": ("MB", 1e-6, 3), "s": ("s", 1.0, 3)}
+MOST_DECIMALS = 3
+"""Milliseconds of a start-up and microseconds of a response are as fine as anyone compares."""
+_CPU = ("µs", 1.0, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """Unit, scale and digits of one metric on paper."""
+
+    unit: str
+    scale: float
+    digits: int
+
+    def text(self, value: float, *, like: float | None = None) -> str:
+        """`value`, in the metric's own unit, as shown, without the unit; with the decimals of `like`, where that is given."""
+        scaled = value * self.scale
+        # A whole number of requests a second says more than rounded thousands.
+        if self.unit == "req/s" and abs(like * self.scale if like is not None else scaled) >= 1000:
+            return f"{scaled:,.0f}"
+        size = abs(like * self.scale if like else scaled)
+        decimals = self.digits - 1 - math.floor(math.log10(size)) if size > 0 else 0
+        return f"{round(scaled, decimals):,.{min(MOST_DECIMALS, max(0, decimals))}f}"
+
+
+def display(metric: str) -> Display:
+    """How `metric` is shown."""
+    if metric == "cpu_us_per_request":
+        return Display(*_CPU)
+    return Display(*_DISPLAY[BY_KEY[metric].unit])
+
+
+def value_text(measure: Measure, *, unit: bool = False) -> str:
+    """The value of `measure`, or a dash; `unit` appends its unit."""
+    if measure.value is None:
+        return "–"
+    shown = display(measure.metric)
+    return f"{shown.text(measure.value)} {shown.unit}" if unit else shown.text(measure.value)
+
+
+def interval_text(measure: Measure) -> str:
+    """'9,577–10,304', or nothing where there is no interval. A quantity that cannot be negative is not shown so."""
+    if measure.low is None or measure.high is None:
+        return ""
+    shown = display(measure.metric)
+    return f"{shown.text(max(0.0, measure.low), like=measure.value)}–{shown.text(measure.high, like=measure.value)}"

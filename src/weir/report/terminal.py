@@ -1,0 +1,151 @@
+"""The findings of a run on a terminal: the answer first, then the table, then what weakens it and what was left out.
+
+Fits 80 columns; colour only repeats what the words say, and rich leaves it away without a terminal or with NO_COLOR.
+"""
+
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from weir.findings import BY_KEY, Caution, Point, RunFindings, StackFindings
+from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
+from weir.findings.words import counted
+from weir.report.numbers import display, interval_text, value_text
+
+MOST_LEFT_OUT = 12
+"""Trials left out that are listed one by one; the HTML report has them all."""
+
+_VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
+
+
+def render_terminal(run: RunFindings) -> RenderableType:
+    """What `weir run` and `weir report` print about a run."""
+    findings: RunFindings = printable(run)
+    parts: list[RenderableType] = [_heading(findings), Text(""), Text(findings.answer.sentence, style="bold"), Text("")]
+    for point in findings.points:
+        parts += [_table(point, several=len(findings.points) > 1), Text("")]
+        parts += _published(point)
+    parts.append(_evidence(findings))
+    if findings.cautions:
+        parts += [Text(""), Text("To keep in mind", style="bold"), _bullets([_caution(caution) for caution in findings.cautions])]
+    if findings.left_out:
+        parts += [Text(""), Text("Left out", style="bold"), _bullets(_left_out(findings))]
+    return Group(*parts)
+
+
+def printable(value: Any) -> Any:
+    """`value` with every control character in its texts shown as a space: an error text from a server must not steer the terminal."""
+    if isinstance(value, str):
+        return "".join(character if character.isprintable() else " " for character in value)
+    if isinstance(value, tuple):
+        return tuple(printable(part) for part in value)
+    if isinstance(value, dict):
+        return {printable(key): printable(part) for key, part in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: printable(getattr(value, field.name)) for field in fields(value)})
+    return value
+
+
+def _heading(findings: RunFindings) -> Text:
+    answer = findings.answer
+    verdict = answer.validity + (", indicative" if answer.indicative else "")
+    text = Text.assemble((findings.question or findings.title, "italic"), "  [")
+    text.append(verdict, style=_VALIDITY_STYLE[answer.validity])
+    text.append("]")
+    return text
+
+
+def _table(point: Point, *, several: bool) -> Table:
+    table = Table(
+        title=point.label if several else None,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    # Names fold rather than push the numbers out of 80 columns.
+    table.add_column("stack", overflow="fold", max_width=22)
+    for heading in ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for stack in point.stacks:
+        table.add_row(*_row(stack))
+        interval = [interval_text(stack.measure(metric)) for metric in (THROUGHPUT, CPU, MEMORY)]
+        if interval[0]:
+            table.add_row(
+                Text("  95 % interval", style="dim"), Text(interval[0], style="dim"), "", "", Text(interval[1], style="dim"), "", ""
+            )
+    return table
+
+
+def _row(stack: StackFindings) -> list[Text]:
+    name = Text(stack.name)
+    if stack.baseline:
+        name.append(" (baseline)", style="dim")
+    values = [value_text(stack.measure(metric)) for metric in (THROUGHPUT, P50, P99, CPU, MEMORY, "ready_s")]
+    return [name, *(Text(value) for value in values)]
+
+
+def _published(point: Point) -> list[RenderableType]:
+    if not point.published:
+        return []
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="As published", title_justify="left", title_style="bold")
+    table.add_column("stack", overflow="fold", max_width=22)
+    for heading in ("", "published", "here"):
+        table.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
+    last = ""
+    for figure in point.published:
+        known = figure.metric in BY_KEY
+        shown = display(figure.metric) if known else None
+        title = BY_KEY[figure.metric].title if known else figure.metric
+        unit = f" {shown.unit}" if shown else ""
+        published = f"{shown.text(figure.value)}{unit}" if shown else f"{figure.value:g}"
+        ours = f"{shown.text(figure.ours)}{unit}" if shown and figure.ours is not None else "–"
+        table.add_row(Text("" if figure.name == last else figure.name), Text(title), published, ours)
+        last = figure.name
+    return [table, Text("Other machines, other loads: compare the ratios, not the figures.", style="dim"), Text("")]
+
+
+def _evidence(findings: RunFindings) -> Text:
+    trials = findings.trials
+    text = f"{trials.used} of {counted(trials.finished, 'trial')} used"
+    if trials.tried < trials.planned:
+        text += f" ({trials.planned} planned)"
+    text += f". {findings.audit.sentence}"
+    if findings.identical_copies:
+        text += f" {findings.identical_copies.sentence}"
+    text += f" What would change the answer: {findings.answer.would_change}"
+    return Text(text)
+
+
+def _bullets(texts: list[Text]) -> Table:
+    """Lines with a hanging indent."""
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for text in texts:
+        grid.add_row("-", text)
+    return grid
+
+
+def _caution(caution: Caution) -> Text:
+    text = Text(caution.fact)
+    if caution.threshold:
+        text.append(f" {caution.threshold}")
+    if caution.cause:
+        text.append(f" Probably: {caution.cause[0].lower()}{caution.cause[1:]}")
+    if caution.next_step:
+        text.append(f" Next: {caution.next_step}")
+    return text
+
+
+def _left_out(findings: RunFindings) -> list[Text]:
+    shown = [
+        Text(f"trial {trial.trial}, {trial.name}, block {trial.block}: {'; '.join(trial.reasons)}")
+        for trial in findings.left_out[:MOST_LEFT_OUT]
+    ]
+    if len(findings.left_out) > MOST_LEFT_OUT:
+        shown.append(Text(f"and {len(findings.left_out) - MOST_LEFT_OUT} more, all in the HTML report"))
+    return shown

@@ -1,0 +1,238 @@
+"""A stack's manifest, `stack.toml`: how it is built, started and reached, and what it serves.
+
+`{port}`, `{python}` and the like are filled in by `filled`; nothing else in a manifest is interpreted.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from weir.model.errors import UsageError
+from weir.places import data_folder
+from weir.toml_file import Table, read_toml, validate
+
+_FIELD = re.compile(r"\{([a-z_.]+)\}")
+RUN_FIELDS = frozenset({"port", "artifact", "cpus", "python"})
+"""What a run command and its environment may ask for: the port to listen on, the built artifact, the number of CPUs, weir's Python."""
+BUILD_FIELDS = frozenset({"python"})
+
+
+class Build(Table):
+    """How the stack is built, once per content of its folder, in a copy of it in the cache."""
+
+    command: str
+    """Run by `sh`, with the copy as its working directory."""
+    artifact: str | None = None
+    """File or folder, relative to the copy, whose size is reported."""
+    needs: list[str] = Field(default_factory=list)
+    """Tools that must be there: `mvn`, `java>=17`."""
+
+    @field_validator("command")
+    @classmethod
+    def _fields_are_known(cls, command: str) -> str:
+        _check_fields(command, BUILD_FIELDS)
+        return command
+
+
+class Ready(Table):
+    """The stack is ready when this path answers with a status below 500."""
+
+    path: str = "/"
+    timeout_s: float = Field(default=60, gt=0)
+
+
+class Run(Table):
+    """How the stack is started, with the built copy as its working directory."""
+
+    command: list[str] = Field(min_length=1)
+    env: dict[str, str] = Field(default_factory=dict)
+    ready: Ready = Field(default_factory=Ready)
+
+    @model_validator(mode="after")
+    def _fields_are_known(self) -> "Run":
+        for text in [*self.command, *self.env.values()]:
+            _check_fields(text, RUN_FIELDS)
+        if not any("{port}" in text for text in [*self.command, *self.env.values()]):
+            raise ValueError("expected '{port}' in the command or the environment: weir chooses the port")
+        return self
+
+
+class Limit(Table):
+    """A setting that findings compare concurrency with: workers, threads, a pool. Passed as an argument or in the environment."""
+
+    default: int | Literal["cpus"]
+    """`cpus`: as many as the stack has CPUs."""
+    arg: str | None = None
+    """`--workers={value}`, appended to the command."""
+    env: str | None = None
+    """The variable's name."""
+
+    @model_validator(mode="after")
+    def _is_passed_somehow(self) -> "Limit":
+        if (self.arg is None) == (self.env is None):
+            raise ValueError("expected either 'arg' or 'env'")
+        if self.arg is not None and "{value}" not in self.arg:
+            raise ValueError("arg: expected '{value}' in it")
+        return self
+
+
+class Tier(Table):
+    """Which process belongs to the tier."""
+
+    root: bool = False
+    """The process that weir starts, with everything below it."""
+
+
+class Serves(Table):
+    """A workload that the stack answers."""
+
+    path: str | None = None
+    """Only where it differs from the workload's own."""
+
+
+class Variant(Table):
+    """The same stack with other settings."""
+
+    title: str | None = None
+    model: str | None = None
+    args: list[str] = Field(default_factory=list)
+    env: dict[str, str] = Field(default_factory=dict)
+    needs: list[str] = Field(default_factory=list)
+
+
+class Manifest(Table):
+    """The file `stacks/LANGUAGE/NAME/stack.toml`."""
+
+    schema_number: Literal[1] = Field(alias="schema")
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    title: str
+    model: str
+    build: Build | None = None
+    run: Run
+    limits: dict[str, Limit] = Field(default_factory=dict)
+    tiers: dict[str, Tier] = Field(default_factory=lambda: {"app": Tier(root=True)})
+    serves: dict[str, Serves] = Field(min_length=1)
+    variants: dict[str, Variant] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_tier_is_the_root(self) -> "Manifest":
+        roots = [name for name, tier in self.tiers.items() if tier.root]
+        if len(roots) != 1:
+            raise ValueError(f"tiers: found {len(roots)} with 'root = true', expected one")
+        return self
+
+    @property
+    def root_tier(self) -> str:
+        """The tier of the process that weir starts."""
+        return next(name for name, tier in self.tiers.items() if tier.root)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A manifest, where it lies, and the variant of it that is meant."""
+
+    manifest: Manifest
+    folder: Path
+    variant: str | None = None
+
+    @property
+    def label(self) -> str:
+        """`id` or `id[variant]`."""
+        return f"{self.manifest.id}[{self.variant}]" if self.variant else self.manifest.id
+
+    @property
+    def _variant(self) -> Variant:
+        return self.manifest.variants[self.variant] if self.variant else Variant()
+
+    @property
+    def title(self) -> str:
+        """The title for people."""
+        return self._variant.title or (f"{self.manifest.title}, {self.variant}" if self.variant else self.manifest.title)
+
+    @property
+    def model(self) -> str:
+        """How it serves."""
+        return self._variant.model or self.manifest.model
+
+    @property
+    def needs(self) -> list[str]:
+        """Tools that building and running it need."""
+        return [*(self.manifest.build.needs if self.manifest.build else []), *self._variant.needs]
+
+    def settings(self, stack_cpus: int) -> dict[str, str]:
+        """The values of its limits on so many CPUs."""
+        return {name: str(stack_cpus if limit.default == "cpus" else limit.default) for name, limit in self.manifest.limits.items()}
+
+    def command(self, settings: dict[str, str], fields: dict[str, str]) -> list[str]:
+        """The command that starts it."""
+        command = [*self.manifest.run.command]
+        for name, value in settings.items():
+            argument = self.manifest.limits[name].arg
+            if argument is not None:
+                command.append(argument.replace("{value}", value))
+        return [filled(part, fields) for part in [*command, *self._variant.args]]
+
+    def environment(self, settings: dict[str, str], fields: dict[str, str]) -> dict[str, str]:
+        """The variables that it is given beyond the lab's own."""
+        environment = {**self.manifest.run.env, **self._variant.env}
+        for name, value in settings.items():
+            variable = self.manifest.limits[name].env
+            if variable is not None:
+                environment[variable] = value
+        return {name: filled(value, fields) for name, value in environment.items()}
+
+
+def filled(text: str, fields: dict[str, str]) -> str:
+    """`text` with every `{name}` of `fields` replaced; other braces stay as they are."""
+    return _FIELD.sub(lambda match: fields.get(match.group(1), match.group(0)), text)
+
+
+def read_stack(label: str) -> Stack:
+    """The stack named `id` or `id[variant]`.
+
+    Raises:
+        UsageError: there is no such stack or variant, or its manifest is not valid.
+    """
+    match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
+    if match is None:
+        raise UsageError(f"stack: found {label!r}, expected ID or ID[VARIANT]", hint="weir stacks list")
+    stack_id, variant = match.groups()
+    folders = {path.parent.name: path.parent for path in manifest_files()}
+    if stack_id not in folders:
+        raise UsageError(f"stack: found {stack_id!r}, expected one of: {', '.join(sorted(folders))}", hint="weir stacks list")
+    stack = read_manifest(folders[stack_id] / "stack.toml")
+    if variant is None:
+        return stack
+    if variant not in stack.manifest.variants:
+        known = ", ".join(stack.manifest.variants) or "none"
+        raise UsageError(f"stack: found variant {variant!r} of {stack_id}, expected one of: {known}", hint="weir stacks list")
+    return Stack(stack.manifest, stack.folder, variant)
+
+
+def read_manifest(path: Path) -> Stack:
+    """The stack that the manifest at `path` describes.
+
+    Raises:
+        UsageError: the manifest is not valid.
+    """
+    manifest = validate(Manifest, read_toml(path, what="a stack's manifest", hint="weir stacks list"), path=path)
+    if manifest.id != path.parent.name:
+        raise UsageError(f"{path}: id: found {manifest.id!r}, expected {path.parent.name!r}, the folder's name")
+    return Stack(manifest, path.parent)
+
+
+def manifest_files() -> list[Path]:
+    """All manifests: those that travel with this weir, and those in the folders of `WEIR_STACKS`."""
+    import os
+
+    roots = [data_folder("stacks"), *(Path(part) for part in os.environ.get("WEIR_STACKS", "").split(os.pathsep) if part)]
+    return [path for root in roots for path in sorted(root.glob("**/stack.toml"))]
+
+
+def _check_fields(text: str, known: frozenset[str]) -> None:
+    for name in _FIELD.findall(text):
+        if name not in known:
+            raise ValueError(f"unknown field '{{{name}}}'; expected one of: {', '.join(sorted(known))}")

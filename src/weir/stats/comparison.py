@@ -1,0 +1,116 @@
+"""Two systems measured in the same blocks: ratios, families of comparisons, equivalence, and how far identical systems differ."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from weir.stats.mean import CONFIDENCE, Estimate, mean_interval
+
+EQUIVALENCE_MARGIN = 0.02
+"""Two systems within ±2 % are the same for our purposes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A ÷ B over blocks. Interval and p-value are None where there are fewer than two pairs, or pairs without any spread."""
+
+    value: float
+    low: float | None
+    high: float | None
+    pairs: int
+    p_value: float | None
+    """Two-sided, of the hypothesis that the ratio is 1."""
+    spread: float | None
+    """Standard deviation of the log ratios between blocks, about the coefficient of variation of one pair."""
+
+
+def log_ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
+    """ln(A/B) of each pair.
+
+    Raises:
+        ValueError: unequal lengths, or a value that is not positive and finite.
+    """
+    pairs = list(zip(numerators, denominators, strict=True))
+    if not pairs or not all(value > 0 and math.isfinite(value) for pair in pairs for value in pair):
+        raise ValueError(f"expected pairs of positive numbers, at least one: {pairs!r}")
+    return [math.log(numerator) - math.log(denominator) for numerator, denominator in pairs]
+
+
+def paired_ratio(numerators: Sequence[float], denominators: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:
+    """The geometric mean of A/B over blocks with its t interval, exp(mean ln(A/B) ± t·s/√n).
+
+    The i-th values come from the same block, so that what a block has in common cancels.
+
+    >>> ratio = paired_ratio([410.0, 395.0, 420.0], [100.0, 100.0, 100.0])
+    >>> round(ratio.value, 2), round(ratio.low, 2), round(ratio.high, 2)
+    (4.08, 3.78, 4.41)
+
+    Raises:
+        ValueError: unequal lengths, or a value that is not positive and finite.
+    """
+    logs = log_ratios(numerators, denominators)
+    estimate = mean_interval(logs, confidence)
+    value = math.exp(estimate.value)
+    if estimate.low is None or estimate.high is None:
+        return Ratio(value, None, None, len(logs), None, None)
+    p_value = float(stats.ttest_1samp(logs, 0.0).pvalue)
+    return Ratio(value, math.exp(estimate.low), math.exp(estimate.high), len(logs), p_value, float(np.std(logs, ddof=1)))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for looking at all of them, in the given order (Holm, Scand. J. Statist. 1979).
+
+    >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+def equivalent(numerators: Sequence[float], denominators: Sequence[float], margin: float = EQUIVALENCE_MARGIN) -> bool:
+    """Whether the two are shown to be the same within ±`margin`, at 5 %.
+
+    Two one-sided tests (Schuirmann 1987): the 90 % interval of the ratio lies within 1/(1+margin) … 1+margin. False is not
+    "different": it is also the answer where the data cannot tell.
+    """
+    ratio = paired_ratio(numerators, denominators, confidence=0.90)
+    if ratio.low is None or ratio.high is None:
+        return False
+    return 1 / (1 + margin) < ratio.low and ratio.high < 1 + margin
+
+
+def more_than_chance(errors: int, intervals: int, rate: float = 1 - CONFIDENCE) -> bool:
+    """Whether `errors` of `intervals` are more than intervals that err at `rate` give in 95 % of cases (a one-sided binomial test).
+
+    >>> more_than_chance(1, 6), more_than_chance(3, 6)
+    (False, True)
+    """
+    return errors > 0 and float(stats.binom.sf(errors - 1, intervals, rate)) < 0.05
+
+
+def pooled_spread(differences: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+    """How far two copies of one system differ: the root mean square of their log ratios, with its χ² interval.
+
+    The true mean is known to be 0, so n differences have n degrees of freedom: n·s²/χ²(1−α/2) … n·s²/χ²(α/2). Read the value as a
+    relative difference (0.02 is about 2 %).
+
+    Raises:
+        ValueError: no difference.
+    """
+    observed = np.asarray(differences, dtype=np.float64)
+    if len(observed) == 0 or not np.isfinite(observed).all():
+        raise ValueError("expected at least one finite log ratio")
+    total = float((observed**2).sum())
+    count = len(observed)
+    tail = (1 - confidence) / 2
+    low = math.sqrt(total / float(stats.chi2.ppf(1 - tail, count)))
+    high = math.sqrt(total / float(stats.chi2.ppf(tail, count)))
+    return Estimate(math.sqrt(total / count), low, high, count)

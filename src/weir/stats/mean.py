@@ -1,0 +1,103 @@
+"""Means of trials and their intervals, how many trials a wish for precision costs, and drift within a trial."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+MOST_BLOCKS = 100_000
+"""Where `needed_blocks` stops looking: nobody runs more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval, from `count` observations. `low` and `high` are None where these give no interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+    count: int
+
+
+def t_quantile(confidence: float, degrees: int) -> float:
+    """How many standard errors a two-sided interval of `confidence` reaches to each side."""
+    return float(stats.t.ppf((1 + confidence) / 2, degrees))
+
+
+def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of independent observations with Student's t interval, mean ± t·s/√n.
+
+    One observation, or several that are exactly equal, tell nothing of the spread: there is no interval then.
+
+    >>> estimate = mean_interval([10.0, 12.0, 14.0])
+    >>> round(estimate.value, 2), round(estimate.low, 2), round(estimate.high, 2)
+    (12.0, 7.03, 16.97)
+
+    Raises:
+        ValueError: no value, or one that is not finite.
+    """
+    observed = _finite(values)
+    mean = float(observed.mean())
+    half_width = _half_width(observed, confidence)
+    if half_width is None:
+        return Estimate(mean, None, None, len(observed))
+    return Estimate(mean, mean - half_width, mean + half_width, len(observed))
+
+
+def needed_blocks(variation: float, half_width: float, confidence: float = CONFIDENCE) -> int:
+    """The fewest blocks whose interval is at most ±`half_width`: the smallest n ≥ 2 with t·CV/√n ≤ h.
+
+    `variation` is the coefficient of variation (standard deviation ÷ mean) of one block, `half_width` is relative as well.
+    Source: n = (t·CV/h)², Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
+
+    >>> needed_blocks(variation=0.05, half_width=0.05)
+    7
+
+    Raises:
+        ValueError: `half_width` is not positive, or `variation` is negative.
+    """
+    if half_width <= 0 or variation < 0:
+        raise ValueError(f"half_width {half_width} must be positive and variation {variation} not negative")
+    blocks = 2
+    while blocks < MOST_BLOCKS and t_quantile(confidence, blocks - 1) * variation / math.sqrt(blocks) > half_width:
+        # Jump to where the normal quantile would allow it, then step: t only ever asks for more.
+        blocks = max(blocks + 1, math.floor((stats.norm.ppf((1 + confidence) / 2) * variation / half_width) ** 2))
+    return min(blocks, MOST_BLOCKS)
+
+
+def drift(times_s: Sequence[float], values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
+    """How far `values` moved from the first to the last moment, relative to their mean: slope × span ÷ mean, by least squares.
+
+    None where there are fewer than three moments or the mean is 0. The interval takes residuals as independent.
+
+    >>> moved = drift([0, 1, 2, 3], [100, 101, 99, 100])
+    >>> abs(moved.value) < 0.01
+    True
+    """
+    if len(times_s) < 3:
+        return None
+    moments, observed = _finite(times_s), _finite(values)
+    mean, span = float(observed.mean()), float(moments.max() - moments.min())
+    if mean == 0 or span == 0:
+        return None
+    fit = stats.linregress(moments, observed)
+    moved = float(fit.slope) * span / mean
+    half_width = t_quantile(confidence, len(moments) - 2) * float(fit.stderr) * span / abs(mean)
+    return Estimate(moved, moved - half_width, moved + half_width, len(moments))
+
+
+def _finite(values: Sequence[float]) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    observed = np.asarray(values, dtype=np.float64)
+    if observed.ndim != 1 or len(observed) == 0 or not np.isfinite(observed).all():
+        raise ValueError(f"expected finite numbers, at least one: {values!r}")
+    return observed
+
+
+def _half_width(observed: "np.ndarray[tuple[int], np.dtype[np.float64]]", confidence: float) -> float | None:
+    """t·s/√n, or None where the observations have no spread to judge by."""
+    if len(observed) < 2 or float(np.ptp(observed)) == 0.0:
+        return None
+    return t_quantile(confidence, len(observed) - 1) * float(observed.std(ddof=1)) / math.sqrt(len(observed))

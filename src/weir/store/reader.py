@@ -1,0 +1,103 @@
+"""Reads a run file: finished trials only, in the types of `weir.model`.
+
+Opened read-only; it works while the run is still being written, on a read-only medium, and after the writer was killed.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from weir.model.errors import UsageError
+from weir.model.run import Cell, RunInfo, Trial, TrialEvent
+from weir.store import rows
+from weir.store.connection import explained, open_read_only
+from weir.store.locate import find_run
+
+
+class RunReader:
+    """An open run file. A context manager; or `close` it."""
+
+    info: RunInfo
+    ended: Literal["complete", "interrupted"] | None
+    """How the run ended; None where it still goes on, or its writer was killed."""
+    finished_unix_ns: int | None
+
+    def __init__(self, path: Path) -> None:
+        """Open the run file that `path`, a file or a run folder, names.
+
+        Raises:
+            WeirError: missing, of another kind, truncated, or from a newer weir.
+        """
+        self.path = find_run(path)
+        self._open = open_read_only(self.path)
+        try:
+            with explained(self.path):
+                found = self._select("run", (*rows.RUN_COLUMNS, "ended", "finished_unix_ns"))
+                if not found:
+                    raise UsageError(f"{self.path}: found no run in it, expected a weir run file")
+                *columns, self.ended, self.finished_unix_ns = found[0]
+                self.info = rows.run_from_row(columns)
+        except BaseException:
+            self._open.close()
+            raise
+
+    def cells(self) -> list[Cell]:
+        """All cells of the study, by id."""
+        with explained(self.path):
+            return [rows.cell_from_row(row) for row in self._select("cell", rows.CELL_COLUMNS, "ORDER BY id")]
+
+    def trials(self) -> list[Trial]:
+        """Finished trials in the order in which they ran, without their histograms (see `histograms`)."""
+        cells = {cell.id: cell for cell in self.cells()}
+        with explained(self.path):
+            found = self._select("trial", rows.TRIAL_COLUMNS, "WHERE finished = 1 ORDER BY id")
+            return [rows.trial_from_row(row, cells) for row in found]
+
+    def intervals(self, trial_id: int) -> list[rows.IntervalRow]:
+        """What the generator saw, by time."""
+        with explained(self.path):
+            return [rows.interval_from_row(row) for row in self._of_trial("interval", rows.INTERVAL_COLUMNS, trial_id, "idx")]
+
+    def interval_histograms(self, trial_id: int) -> list[bytes]:
+        """Response times of each interval in nanoseconds, HdrHistogram V2, in the order of `intervals`."""
+        with explained(self.path):
+            return [data for (data,) in self._of_trial("interval", ("histogram",), trial_id, "idx")]
+
+    def samples(self, trial_id: int) -> list[rows.SampleRow]:
+        """Readings of the processes, by time."""
+        with explained(self.path):
+            return [rows.SampleRow(*row) for row in self._of_trial("sample", rows.SAMPLE_COLUMNS, trial_id, "t_s, name")]
+
+    def cpu_samples(self, trial_id: int) -> list[rows.CpuSampleRow]:
+        """Readings of the machine's CPUs, by time."""
+        with explained(self.path):
+            return [rows.CpuSampleRow(*row) for row in self._of_trial("cpu_sample", rows.CPU_SAMPLE_COLUMNS, trial_id, "t_s, cpu")]
+
+    def events(self, trial_id: int) -> list[TrialEvent]:
+        """What happened, by time."""
+        with explained(self.path):
+            return [TrialEvent(*row) for row in self._of_trial("event", ("t_s", "kind", "detail"), trial_id, "t_s")]
+
+    def histograms(self, trial_id: int) -> dict[str, bytes]:
+        """HdrHistogram V2 by clock: `response_time_ns` and so on."""
+        with explained(self.path):
+            return {row[0]: row[1] for row in self._of_trial("histogram", ("clock", "data"), trial_id, "clock")}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _select(self, table: str, columns: Sequence[str], rest: str = "", parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        return self._open.connection.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", parameters).fetchall()
+
+    def _of_trial(self, table: str, columns: Sequence[str], trial_id: int, order: str) -> list[tuple[Any, ...]]:
+        # The join keeps rows of a trial that is still running out of sight.
+        rest = f"WHERE trial_id = (SELECT id FROM trial WHERE id = ? AND finished = 1) ORDER BY {order}"
+        return self._select(table, columns, rest, (trial_id,))

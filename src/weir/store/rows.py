@@ -1,0 +1,214 @@
+"""Between the types of `weir.model` and the columns of the run file, both ways. No SQL and no file here.
+
+Rows of intervals and samples come back as plain dataclasses: a long run has hundreds of thousands of them, and they were validated
+when they came in from the engine.
+"""
+
+import json
+from base64 import b64decode
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, cast, get_args
+
+from weir.model.load import load_from_plan
+from weir.model.records import CpuSample, GroupSample, Interval, LoadSummary, Validity, Verdict
+from weir.model.run import Arm, Cell, Placement, PublishedFigure, RunInfo, StackResources, Trial, TrialResult
+
+Column = int | float | str | bytes | None
+Row = tuple[Column, ...]
+
+RUN_COLUMNS = (
+    "study", "title", "question", "scale", "seed", "blocks", "indicative", "baseline", "study_text", "command", "weir_version",
+    "started_unix_ns", "environment", "placement", "published", "source", "claims",
+)  # fmt: skip
+CELL_COLUMNS = ("id", "stack", "variant", "workload", "load", "arm", "title", "model", "settings")
+TRIAL_COLUMNS = (
+    "id", "cell_id", "block", "position", "attempt", "started_unix_ns", "validity", "reasons", "summary", "resources",
+    "load_started_monotonic_ns", "ready_s", "artifact_bytes", "isolation", "logs",
+)  # fmt: skip
+RESULT_COLUMNS = TRIAL_COLUMNS[6:]
+INTERVAL_COLUMNS = (
+    "idx", "start_s", "end_s", "due", "sent", "completed", "ok", "failed", "errors", "in_flight", "queued", "oldest_age_us",
+    "bytes_sent", "bytes_received", "mean_us", "p50_us", "p90_us", "p99_us", "max_us",
+)  # fmt: skip
+SAMPLE_COLUMNS = (
+    "t_s", "name", "tier", "processes", "threads", "cpu_user_s", "cpu_system_s", "rss_bytes", "pss_bytes", "private_bytes",
+    "swap_bytes", "voluntary_switches", "involuntary_switches",
+)  # fmt: skip
+CPU_SAMPLE_COLUMNS = ("t_s", "cpu", "user_s", "system_s", "idle_s", "iowait_s", "irq_s", "softirq_s", "steal_s")
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalRow:
+    """What the generator saw in one slice of a trial; times since the load's start, response times None where nothing completed."""
+
+    index: int
+    start_s: float
+    end_s: float
+    due: int
+    sent: int
+    completed: int
+    ok: int
+    failed: int
+    errors: dict[str, int]
+    in_flight: int
+    queued: int
+    oldest_age_us: float
+    bytes_sent: int
+    bytes_received: int
+    mean_us: float | None
+    p50_us: float | None
+    p90_us: float | None
+    p99_us: float | None
+    max_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """One started process with everything below it, at one moment. CPU is cumulative; memory beyond resident size is read rarely."""
+
+    t_s: float
+    name: str
+    tier: str
+    processes: int
+    threads: int
+    cpu_user_s: float
+    cpu_system_s: float
+    rss_bytes: int
+    pss_bytes: int | None
+    private_bytes: int | None
+    swap_bytes: int | None
+    voluntary_switches: int
+    involuntary_switches: int
+
+
+@dataclass(frozen=True, slots=True)
+class CpuSampleRow:
+    """One CPU of the machine at one moment, cumulative seconds since boot."""
+
+    t_s: float
+    cpu: int
+    user_s: float
+    system_s: float
+    idle_s: float
+    iowait_s: float
+    irq_s: float
+    softirq_s: float
+    steal_s: float
+
+
+def storable(text: str) -> str:
+    """`text` as SQLite can keep it: bytes of a foreign process that are not UTF-8 (lone surrogates) become question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def run_row(info: RunInfo) -> Row:
+    """The columns `RUN_COLUMNS` of `info`."""
+    values = {name: getattr(info, name) for name in RUN_COLUMNS}
+    values["indicative"] = int(info.indicative)
+    values["environment"] = json.dumps(info.environment)
+    values["placement"] = json.dumps(asdict(info.placement))
+    values["published"] = json.dumps([asdict(figure) for figure in info.published])
+    values["claims"] = json.dumps(info.claims)
+    return tuple(storable(value) if isinstance(value, str) else value for value in values.values())
+
+
+def run_from_row(row: Sequence[Any]) -> RunInfo:
+    """The inverse of `run_row`."""
+    values = dict(zip(RUN_COLUMNS, row, strict=True))
+    placement = json.loads(values["placement"])
+    values["indicative"] = bool(values["indicative"])
+    values["environment"] = json.loads(values["environment"])
+    values["placement"] = Placement(**{key: tuple(value) for key, value in placement.items()})
+    values["published"] = tuple(PublishedFigure(**figure) for figure in json.loads(values["published"]))
+    values["claims"] = tuple(json.loads(values["claims"]))
+    return RunInfo(**values)
+
+
+def cell_row(cell: Cell) -> Row:
+    """The columns `CELL_COLUMNS` of `cell`."""
+    return (
+        cell.id, cell.stack, cell.variant, cell.workload, json.dumps(cell.load.to_plan()), cell.arm, storable(cell.title),
+        storable(cell.model), json.dumps(cell.settings),
+    )  # fmt: skip
+
+
+def cell_from_row(row: Sequence[Any]) -> Cell:
+    """The inverse of `cell_row`."""
+    identifier, stack, variant, workload, load, arm, title, model, settings = row
+    if arm not in get_args(Arm):
+        raise ValueError(f"cell {identifier}: arm {arm!r}")
+    return Cell(
+        id=identifier, stack=stack, variant=variant, workload=workload, load=load_from_plan(json.loads(load)),
+        arm=cast(Arm, arm), title=title, model=model, settings=json.loads(settings),
+    )  # fmt: skip
+
+
+def result_row(result: TrialResult) -> Row:
+    """The columns `RESULT_COLUMNS` of `result`; its histograms are rows of their own."""
+    return (
+        result.verdict.validity,
+        json.dumps(result.verdict.reasons),
+        None if result.summary is None else result.summary.model_dump_json(by_alias=True),
+        None if result.resources is None else json.dumps(asdict(result.resources)),
+        result.load_started_monotonic_ns,
+        result.ready_s,
+        result.artifact_bytes,
+        storable(result.isolation),
+        json.dumps(result.logs),
+    )
+
+
+def trial_from_row(row: Sequence[Any], cells: dict[int, Cell]) -> Trial:
+    """A finished trial from the columns `TRIAL_COLUMNS`, without its histograms."""
+    values = dict(zip(TRIAL_COLUMNS, row, strict=True))
+    if values["validity"] not in get_args(Validity):
+        raise ValueError(f"trial {values['id']}: validity {values['validity']!r}")
+    result = TrialResult(
+        verdict=Verdict(validity=values["validity"], reasons=json.loads(values["reasons"])),
+        summary=None if values["summary"] is None else LoadSummary.model_validate_json(values["summary"]),
+        resources=None if values["resources"] is None else StackResources(**json.loads(values["resources"])),
+        load_started_monotonic_ns=values["load_started_monotonic_ns"],
+        ready_s=values["ready_s"],
+        artifact_bytes=values["artifact_bytes"],
+        isolation=values["isolation"],
+        logs=json.loads(values["logs"]),
+    )
+    return Trial(
+        id=values["id"],
+        cell=cells[values["cell_id"]],
+        block=values["block"],
+        position=values["position"],
+        attempt=values["attempt"],
+        started_unix_ns=values["started_unix_ns"],
+        result=result,
+    )
+
+
+def interval_row(trial_id: int, interval: Interval) -> Row:
+    """`trial_id`, the columns `INTERVAL_COLUMNS`, and the histogram's bytes."""
+    times = interval.response_time_us
+    return (
+        trial_id, interval.index, interval.start_s, interval.end_s, interval.due, interval.sent, interval.completed, interval.ok,
+        interval.failed, interval.errors.model_dump_json(), interval.in_flight, interval.queued, interval.oldest_age_us,
+        interval.bytes_sent, interval.bytes_received, times.mean, times.p50, times.p90, times.p99, times.max,
+        b64decode(interval.histogram),
+    )  # fmt: skip
+
+
+def interval_from_row(row: Sequence[Any]) -> IntervalRow:
+    """An interval from the columns `INTERVAL_COLUMNS`."""
+    index, *values = row
+    fields = dict(zip(INTERVAL_COLUMNS[1:], values, strict=True))
+    fields["errors"] = json.loads(fields["errors"])
+    return IntervalRow(index=index, **fields)
+
+
+def sample_row(trial_id: int, t_s: float, group: GroupSample) -> Row:
+    """`trial_id` and the columns `SAMPLE_COLUMNS`."""
+    return (trial_id, t_s, *(getattr(group, name) for name in SAMPLE_COLUMNS[1:]))
+
+
+def cpu_sample_row(trial_id: int, t_s: float, cpu: CpuSample) -> Row:
+    """`trial_id` and the columns `CPU_SAMPLE_COLUMNS`."""
+    return (trial_id, t_s, *(getattr(cpu, name) for name in CPU_SAMPLE_COLUMNS[1:]))

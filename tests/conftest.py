@@ -1,0 +1,76 @@
+"""What tests of every room share: programs that may be missing, free ports, and the engine's own servers to aim at."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from weir.places import engine_binary
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+# Where Debian keeps servers, which a user's PATH may lack.
+SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "needs(*commands): left out where one of these programs is missing (scripts/system-packages installs them)"
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        for command in marker.args:
+            if shutil.which(command, path=SEARCH_PATH) is None:
+                pytest.skip(f"{command} is not installed; scripts/system-packages says how to get it")
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def engine() -> Path:
+    """The `weir-engine` of this environment."""
+    return engine_binary()
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    """A function that returns a port on which nothing listens on 127.0.0.1."""
+
+    def find() -> int:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port: int = listener.getsockname()[1]
+            return port
+
+    return find
+
+
+@pytest.fixture
+def serve(engine: Path) -> Iterator[Callable[..., str]]:
+    """A function that starts `weir-engine serve ARGUMENTS…` and returns its address, as in `serve("delay", "--wait", "10ms")`."""
+    with ExitStack() as stack:
+
+        def start(*arguments: str) -> str:
+            # Its standard input is our pipe, so it ends even if this process is killed.
+            process = subprocess.Popen(
+                [engine, "serve", *arguments, "--listen", "127.0.0.1:0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            stack.enter_context(process)
+            stack.callback(process.terminate)
+            assert process.stdout is not None
+            listening = json.loads(process.stdout.readline())
+            address: str = listening["address"]
+            return address
+
+        yield start

@@ -1,0 +1,121 @@
+"""Studies of real processes: small stacks that behave or misbehave, and `weir` as a user runs it."""
+
+import os
+import subprocess
+import sysconfig
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+MODES = ("good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load", "fails-under-load")
+SERVER = Path(__file__).with_name("server.py")
+END_S = 60.0
+
+Weir = Callable[..., "subprocess.CompletedProcess[str]"]
+StartWeir = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a stack for every mode, which weir knows, and a cache of the test's own."""
+    root = tmp_path / "stacks"
+    for mode in MODES:
+        folder = root / mode
+        folder.mkdir(parents=True)
+        (folder / "server.py").write_bytes(SERVER.read_bytes())
+        (folder / "stack.toml").write_text(
+            f"""
+schema = 1
+id = "{mode}"
+title = "A server that is {mode}"
+model = "thread per connection"
+[run]
+command = ["{{python}}", "server.py", "{{port}}", "{mode}"]
+ready = {{ path = "/", timeout_s = {2 if mode.startswith("never") else 20} }}
+[serves]
+hello = {{}}
+"""
+        )
+    monkeypatch.setenv("WEIR_STACKS", str(root))
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_COLOR", "1")
+    return root
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Callable[..., Path]:
+    """A function that writes a study of some of the stacks."""
+
+    def write(*names: str, blocks: int = 1, duration_s: float = 0.5, aa: bool = False, retries: int = 0) -> Path:
+        path = tmp_path / "mine.toml"
+        path.write_text(
+            f"""
+schema = 1
+title = "Mine"
+question = "Which is better?"
+[matrix]
+stacks = [{", ".join(f'"{name}"' for name in names)}]
+workloads = ["hello"]
+connections = [4]
+[load]
+duration_s = {duration_s}
+timeout_s = 2
+[method]
+blocks = {blocks}
+baseline = "{names[0]}"
+{f'aa = "{names[0]}"' if aa else ""}
+prime_s = 0
+pause_s = 0
+retries = {retries}
+"""
+        )
+        return path
+
+    return write
+
+
+@pytest.fixture
+def start_weir(tmp_path: Path) -> Iterator[StartWeir]:
+    """A function that starts `weir ARGUMENTS…` in the test's folder; what is still running in the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str | Path) -> "subprocess.Popen[str]":
+        command = [str(Path(sysconfig.get_path("scripts")) / "weir"), *map(str, arguments)]
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def weir(start_weir: StartWeir) -> Weir:
+    """A function that runs `weir ARGUMENTS…` to its end. No traceback may ever reach a user."""
+
+    def run(*arguments: str | Path, timeout_s: float = END_S) -> "subprocess.CompletedProcess[str]":
+        process = start_weir(*arguments)
+        out, err = process.communicate(timeout=timeout_s)
+        assert "Traceback" not in err, err
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    return run
+
+
+def servers_of(folder: Path) -> list[int]:
+    """Servers that weir started from the cache in `folder` and that still live, found by their working directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                inside = (entry / "cwd").readlink().is_relative_to(folder / "cache")
+                alive = (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+            except OSError:
+                continue
+            if inside and alive:
+                found.append(int(entry.name))
+    return found

@@ -1,0 +1,40 @@
+"""A server of the workload `hello` that can misbehave in every way that a study must survive. Usage: server.py PORT MODE."""
+
+import os
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+MODE = sys.argv[2]
+ANSWERED = 0
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Head and body in one write: two would meet Nagle's algorithm and the client's delayed acknowledgement, 40 ms a request.
+    wbufsize = -1
+
+    def do_GET(self) -> None:
+        global ANSWERED
+        ANSWERED += 1
+        if MODE == "never-answers":
+            time.sleep(3600)
+        if MODE == "dies-under-load" and ANSWERED > 300:
+            os._exit(9)
+        failing = MODE == "fails-under-load" and ANSWERED > 300
+        body = b"goodbye" if MODE == "answers-wrong" else b"hello"
+        self.send_response(500 if failing else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+print(f"this is {MODE}", flush=True)
+if MODE == "dies-at-start":
+    sys.exit(5)
+if MODE == "never-listens":
+    time.sleep(3600)
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

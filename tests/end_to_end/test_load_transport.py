@@ -1,0 +1,151 @@
+"""`weir load` over other transports: TLS to nginx, Unix sockets, addresses of choice, a connection for each request."""
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SEARCH_PATH
+from tests.end_to_end.conftest import Weir
+
+END_S = 20.0
+
+
+@dataclass(frozen=True)
+class Nginx:
+    """An nginx with TLS, one that asks for a certificate, one on a Unix socket, and the folder of its certificates."""
+
+    https: str
+    asking: str
+    socket: Path
+    folder: Path
+
+
+@pytest.fixture
+def nginx(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Nginx]:
+    _certificates(tmp_path)
+    https, asking = free_port(), free_port()
+    socket = tmp_path / "n.sock"
+    tls = "ssl_certificate server.pem; ssl_certificate_key server.key;"
+    (tmp_path / "nginx.conf").write_text(
+        f"""
+daemon off;
+worker_processes 1;
+pid {tmp_path}/nginx.pid;
+error_log {tmp_path}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off;
+  client_body_temp_path {tmp_path}/body; proxy_temp_path {tmp_path}/proxy; fastcgi_temp_path {tmp_path}/fastcgi;
+  uwsgi_temp_path {tmp_path}/uwsgi; scgi_temp_path {tmp_path}/scgi;
+  server {{ listen 127.0.0.1:{https} ssl; {tls} location / {{ return 200 "ok"; }} location /old {{ return 302 /; }} }}
+  server {{ listen 127.0.0.1:{asking} ssl; {tls} ssl_client_certificate ca.pem; ssl_verify_client on; location / {{ return 200 "ok"; }} }}
+  server {{ listen unix:{socket}; location / {{ return 200 "ok"; }} }}
+}}
+"""
+    )
+    command = shutil.which("nginx", path=SEARCH_PATH)
+    assert command is not None
+    process = subprocess.Popen([command, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + END_S
+    while not (tmp_path / "nginx.pid").exists():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < end
+    yield Nginx(f"https://127.0.0.1:{https}", f"https://127.0.0.1:{asking}", socket, tmp_path)
+    process.terminate()
+    process.communicate(timeout=END_S)
+
+
+def _certificates(folder: Path) -> None:
+    """An authority, and a server and a client that it vouches for."""
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl("req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=an authority")
+    for who, name in (("server", "DNS:example.test,IP:127.0.0.1"), ("client", "DNS:client.test")):
+        (folder / "names").write_text(f"subjectAltName={name}\n")
+        openssl("req", *new_key, "-keyout", f"{who}.key", "-out", "request.pem", "-subj", f"/CN={who}")
+        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
+        openssl("x509", "-req", "-in", "request.pem", *signed, "-out", f"{who}.pem")
+
+
+@pytest.mark.needs("nginx", "openssl")
+def test_nginx_is_loaded_through_tls_with_an_own_authority(weir: Weir, nginx: Nginx) -> None:
+    done = weir("load", f"{nginx.https}/", "--cacert", "ca.pem", "-c", "4", "-d", "500ms", "--json", "r.json")
+    assert done.returncode == 0, done.stderr
+    assert "TLS handshake" in done.stdout
+    result = json.loads((nginx.folder / "r.json").read_text())
+    assert result["requests"]["failed"] == 0
+    assert result["requests"]["ok"] > 0
+    assert result["tls_handshake_us"]["p50"] > 0
+
+
+@pytest.mark.needs("nginx", "openssl")
+def test_a_certificate_is_trusted_by_its_authority_and_its_name(weir: Weir, nginx: Nginx) -> None:
+    short = ("-c", "1", "-d", "200ms")
+    unknown = weir("load", f"{nginx.https}/", *short)
+    assert unknown.returncode == 3
+    assert "certificate is not trusted" in unknown.stderr
+    assert "--cacert" in unknown.stderr
+    wrong = weir("load", f"{nginx.https}/", "--cacert", "ca.pem", "--sni", "elsewhere.test", *short)
+    assert wrong.returncode == 3
+    assert "is for another name: expected elsewhere.test" in wrong.stderr
+    port = nginx.https.rpartition(":")[2]
+    named = weir("load", "https://example.test/", "--connect-to", f"localhost:{port}", "--cacert", "ca.pem", *short)
+    if "::1" not in named.stderr:
+        assert named.returncode == 0, named.stderr
+    assert weir("load", f"{nginx.https}/", "--insecure", "--no-tls-resumption", "--no-keepalive", *short).returncode == 0
+
+
+@pytest.mark.needs("nginx", "openssl")
+def test_nginx_sees_the_certificate_of_the_client(weir: Weir, nginx: Nginx) -> None:
+    arguments = ("load", f"{nginx.asking}/", "--cacert", "ca.pem", "-c", "2", "-d", "300ms", "--json", "-")
+    assert set(json.loads(weir(*arguments).stdout)["status"]) == {"400"}
+    shown = json.loads(weir(*arguments, "--cert", "client.pem", "--key", "client.key").stdout)
+    assert set(shown["status"]) == {"200"}
+
+
+@pytest.mark.needs("nginx", "openssl")
+def test_a_unix_socket_and_redirects(weir: Weir, nginx: Nginx) -> None:
+    done = weir("load", f"unix:{nginx.socket}:/", "-c", "2", "-d", "300ms", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["requests"]["ok"] > 0
+    moved = json.loads(weir("load", f"{nginx.https}/old", "--insecure", "-c", "2", "-d", "300ms", "--json", "-").stdout)
+    assert "redirects; they are not followed" in " ".join(moved["verdict"]["reasons"])
+
+
+def test_a_connection_for_each_request_from_addresses_of_choice(weir: Weir, serve: Callable[..., str]) -> None:
+    flags = ("--no-keepalive", "--bind", "127.0.0.2,127.0.0.3", "--connect-to", serve("null"))
+    done = weir("load", "http://example.invalid/", *flags, "-c", "2", "-d", "300ms", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["requests"]["failed"] == 0
+    assert result["schedule_lag_us"]["min"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["http://127.0.0.1/", "--insecure"], "--insecure: found with 'http://127.0.0.1/'"),
+        (["https://127.0.0.1/", "--cacert", "nowhere.pem"], "--cacert: nowhere.pem: cannot be read"),
+        (["https://127.0.0.1/", "--cacert", "/proc/self/status"], "--cacert: /proc/self/status: found no PEM"),
+        (["https://127.0.0.1/", "--cert", "a"], "--cert: found without --key"),
+        (["https://127.0.0.1/", "--key", "a"], "--key: found without --cert"),
+        (["https://127.0.0.1/", "--cacert", "a", "--insecure"], "--insecure: found with --cacert"),
+        (["http://127.0.0.1/", "--connect-to", "localhost"], "--connect-to: found 'localhost'"),
+        (["http://127.0.0.1/", "--connect-to", "no-such-host.invalid:1"], "--connect-to: found 'no-such-host.invalid:1'"),
+        (["http://127.0.0.1/", "--bind", "127.0.0.2,lo"], "--bind: found 'lo'"),
+        (["unix:relative.sock"], "unix:/PATH"),
+    ],
+)
+def test_wrong_transports_are_told_by_flag(weir: Weir, arguments: list[str], problem: str) -> None:
+    done = weir("load", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert problem in done.stderr

@@ -1,0 +1,115 @@
+"""`weir run` as a user meets it, on real processes: the answer, and every way in which a stack can fail."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import Weir, servers_of
+
+pytestmark = pytest.mark.usefixtures("stacks")
+Study = Callable[..., Path]
+
+
+def trials(run: Path) -> list[tuple[str, int, int, str, int]]:
+    """Stack, block, attempt, validity and finished of every trial in a run file."""
+    with sqlite3.connect(f"file:{run / 'run.weir'}?mode=ro", uri=True) as connection:
+        return connection.execute(
+            "SELECT stack, block, attempt, validity, finished FROM trial JOIN cell ON cell.id = cell_id ORDER BY trial.id"
+        ).fetchall()
+
+
+def test_a_study_of_two_stacks_ends_with_an_answer_a_run_file_and_a_report(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir("run", study("good", "other", blocks=2, aa=True), "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert "req" in done.stdout
+    assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
+    found = trials(tmp_path / "out")
+    assert len(found) == 6
+    assert {validity for *_, validity, _ in found} <= {"valid", "suspect"}
+    assert servers_of(tmp_path) == []
+
+
+def test_every_trial_keeps_its_intervals_samples_histograms_and_log(tmp_path: Path, weir: Weir, study: Study) -> None:
+    assert weir("run", study("good", "other"), "--out", "out").returncode == 0
+    with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:
+        for (trial_id,) in connection.execute("SELECT id FROM trial").fetchall():
+            counts = [
+                connection.execute(f"SELECT count(*) FROM {table} WHERE trial_id = ?", (trial_id,)).fetchone()[0]
+                for table in ("interval", "sample", "cpu_sample", "histogram")
+            ]
+            assert all(counts), counts
+            summary, resources, logs = connection.execute("SELECT summary, resources, logs FROM trial WHERE id = ?", (trial_id,)).fetchone()
+            completed = connection.execute("SELECT sum(completed) FROM interval WHERE trial_id = ?", (trial_id,)).fetchone()[0]
+            assert completed == json.loads(summary)["requests"]["completed"]
+            assert json.loads(resources)["cpu_user_s"] > 0
+            assert json.loads(resources)["pss_bytes"] > 1_000_000
+            assert "this is" in (tmp_path / "out" / json.loads(logs)["app"]).read_text()
+
+
+def test_a_report_is_made_again_from_the_run_file_alone(tmp_path: Path, weir: Weir, study: Study) -> None:
+    first = weir("run", study("good", "other"), "--out", "out")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out" / "run.weir").rename(tmp_path / "elsewhere" / "run.weir")
+    again = weir("report", "elsewhere/run.weir")
+    assert again.stdout == first.stdout
+    assert (tmp_path / "elsewhere" / "report.html").read_bytes() == (tmp_path / "out" / "report.html").read_bytes()
+    as_json = weir("report", "elsewhere", "--json")
+    assert json.loads(as_json.stdout)["schema"] == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "problem"),
+    [
+        ("never-listens", "not ready within 2 s"),
+        ("dies-at-start", "it ended with exit status 5 before it was ready"),
+        ("never-answers", "not ready within 2 s"),
+        ("answers-wrong", "wrong answer: body: found 'goodbye'"),
+    ],
+)
+def test_a_stack_that_does_not_answer_right_is_not_timed(tmp_path: Path, weir: Weir, study: Study, mode: str, problem: str) -> None:
+    done = weir("run", study("good", mode), "--out", "out")
+    assert done.returncode == 3
+    assert problem in done.stderr
+    log = Path(done.stderr.partition("log: ")[2].split()[0].rstrip(";"))
+    assert f"this is {mode}" in log.read_text()
+    assert "try: " in done.stderr
+    assert servers_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "problem", "status"), [("dies-under-load", "ended with exit status 9", 3), ("fails-under-load", "check ", 4)]
+)
+def test_a_stack_that_fails_under_load_is_rejected_and_retried_and_the_others_are_kept(
+    tmp_path: Path, weir: Weir, study: Study, mode: str, problem: str, status: int
+) -> None:
+    done = weir("run", study("good", mode, retries=1), "--out", "out")
+    assert done.returncode == status, done.stderr
+    assert problem in done.stderr
+    found = trials(tmp_path / "out")
+    assert sorted((stack, attempt, validity) for stack, _, attempt, validity, _ in found if stack == mode) == [
+        (mode, 1, "invalid"),
+        (mode, 2, "invalid"),
+    ]
+    assert [validity for stack, *_, validity, _ in found if stack == "good"] in (["valid"], ["suspect"])
+    assert (tmp_path / "out" / "report.html").exists()
+    assert servers_of(tmp_path) == []
+
+
+def test_a_run_folder_that_holds_a_run_is_not_overwritten(tmp_path: Path, weir: Weir, study: Study) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "run.weir").write_text("precious")
+    done = weir("run", study("good", "other"), "--out", "out")
+    assert done.returncode == 2
+    assert "found a run, expected none" in done.stderr
+    assert (tmp_path / "out" / "run.weir").read_text() == "precious"
+
+
+def test_a_run_folder_that_cannot_be_made_is_an_error_before_anything_is_measured(tmp_path: Path, weir: Weir, study: Study) -> None:
+    (tmp_path / "file").write_text("")
+    done = weir("run", study("good", "other"), "--out", "file/out")
+    assert done.returncode == 2
+    assert "file" in done.stderr
+    assert "trial 1" not in done.stderr

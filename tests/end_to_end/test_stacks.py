@@ -1,0 +1,86 @@
+"""`weir stacks` and `weir doctor` as a user meets them."""
+
+import json
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import StartWeir, Weir, servers_of
+
+pytestmark = pytest.mark.usefixtures("stacks")
+
+
+def test_the_list_names_every_stack_with_what_it_serves(weir: Weir) -> None:
+    listed = {stack["id"]: stack for stack in json.loads(weir("stacks", "list", "--json").stdout)}
+    assert listed["sanic"]["serves"] == ["hello", "echo"]
+    assert listed["good"]["missing"] == []
+    assert "sanic" in weir("stacks", "list").stdout
+
+
+def test_a_check_says_of_every_stack_whether_it_answers_right(tmp_path: Path, weir: Weir) -> None:
+    done = weir("stacks", "check", "good", "answers-wrong", "--json")
+    assert done.returncode == 3
+    good, wrong = json.loads(done.stdout)
+    assert (good["ok"], good["problem"]) == (True, None)
+    assert not wrong["ok"]
+    assert "wrong answer" in wrong["problem"]
+    assert servers_of(tmp_path) == []
+
+
+def test_a_started_stack_can_be_loaded_and_ends_with_ctrl_c(
+    tmp_path: Path, start_weir: StartWeir, weir: Weir, free_port: Callable[[], int]
+) -> None:
+    port = free_port()
+    process = start_weir("stacks", "start", "good", "--port", str(port))
+    assert process.stdout is not None
+    assert f"good listens on http://127.0.0.1:{port}/" in process.stdout.readline()
+    watch = process.stdout.readline().split()
+    assert weir(*watch[1:], "-d", "300ms", "-c", "2").returncode == 0
+    assert servers_of(tmp_path)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
+    assert servers_of(tmp_path) == []
+
+
+def test_a_port_in_use_is_named_with_the_command_that_shows_by_whom(weir: Weir) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = weir("stacks", "start", "good", "--port", str(port))
+    assert done.returncode == 3
+    assert f"--port: {port}: Address already in use" in done.stderr
+    assert "ss -ltnp" in done.stderr
+
+
+def test_a_missing_toolchain_ends_a_run_before_anything_is_measured(stacks: Path, weir: Weir, study: Callable[..., Path]) -> None:
+    manifest = stacks / "other" / "stack.toml"
+    manifest.write_text(manifest.read_text() + '[build]\ncommand = "true"\nneeds = ["no-such-tool"]\n')
+    done = weir("run", study("good", "other"), "--out", "out")
+    assert done.returncode == 2
+    assert "other: needs no-such-tool, not found on the PATH" in done.stderr
+    assert "weir doctor" in done.stderr
+    assert "trial 1" not in done.stderr
+
+
+def test_the_doctor_names_what_is_missing_and_who_needs_it(stacks: Path, weir: Weir) -> None:
+    manifest = stacks / "other" / "stack.toml"
+    manifest.write_text(manifest.read_text() + '[build]\ncommand = "true"\nneeds = ["no-such-tool"]\n')
+    done = weir("doctor", "--json")
+    assert done.returncode == 0, done.stdout
+    found = {finding["what"]: finding for finding in json.loads(done.stdout)}
+    assert found["weir-engine"]["ok"]
+    assert not found["no-such-tool"]["ok"]
+    assert found["no-such-tool"]["needed_by"] == "other"
+    assert found["no-such-tool"]["remedy"]
+
+
+def test_weir_alone_shows_commands_that_exist(weir: Weir) -> None:
+    shown = weir().stdout
+    commands = {line.split()[1] for line in shown.splitlines() if line.startswith("  weir ")}
+    assert commands == {"demo", "stacks", "load", "run", "report", "doctor"}
+    for command in commands:
+        assert weir(command, "--help").returncode == 0

@@ -1,0 +1,295 @@
+"""From run files with known truth to sentences: they must be right in every case, above all where little or nothing can be said."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStack, SyntheticStudy, judged, write_run
+from weir.findings import RunFindings, of_run
+from weir.findings.metrics import CPU, P99, THROUGHPUT
+from weir.model.load import ClosedLoad
+from weir.model.run import TrialResult
+from weir.store import RunReader
+
+QUICK = SyntheticStudy(duration_s=2.0, interval_s=0.2)
+TWIN = replace(FLASK, name="twin", title="Twin on gunicorn")
+Find = Callable[[SyntheticStudy], RunFindings]
+
+
+@pytest.fixture
+def find(tmp_path: Path) -> Find:
+    """A function that writes a study's run and returns its findings."""
+
+    def of(study: SyntheticStudy) -> RunFindings:
+        with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
+            return of_run(reader)
+
+    return of
+
+
+def spoiled(*labels: str, blocks: tuple[int, ...] = (1, 2, 3), validity: str = "invalid") -> Callable[[str, int, TrialResult], TrialResult]:
+    """Trials of `labels` in `blocks` get a bad verdict."""
+
+    def change(label: str, block: int, result: TrialResult) -> TrialResult:
+        if label in labels and block in blocks:
+            return judged(result, "suspect" if validity == "suspect" else "invalid", "2 requests failed (reset)")
+        return result
+
+    return change
+
+
+def test_the_answer_names_the_faster_stack_first_with_ratio_interval_and_blocks(find: Find) -> None:
+    answer = find(QUICK).answer
+    assert answer.sentence == "Sanic answers 4.0× as many requests per second as Flask (95 % interval 3.7–4.3, 3 blocks: indicative)."
+    assert (answer.validity, answer.indicative) == ("valid", True)
+    (comparison,) = answer.comparisons
+    assert comparison.low is not None
+    assert comparison.high is not None
+    assert comparison.low < SANIC.throughput_rps / FLASK.throughput_rps < comparison.high
+
+
+def test_a_faster_baseline_is_named_first_too(find: Find) -> None:
+    answer = find(replace(QUICK, baseline="sanic")).answer
+    assert answer.sentence == "Sanic answers 4.0× as many requests per second as Flask (95 % interval 3.7–4.3, 3 blocks: indicative)."
+
+
+def test_three_stacks_are_compared_with_the_baseline_in_one_sentence(find: Find) -> None:
+    slow = replace(NETTY, throughput_rps=2 * FLASK.throughput_rps, warm_up=0.0)
+    sentence = find(replace(QUICK, stacks=(FLASK, SANIC, slow))).answer.sentence
+    assert sentence.startswith("Compared with Flask, Sanic answers 4.0× (")
+    assert ") and Spring WebFlux 1.97× (" in sentence
+    assert sentence.endswith(") as many requests per second (95 % intervals, 3 blocks: indicative).")
+
+
+def test_stacks_that_do_not_differ_cannot_be_told_apart(find: Find) -> None:
+    noisy = replace(TWIN, variation=0.15)
+    answer = find(replace(QUICK, seed=4, stacks=(FLASK, noisy))).answer
+    assert "cannot be told apart on throughput: ratio " in answer.sentence
+    assert "95 % interval " in answer.sentence
+    assert "blocks would narrow the interval to ±5 %" in answer.would_change
+
+
+def test_one_that_differs_and_one_that_does_not_share_a_sentence(find: Find) -> None:
+    sentence = find(replace(QUICK, stacks=(FLASK, SANIC, replace(TWIN, variation=0.15)))).answer.sentence
+    assert sentence.startswith("Compared with Flask, Sanic answers 4.0× (")
+    assert "; Twin " in sentence
+    assert "cannot be told apart from Flask on throughput (95 % intervals" in sentence
+
+
+def test_stacks_that_are_the_same_within_two_percent_are_called_so(find: Find) -> None:
+    steady = [replace(stack, variation=0.004) for stack in (FLASK, TWIN)]
+    answer = find(replace(QUICK, stacks=steady, blocks=12, indicative=False)).answer
+    assert "are the same on throughput within ±2 %" in answer.sentence
+    assert not answer.indicative
+
+
+def test_ten_blocks_are_not_indicative(find: Find) -> None:
+    answer = find(replace(QUICK, blocks=10, indicative=False, duration_s=1.0)).answer
+    assert answer.sentence.endswith("10 blocks).")
+    assert not answer.indicative
+
+
+def test_a_single_block_gives_a_ratio_without_interval_and_says_so(find: Find) -> None:
+    answer = find(replace(QUICK, blocks=1)).answer
+    assert (
+        answer.sentence == "Sanic answers 3.9× as many requests per second as Flask in the only block with both: no interval, so no claim."
+    )
+    assert answer.comparisons[0].low is None
+    assert answer.would_change == "A second block: an interval needs two pairs whose ratios differ."
+
+
+def test_a_run_without_any_valid_trial_has_no_answer_and_says_why(find: Find) -> None:
+    findings = find(replace(QUICK, change=spoiled("sanic", "flask-gunicorn", "flask-gunicorn (A/A)")))
+    assert findings.answer.sentence == (
+        "No answer: none of 9 trials is usable. Most frequent reason: 2 requests failed (reset) (9 trials)."
+    )
+    assert findings.answer.validity == "invalid"
+    assert len(findings.left_out) == 9
+    assert findings.points[0].sentence == "Nothing can be said: no stack has a usable trial here."
+
+
+def test_a_run_without_any_trial_has_no_answer(find: Find) -> None:
+    findings = find(replace(QUICK, skip=lambda label, block: True, ended=None))
+    assert findings.answer.sentence == "No answer: no trial was finished. The run was interrupted after 0 of 9 trials."
+    assert findings.audit.sentence == "No trial measured anything that could be audited."
+
+
+def test_a_baseline_without_a_valid_trial_is_named(find: Find) -> None:
+    answer = find(replace(QUICK, change=spoiled("flask-gunicorn"))).answer
+    assert answer.sentence.startswith("The stacks cannot be compared: no usable trial of Flask. Sanic answers 9,")
+    assert answer.validity == "invalid"
+
+
+def test_a_single_stack_is_told_without_comparison(find: Find) -> None:
+    answer = find(replace(QUICK, stacks=(SANIC,), aa=None, baseline=None)).answer
+    assert answer.sentence.startswith("Sanic answers ")
+    assert answer.sentence.endswith("There is no other stack to compare it with.")
+    assert answer.validity == "valid"
+
+
+def test_an_interrupted_run_says_how_far_it_came(find: Find) -> None:
+    findings = find(replace(QUICK, skip=lambda label, block: block == 3, ended="interrupted"))
+    assert findings.answer.sentence.endswith("2 blocks: indicative). The run was interrupted after 6 of 9 trials.")
+    assert any("--resume" in caution.next_step for caution in findings.cautions)
+
+
+def test_invalid_trials_are_left_out_and_suspect_ones_are_used_and_said(find: Find) -> None:
+    findings = find(replace(QUICK, change=spoiled("sanic", blocks=(1,))))
+    assert findings.answer.comparisons[0].pairs == 2
+    assert findings.trials.left_out == 1
+    (left_out,) = findings.left_out
+    assert (left_out.label, left_out.block, left_out.reasons) == ("sanic", 1, ("2 requests failed (reset)",))
+    assert left_out.trial in findings.answer.comparisons[0].evidence.left_out
+    assert left_out.trial not in findings.answer.comparisons[0].evidence.used
+
+
+def test_a_trial_that_was_tried_again_counts_once_in_its_own_block(find: Find) -> None:
+    failures = iter([True])
+
+    def first_fails(label: str, block: int, result: TrialResult) -> TrialResult:
+        return judged(result, "invalid", "the server died") if label == "sanic" and next(failures, False) else result
+
+    findings = find(replace(QUICK, retries=1, change=first_fails, skip=lambda label, block: block == 3, ended="interrupted"))
+    assert findings.answer.comparisons[0].pairs == 2
+    assert [(trial.block, trial.attempt) for trial in findings.left_out] == [(1, 1)]
+    assert (findings.trials.finished, findings.trials.tried, findings.trials.used) == (7, 6, 6)
+    assert findings.answer.sentence.endswith("The run was interrupted after 6 of 9 trials.")
+
+
+def test_suspect_trials_are_used_and_make_the_answer_suspect(find: Find) -> None:
+    findings = find(replace(QUICK, change=spoiled("sanic", blocks=(1,), validity="suspect")))
+    assert findings.answer.validity == "suspect"
+    assert findings.answer.comparisons[0].pairs == 3
+    assert any(caution.fact == "1 suspect trial used: 2 requests failed (reset)." for caution in findings.cautions)
+
+
+def test_copies_of_one_stack_show_how_far_identical_systems_differ(find: Find) -> None:
+    copies = find(QUICK).identical_copies
+    assert copies is not None
+    assert copies.spread is not None
+    assert 0.005 < copies.spread < 0.1
+    assert f"Two copies of the same stack differed by {copies.spread * 100:.1f} %" in copies.sentence
+    assert copies.compared == 5
+
+
+def test_the_copy_is_never_an_answer(find: Find) -> None:
+    findings = find(QUICK)
+    assert {comparison.label for comparison in findings.points[0].comparisons} == {"sanic"}
+
+
+def test_a_study_without_copies_has_no_such_finding(find: Find) -> None:
+    assert find(replace(QUICK, aa=None)).identical_copies is None
+
+
+def test_each_point_has_a_sentence_of_its_own_and_the_headline_names_its_point(find: Find) -> None:
+    findings = find(replace(QUICK, loads=(ClosedLoad(20), ClosedLoad(50))))
+    assert [point.label for point in findings.points] == ["echo, 20 connections", "echo, 50 connections"]
+    assert findings.answer.sentence.startswith("With 20 connections on echo: Sanic answers")
+    assert all(point.sentence.startswith("Sanic answers 4.") for point in findings.points)
+
+
+def test_holms_correction_counts_all_comparisons_on_a_metric(find: Find) -> None:
+    findings = find(replace(QUICK, stacks=(FLASK, SANIC, NETTY)))
+    throughput = [found for found in findings.points[0].comparisons if found.metric == THROUGHPUT]
+    smallest = min(found.p_value for found in throughput if found.p_value is not None)
+    assert min(found.p_adjusted for found in throughput if found.p_adjusted is not None) == pytest.approx(2 * smallest)
+
+
+def test_a_percentile_that_the_samples_do_not_support_is_refused(find: Find) -> None:
+    few = replace(FLASK, throughput_rps=40.0)
+    findings = find(replace(QUICK, stacks=(few, SANIC)))
+    measure = findings.points[0].stacks[0].measure(P99)
+    assert measure.value is None
+    assert measure.note.startswith("not supported by ")
+    assert any(measure.note in caution.fact for caution in findings.cautions)
+    comparison = findings.points[0].comparison("sanic", P99)
+    assert comparison is not None
+    assert comparison.outcome == "not measured"
+
+
+def test_cpu_per_request_is_that_of_the_process_tree_over_completed_requests(find: Find) -> None:
+    flask, _, sanic = find(QUICK).points[0].stacks
+    assert flask.measure(CPU).value == pytest.approx(FLASK.cpu_us_per_request, rel=0.02)
+    assert sanic.measure(CPU).value == pytest.approx(SANIC.cpu_us_per_request, rel=0.02)
+
+
+def test_trials_without_resources_leave_cpu_and_memory_unsaid(find: Find) -> None:
+    findings = find(replace(QUICK, change=lambda label, block, result: replace(result, resources=None)))
+    assert findings.points[0].stacks[0].measure(CPU).note == "not measured"
+    assert findings.answer.validity == "valid"
+
+
+def test_the_audit_holds_on_honest_trials(find: Find) -> None:
+    audit = find(QUICK).audit
+    assert audit.broken == ()
+    assert audit.sentence == "All 36 checks of the physics audit hold on 9 trials."
+
+
+def broken_summary(**changes: object) -> Callable[[str, int, TrialResult], TrialResult]:
+    def change(label: str, block: int, result: TrialResult) -> TrialResult:
+        if label != "sanic" or block != 1 or result.summary is None:
+            return result
+        values = result.summary.model_dump(by_alias=True)
+        for path, value in changes.items():
+            *parents, last = path.split("__")
+            at = values
+            for parent in parents:
+                at = at[parent]
+            at[last] = value
+        return replace(result, summary=type(result.summary).model_validate(values))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("changes", "law"),
+    [
+        ({"response_time_us__mean": 6_000.0, "response_time_us__max": 9e9}, "mean response time ≤ connections ÷ throughput"),
+        ({"requests__intended": 5}, "counts add up"),
+        ({"errors__reset": 7}, "counts add up"),
+        ({"status": {"200": 3}}, "counts add up"),
+        ({"throughput_rps": 33_593.0, "response_time_us__mean": 400.0}, "throughput = completed ÷ duration"),
+        ({"response_time_us__p99": 1.0}, "percentiles rise"),
+    ],
+)
+def test_the_audit_finds_each_broken_law(find: Find, changes: dict[str, object], law: str) -> None:
+    findings = find(replace(QUICK, change=broken_summary(**changes)))
+    assert law in {broken.law for broken in findings.audit.broken}
+    assert len({broken.trial for broken in findings.audit.broken}) == 1
+    assert "fail" in findings.audit.sentence
+    assert any("breaks" in caution.fact for caution in findings.cautions)
+
+
+def test_a_stack_that_warms_up_during_the_window_is_said_to_drift(find: Find) -> None:
+    findings = find(replace(QUICK, stacks=(FLASK, NETTY), duration_s=6.0))
+    drifting = [caution for caution in findings.cautions if caution.fact.startswith("Throughput drifted within 3 trials")]
+    assert len(drifting) == 1
+
+
+def test_published_figures_stand_beside_ours_and_change_nothing(find: Find) -> None:
+    figures = find(QUICK).points[0].published
+    throughput = [figure for figure in figures if figure.metric == THROUGHPUT]
+    assert [(figure.name, figure.value) for figure in throughput] == [("Flask", 7191.2708), ("Sanic", 33593.4268)]
+    assert throughput[0].ours == pytest.approx(FLASK.throughput_rps, rel=0.05)
+
+
+def test_findings_are_json_with_a_schema_number(find: Find) -> None:
+    value = json.loads(json.dumps(find(QUICK).to_json(), allow_nan=False))
+    assert value["schema"] == 1
+    assert value["answer"]["sentence"].startswith("Sanic answers")
+    assert value["points"][0]["comparisons"][0]["evidence"]["used"]
+
+
+def test_stacks_with_the_same_short_name_are_told_apart_by_their_labels(find: Find) -> None:
+    gthread = replace(FLASK, variant="gthread", throughput_rps=5_000.0)
+    sentence = find(replace(QUICK, stacks=(FLASK, gthread), aa=None)).answer.sentence
+    assert sentence.startswith("flask-gunicorn[gthread] answers 2.0")
+    assert "as flask-gunicorn (" in sentence
+
+
+def test_a_title_of_any_kind_is_only_text(find: Find) -> None:
+    odd = SyntheticStack("odd", "", "", 5_000.0, 100, 10_000_000, 0.1, 1)
+    assert find(replace(QUICK, stacks=(FLASK, odd))).answer.sentence.startswith("odd answers 2.0")

@@ -1,0 +1,72 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weir.model.load import ClosedLoad, ExponentialThink, Load, LoadPlan, OpenLoad, Profile, Request, Session, Think, load_from_plan
+
+NUMBERS = st.floats(0.001, 1e6, allow_nan=False)
+POINTS = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5).map(lambda points: tuple(sorted(points)))
+PROFILES = st.one_of(NUMBERS, POINTS)
+PAUSES = st.one_of(
+    st.none(),
+    NUMBERS.map(lambda s: Think(s, s)),
+    st.tuples(NUMBERS, NUMBERS).map(lambda pair: Think(min(pair), max(pair))),
+    NUMBERS.map(ExponentialThink),
+)
+COUNTS = st.integers(1, 1000)
+LOADS = st.one_of(
+    COUNTS.map(ClosedLoad),
+    st.builds(ClosedLoad, POINTS, PAUSES, st.none() | COUNTS, st.none() | NUMBERS),
+    st.builds(OpenLoad, PROFILES, COUNTS, st.sampled_from(["constant", "poisson"]), st.none() | st.builds(Session, COUNTS, PAUSES)),
+)
+
+
+@given(LOADS)
+def test_a_load_comes_back_from_its_plan(load: Load) -> None:
+    assert load_from_plan(load.to_plan()) == load
+
+
+def test_a_number_of_users_and_nothing_else_is_the_plain_form() -> None:
+    assert ClosedLoad(20).to_plan() == {"closed": {"connections": 20}}
+    assert OpenLoad(100.0, 4).to_plan() == {"open": {"rate_rps": 100.0, "connections": 4}}
+
+
+def test_the_connections_of_users_are_the_most_there_ever_are() -> None:
+    assert ClosedLoad(20).connections == 20
+    assert ClosedLoad(((0.0, 0.0), (10.0, 99.5), (20.0, 3.0))).connections == 100
+
+
+@pytest.mark.parametrize(
+    ("load", "label"),
+    [
+        (ClosedLoad(20), "20 connections"),
+        (ClosedLoad(20, loops=5, pace_s=0.5), "20 users, 5 requests each, one in 0.5 s each"),
+        (ClosedLoad(((0.0, 0.0), (50.0, 2000.0)), Think(1.0, 3.0)), "0 → 2000 users in 50 s, thinking 1 to 3 s"),
+        (OpenLoad(100.0, 4), "100 req/s over 4 connections"),
+        (
+            OpenLoad(((0.0, 10.0), (30.0, 100.0)), 4, "poisson", Session(3, ExponentialThink(2.0))),
+            "10 → 100 sessions/s in 30 s over 4 connections, Poisson arrivals, 3 requests each, thinking 2 s on average",
+        ),
+    ],
+)
+def test_a_load_is_named_by_what_it_is(load: Load, label: str) -> None:
+    assert load.label == label
+
+
+def test_a_plan_says_what_ends_it_only_where_something_does() -> None:
+    request = Request("GET", "http://127.0.0.1/")
+    plain = LoadPlan(request, ClosedLoad(1), 10.0).to_json()
+    assert not {"requests", "until", "seed"} & plain.keys()
+    ended = LoadPlan(request, ClosedLoad(1), 10.0, requests=5, until_first_failure=True, seed=7).to_json()
+    assert (ended["requests"], ended["until"], ended["seed"]) == (5, "first_failure", 7)
+
+
+@pytest.mark.parametrize("value", [{}, {"bursty": {}}, {"closed": {"users": 1, "think": {"forever": 1}}}])
+def test_what_is_no_load_is_refused(value: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"neither a closed nor an open load|not a think time"):
+        load_from_plan(value)
+
+
+def test_a_profile_is_a_number_or_points() -> None:
+    points: Profile = ((0.0, 1.0), (1.0, 2.0))
+    assert ClosedLoad(points).to_plan() == {"closed": {"users": [[0.0, 1.0], [1.0, 2.0]]}}

@@ -1,0 +1,127 @@
+"""What `uv build` makes, and that it works away from the checkout.
+
+The engine's wheel is built in place, so what `make setup` compiled is used again. The sdists are built as well; that wheels come out
+of them takes a second compilation of everything, and is a soak test.
+"""
+
+import json
+import os
+import subprocess
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+# Where `make setup` did not run first, the wheel's build compiles the engine.
+pytestmark = pytest.mark.timeout(600)
+DATA_FOLDERS = ("stacks", "workloads", "studies")
+
+
+def run(command: Sequence[str | Path], cwd: Path) -> str:
+    """The standard output of a program that must succeed, away from what this test's own environment would lend it."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "WEIR_", "VIRTUAL_ENV"))}
+    result = subprocess.run(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"{command} ended with {result.returncode}:\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def uv(repository: Path) -> Path:
+    return repository / ".venv" / "bin" / "uv"
+
+
+def build(uv: Path, repository: Path, package: str, kind: str, out: Path) -> Path:
+    python = repository / ".venv" / "bin" / "python"
+    run([uv, "build", "--quiet", "--no-build-isolation", "--python", python, "--package", package, kind, "--out-dir", out], cwd=repository)
+    (built,) = out.glob(f"{package.replace('-', '_')}-[0-9]*{'.whl' if kind == '--wheel' else '.tar.gz'}")
+    return built
+
+
+@pytest.fixture(scope="module")
+def wheels(uv: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    out = tmp_path_factory.mktemp("wheels")
+    return build(uv, repository, "weirbench", "--wheel", out), build(uv, repository, "weirbench-engine", "--wheel", out)
+
+
+@pytest.fixture(scope="module")
+def installed(uv: Path, repository: Path, wheels: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of a virtual environment that has the two wheels and what they depend on, and nothing else."""
+    away = tmp_path_factory.mktemp("away")
+    run([uv, "venv", "--quiet", "--python", repository / ".venv" / "bin" / "python", "venv"], cwd=away)
+    run([uv, "pip", "install", "--quiet", "--python", "venv", "--constraint", repository / "requirements" / "dev.txt", *wheels], cwd=away)
+    return away / "venv" / "bin"
+
+
+def names_in_wheel(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def names_in_sdist(sdist: Path) -> set[str]:
+    """The names below the one folder that every sdist has."""
+    with tarfile.open(sdist) as archive:
+        return {name.split("/", 1)[-1] for name in archive.getnames()}
+
+
+def data_files(repository: Path) -> set[str]:
+    """The tracked files of the data folders."""
+    return set(run(["git", "ls-files", *DATA_FOLDERS], cwd=repository).split())
+
+
+def test_the_wheel_carries_every_stack_workload_and_study(wheels: tuple[Path, Path], repository: Path) -> None:
+    names = names_in_wheel(wheels[0])
+    files = data_files(repository)
+    assert {path.split("/")[0] for path in files} == set(DATA_FOLDERS)
+    assert {f"weir/_data/{path}" for path in files} <= names
+
+
+def test_the_wheel_carries_the_web_bundle_and_the_license(wheels: tuple[Path, Path]) -> None:
+    names = names_in_wheel(wheels[0])
+    assert any(name.startswith("weir/_web/") and name.endswith(".js") for name in names)
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert any(name.endswith("licenses/LICENSE") for name in names_in_wheel(wheels[1]))
+
+
+def test_the_two_wheels_have_the_same_version(wheels: tuple[Path, Path]) -> None:
+    ours, engine = (wheel.name.split("-")[1] for wheel in wheels)
+    assert ours == engine
+    with zipfile.ZipFile(wheels[0]) as archive:
+        metadata = archive.read(f"weirbench-{ours}.dist-info/METADATA").decode()
+    assert f"Requires-Dist: weirbench-engine=={engine}" in metadata
+
+
+def test_an_installed_weir_shows_its_help_away_from_the_checkout(installed: Path, tmp_path: Path) -> None:
+    assert "weir" in run([installed / "weir", "--help"], cwd=tmp_path)
+
+
+def test_an_installed_weir_finds_its_stacks_away_from_the_checkout(installed: Path, tmp_path: Path) -> None:
+    listed = json.loads(run([installed / "weir", "stacks", "list", "--json"], cwd=tmp_path))
+    assert {"flask-gunicorn", "sanic"} <= {stack["id"] for stack in (listed["stacks"] if isinstance(listed, dict) else listed)}
+
+
+def test_an_installed_engine_says_its_version(installed: Path, wheels: tuple[Path, Path], tmp_path: Path) -> None:
+    assert run([installed / "weir-engine", "--version"], cwd=tmp_path).split() == ["weir-engine", wheels[1].name.split("-")[1]]
+
+
+def test_the_sdist_carries_the_bundle_built_and_its_sources(uv: Path, repository: Path, tmp_path: Path) -> None:
+    names = names_in_sdist(build(uv, repository, "weirbench", "--sdist", tmp_path))
+    assert any(name.startswith("src/weir/_web/") and name.endswith(".js") for name in names)
+    assert {"web/package.json", "hatch_build.py"} <= names
+    assert data_files(repository) <= names
+    assert not any("node_modules" in name for name in names)
+
+
+def test_the_engines_sdist_carries_the_whole_workspace(uv: Path, repository: Path, tmp_path: Path) -> None:
+    names = names_in_sdist(build(uv, repository, "weirbench-engine", "--sdist", tmp_path))
+    crates = {f"engine/crates/{folder.name}/Cargo.toml" for folder in (repository / "engine" / "crates").iterdir()}
+    assert {"Cargo.toml", "Cargo.lock", "LICENSE", *crates} <= names
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_make_wheels_builds_wheels_from_the_sdists(uv: Path, repository: Path, tmp_path: Path) -> None:
+    run([uv, "build", "--quiet", "--all-packages", "--out-dir", tmp_path], cwd=repository)
+    kinds = sorted((path.name.split("-")[0], path.suffix) for path in tmp_path.iterdir() if path.suffix in {".whl", ".gz"})
+    assert kinds == [("weirbench", ".gz"), ("weirbench", ".whl"), ("weirbench_engine", ".gz"), ("weirbench_engine", ".whl")]

@@ -1,0 +1,227 @@
+"""The report as a file: complete, small, the same everywhere, and harmless whatever a run file holds."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.support.synthetic_run import ENVIRONMENT, FLASK, NETTY, SANIC, SyntheticStudy, judged, write_run
+from weir.findings import of_run
+from weir.model.errors import WeirError
+from weir.model.load import ClosedLoad
+from weir.model.run import PublishedFigure, TrialResult
+from weir.report import bundle, render_html, write_html
+from weir.report.html import island
+from weir.store import RunReader
+
+pytestmark = pytest.mark.usefixtures("bundle")
+
+HOSTILE = '</script><script>window.owned = 1</script><img src=x onerror="window.owned = 1">\'"&{{ 7 * 7 }}<!--'
+STUDY = SyntheticStudy(duration_s=4.0, stacks=(FLASK, SANIC, NETTY))
+
+
+def report_of(folder: Path, study: SyntheticStudy) -> Path:
+    """The report of `study`, written into `folder`."""
+    with RunReader(write_run(folder / "run.weir", study)) as reader:
+        write_html(reader, of_run(reader), folder / "report.html")
+    return folder / "report.html"
+
+
+@dataclass
+class Watched:
+    """An open page with everything it did that it must not do."""
+
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def opened(browser: Browser, path: Path, *, width: int = 1180, scheme: str = "light", scripts: bool = True) -> Iterator[Watched]:
+    """`path` in a browser, when its charts are drawn."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light", java_script_enabled=scripts
+    )
+    watched = Watched(context.new_page())
+    watched.page.on("request", lambda request: watched.requests.append(request.url))
+    watched.page.on("console", lambda message: watched.complaints.append(message.text))
+    watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
+    watched.page.goto(path.as_uri())
+    if scripts:
+        watched.page.wait_for_selector("html[data-ready=true]")
+    yield watched
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return report_of(tmp_path_factory.mktemp("report"), STUDY)
+
+
+def test_the_same_run_file_gives_the_same_bytes(report: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    copy = tmp_path / "elsewhere" / "copied.weir"
+    copy.write_bytes((report.parent / "run.weir").read_bytes())
+    with RunReader(copy) as reader:
+        assert render_html(reader, of_run(reader)).encode() == report.read_bytes()
+    assert str(report.parent) not in report.read_text()
+
+
+def test_the_report_is_under_a_megabyte(report: Path) -> None:
+    assert report.stat().st_size < 1_000_000
+
+
+def test_a_long_run_stays_under_a_megabyte(tmp_path: Path) -> None:
+    """Five minutes a trial in intervals of a second, as at the article's scale."""
+    study = SyntheticStudy(stacks=(FLASK, SANIC, NETTY), blocks=5, duration_s=300.0, interval_s=1.0)
+    assert report_of(tmp_path, study).stat().st_size < 1_000_000
+
+
+def test_every_chart_is_drawn_without_a_request_or_a_complaint(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as watched:
+        page = watched.page
+        # Throughput over time, percentiles, tiers and CPUs of three stacks each, and the distribution.
+        assert page.locator("canvas").count() == 11
+        painted = page.evaluate(
+            """() => [...document.querySelectorAll("canvas")].map(canvas => {
+                const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+                return data.some(value => value !== 0);
+            })"""
+        )
+        assert painted == [True] * 11
+        assert watched.requests == [report.as_uri()]
+        assert watched.complaints == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1180, "light"), (1180, "dark"), (390, "light")])
+def test_the_page_fits_its_window(browser: Browser, report: Path, width: int, scheme: str) -> None:
+    with opened(browser, report, width=width, scheme=scheme) as watched:
+        assert watched.page.evaluate("document.documentElement.scrollWidth") == width
+        ground = watched.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == ("rgb(20, 23, 26)" if scheme == "dark" else "rgb(252, 252, 250)")
+
+
+def test_the_answer_stands_first_and_every_section_follows_in_order(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as watched:
+        assert watched.page.locator("h1").inner_text().startswith("Compared with Flask, ")
+        headings = [re.sub(r"\n.*| {2,}.*", "", text) for text in watched.page.locator("h2").all_inner_texts()]
+        assert [heading.split(" ms")[0].split(" req/s")[0].split(" CPUs")[0] for heading in headings] == [
+            "Comparison", "Throughput", "Throughput over time", "Response-time percentiles over time", "CPU over time, by tier",
+            "Latency distribution", "Resources", "To keep in mind", "Trials", "How it was measured",
+        ]  # fmt: skip
+
+
+def test_charts_over_time_share_their_cursor_and_the_keyboard_moves_it(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as watched:
+        charts = watched.page.locator(".chart")
+        charts.nth(0).focus()
+        watched.page.keyboard.press("End")
+        watched.page.keyboard.press("ArrowLeft")
+        first = charts.nth(0).locator(".u-legend .u-series").nth(0).inner_text()
+        assert re.search(r"3\.85 s", first)
+        assert "req/s" in charts.nth(0).locator(".u-legend").inner_text()
+        # Another chart over time shows its values at the same moment.
+        assert re.search(r"\d ms", charts.nth(1).locator(".u-legend").inner_text())
+        watched.page.keyboard.press("Escape")
+        assert "req/s" not in charts.nth(0).locator(".u-legend").inner_text()
+
+
+def test_the_toggle_changes_the_theme_and_redraws_the_charts(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as watched:
+        page = watched.page
+
+        def picture() -> str:
+            drawn: str = page.evaluate("document.querySelector('canvas').toDataURL()")
+            return drawn
+
+        light = picture()
+        page.get_by_role("button", name="Theme").click()
+        assert page.evaluate("document.documentElement.dataset.theme") == "light"
+        page.get_by_role("button", name="Theme: light").click()
+        page.wait_for_function("light => document.querySelector('canvas').toDataURL() !== light", arg=light)
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 26)"
+        assert watched.complaints == []
+
+
+def test_a_dark_page_prints_on_white(browser: Browser, report: Path) -> None:
+    with opened(browser, report, scheme="dark") as watched:
+        page = watched.page
+        page.emulate_media(media="print", color_scheme="dark")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(252, 252, 250)"
+        assert len(page.pdf()) > 10_000
+
+
+def test_without_scripts_the_answer_and_the_tables_are_still_there(browser: Browser, report: Path) -> None:
+    with opened(browser, report, scripts=False) as watched:
+        assert watched.page.locator("h1").inner_text().startswith("Compared with Flask, ")
+        assert watched.page.locator("table.numbers").count() == 4
+        assert watched.page.locator("#theme").is_hidden()
+
+
+def test_the_command_can_be_copied(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as watched:
+        watched.page.get_by_role("button", name="Copy").click()
+        assert watched.page.evaluate("getSelection().toString()") == "weir run sync-vs-async --scale quick --seed 1"
+
+
+def test_hostile_text_in_every_field_runs_nothing(browser: Browser, tmp_path: Path) -> None:
+    def change(label: str, block: int, result: TrialResult) -> TrialResult:
+        spoiled = replace(result, logs={HOSTILE: HOSTILE}, isolation=HOSTILE)
+        return judged(spoiled, "invalid" if block == 1 else "suspect", HOSTILE)
+
+    bad = replace(SANIC, name=HOSTILE, title=HOSTILE, model=HOSTILE, variant=HOSTILE)
+    study = SyntheticStudy(
+        stacks=(FLASK, bad), duration_s=1.0, title=HOSTILE, question=HOSTILE, study_text=HOSTILE, workloads=(HOSTILE,), claims=(HOSTILE,),
+        environment={HOSTILE: HOSTILE, "list": [HOSTILE]}, shared=(HOSTILE,), change=change,
+        published=(PublishedFigure(HOSTILE, HOSTILE, 1.0, HOSTILE, HOSTILE),),
+    )  # fmt: skip
+    path = report_of(tmp_path, study)
+    with opened(browser, path) as watched:
+        assert watched.page.evaluate("window.owned") is None
+        assert watched.page.locator("img").count() == 0
+        assert watched.page.locator("script").count() == 2
+        assert watched.page.locator("canvas").count() == 8
+        assert "{{ 7 * 7 }}" in watched.page.locator("h1").inner_text()
+        assert watched.requests == [path.as_uri()]
+        assert watched.complaints == []
+
+
+def test_the_data_island_survives_whatever_it_holds() -> None:
+    text = island({"name": HOSTILE})
+    assert not set("<>&") & set(text)
+    assert json.loads(text) == {"name": HOSTILE}
+
+
+@pytest.mark.parametrize(
+    ("study", "words"),
+    [
+        (SyntheticStudy(skip=lambda label, block: True, ended=None), "No answer: no trial was finished."),
+        (SyntheticStudy(duration_s=1.0, blocks=1), "no interval, so no claim."),
+        (SyntheticStudy(duration_s=1.0, loads=(ClosedLoad(10), ClosedLoad(20))), "With 10 connections on echo: "),
+        (SyntheticStudy(duration_s=1.0, published=(), claims=(), shared=(), environment={}), "Sanic answers"),
+        (SyntheticStudy(duration_s=1.0, change=lambda label, block, result: replace(result, resources=None)), "Sanic answers"),
+        (SyntheticStudy(duration_s=1.0, stacks=(SANIC,), aa=None, baseline=None, environment=ENVIRONMENT), "no other stack"),
+    ],
+)
+def test_runs_of_every_kind_have_a_report(browser: Browser, tmp_path: Path, study: SyntheticStudy, words: str) -> None:
+    path = report_of(tmp_path, study)
+    with opened(browser, path) as watched:
+        assert words in watched.page.locator("h1").inner_text()
+        assert watched.complaints == []
+
+
+def test_a_missing_bundle_is_said_with_the_command_that_builds_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(bundle, "files", lambda package: tmp_path)
+    with pytest.raises(WeirError, match=r"report\.js: not found") as caught:
+        bundle.load_bundle()
+    assert "make setup" in caught.value.hint
+
+
+def test_a_report_that_cannot_be_written_is_said(report: Path, tmp_path: Path) -> None:
+    with RunReader(report.parent) as reader, pytest.raises(WeirError, match="cannot write the report"):
+        write_html(reader, of_run(reader), tmp_path / "no" / "such" / "folder.html")

@@ -1,0 +1,85 @@
+import json
+import random
+
+import pytest
+
+from weir.model.errors import UsageError
+from weir.stacks.workload import Workload, read_workload, render, workload_files
+
+
+def echo(**answer: object) -> Workload:
+    return Workload.model_validate(
+        {
+            "schema": 1,
+            "id": "w",
+            "title": "W",
+            "request": {"method": "POST", "path": "/", "body": '{"n": {{int 1 1000000}}, "on": true}'},
+            "answer": answer,
+        }
+    )
+
+
+def test_every_workload_that_travels_with_weir_is_valid_and_draws_a_request() -> None:
+    assert workload_files()
+    for path in workload_files():
+        request = read_workload(path.stem).draw("http://127.0.0.1:1", random.Random(1))
+        assert request.target.startswith("http://127.0.0.1:1/")
+
+
+def test_the_same_seed_draws_the_same_request_and_another_seed_another() -> None:
+    workload = read_workload("echo")
+    first, again, other = (workload.draw("http://h:1", random.Random(seed)) for seed in (1, 1, 2))
+    assert first == again
+    assert first.body != other.body
+
+
+def test_the_echo_workload_sends_the_two_ads_of_the_published_study() -> None:
+    body = read_workload("echo").draw("http://h:1", random.Random(3)).body
+    assert body is not None
+    ads = json.loads(body)
+    assert list(ads) == ["1", "2"]
+    assert set(ads["1"]) == {"adId", "adTitle", "campaignId"}
+    assert set(ads["2"]) == {"adId", "adTitle", "campaignId", "audience"}
+
+
+def test_an_echo_is_right_when_it_holds_the_very_object_that_was_sent() -> None:
+    workload = echo(json={"received": True, "data": "{{body}}"})
+    request = workload.draw("http://h:1", random.Random(1))
+    sent = json.loads(request.body or b"")
+    assert workload.why_wrong(request, 200, json.dumps({"data": sent, "received": True}).encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "problem"),
+    [
+        (500, b"", "status: found 500, expected 200"),
+        (200, b"True", "expected JSON"),
+        (200, b'{"received": true, "data": {}}', "expected"),
+        (200, b'{"received": 1, "data": {"n": 1, "on": true}}', "expected"),
+        (200, b'"True"', "expected"),
+    ],
+)
+def test_a_wrong_answer_is_named_with_what_was_found_and_expected(status: int, body: bytes, problem: str) -> None:
+    workload = echo(json={"received": True, "data": "{{body}}"})
+    wrong = workload.why_wrong(workload.draw("http://h:1", random.Random(1)), status, body)
+    assert wrong is not None
+    assert problem in wrong
+
+
+def test_true_is_not_one_in_json() -> None:
+    workload = echo(json={"on": True})
+    request = workload.draw("http://h:1", random.Random(1))
+    assert workload.why_wrong(request, 200, b'{"on": 1}') is not None
+    assert workload.why_wrong(request, 200, b'{"on": true}') is None
+
+
+def test_an_unknown_placeholder_is_refused_when_the_file_is_read() -> None:
+    with pytest.raises(ValueError, match="unknown placeholder"):
+        render("{{date}}", random.Random(1))
+
+
+def test_a_workload_that_does_not_exist_is_named_with_those_that_do() -> None:
+    with pytest.raises(UsageError) as error:
+        read_workload("nope")
+    assert "nope.toml: not found" in error.value.message
+    assert "echo" in error.value.hint

@@ -1,0 +1,367 @@
+"""The run file as others use it: what is written is read again, a killed writer loses only what was running, and bad files say so."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.synthetic_run import SyntheticStudy, write_run
+from weir.model import histogram
+from weir.model.errors import ExitCode, WeirError
+from weir.model.load import ClosedLoad, OpenLoad
+from weir.model.records import ErrorCounts, Interval, IntervalQuantiles, Verdict
+from weir.model.run import Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
+from weir.store import RunReader, RunWriter, find_run
+from weir.store import writer as store_writer
+
+INFO = RunInfo(
+    study="study", title="Title", question="Which?", scale="quick", seed=7, blocks=2, indicative=True, baseline="one",
+    study_text="[matrix]\n", command="weir run study", weir_version="0.1.0", started_unix_ns=5,
+    environment={"cpus": 2, "tools": {"uv": "1"}}, placement=Placement((0,), (1,), (), (0,), ("control shares CPU 0",)),
+    published=(PublishedFigure("one", "throughput_rps", 1.5, "paper"),), source="paper", claims=("faster",),
+)  # fmt: skip
+CELLS = [
+    Cell(1, "one", None, "echo", ClosedLoad(20), title="One", model="blocking", settings={"workers": "1"}),
+    Cell(2, "one", "fast", "echo", OpenLoad(100.0, 4), arm="aa"),
+]
+VALID = TrialResult(Verdict(validity="valid"))
+SMALL = SyntheticStudy(blocks=1, duration_s=1.0)
+
+
+def begin(writer: RunWriter, block: int = 0) -> int:
+    return writer.begin_trial(CELLS[0], block=block, position=0, attempt=0, started_unix_ns=9)
+
+
+def interval(index: int) -> Interval:
+    return Interval(
+        index=index, start_s=index / 10, end_s=(index + 1) / 10, due=3, sent=3, completed=3, ok=2, failed=1, errors=ErrorCounts(check=1),
+        in_flight=1, queued=2, oldest_age_us=4.5, bytes_sent=10, bytes_received=20, response_time_us=IntervalQuantiles(mean=1.0, p50=1.0),
+        histogram="AAEC",
+    )  # fmt: skip
+
+
+def rows_of(path: Path, table: str) -> int:
+    connection = sqlite3.connect(path)
+    (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+    connection.close()
+    assert isinstance(count, int)
+    return count
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "run" / "run.weir", SMALL)
+
+
+def test_what_is_known_about_the_run_and_its_cells_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    with RunWriter.create(tmp_path / "run.weir", INFO, CELLS):
+        pass
+    with RunReader(tmp_path) as reader:
+        assert reader.info == INFO
+        assert reader.cells() == CELLS
+        assert reader.ended == "complete"
+        assert reader.finished_unix_ns is not None
+
+
+def test_a_trial_comes_back_with_its_result_rows_and_histograms(tmp_path: Path) -> None:
+    written: list[TrialResult] = []
+
+    def remember(label: str, block: int, result: TrialResult) -> TrialResult:
+        written.append(result)
+        return result
+
+    study = SyntheticStudy(blocks=1, duration_s=1.0, event=TrialEvent(0.5, "connect", "refused"), change=remember)
+    with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
+        trials = reader.trials()
+        assert [trial.id for trial in trials] == [1, 2, 3]
+        for trial, result in zip(trials, written, strict=True):
+            assert trial.result.summary == result.summary
+            assert trial.result.resources == result.resources
+            assert trial.result.logs == result.logs
+            assert reader.histograms(trial.id) == result.histograms
+            assert reader.events(trial.id) == [TrialEvent(0.5, "connect", "refused")]
+            rows = reader.intervals(trial.id)
+            assert [row.index for row in rows] == list(range(10))
+            assert result.summary is not None
+            assert sum(row.completed for row in rows) == result.summary.requests.completed
+            merged = histogram.merge(reader.interval_histograms(trial.id))
+            assert merged.get_total_count() == result.summary.requests.completed
+            samples = reader.samples(trial.id)
+            assert samples[0].tier == "app"
+            assert samples[-1].t_s == pytest.approx(1.0)
+            assert {row.cpu for row in reader.cpu_samples(trial.id)} == {0, 1}
+
+
+def test_an_interval_keeps_every_number(tmp_path: Path) -> None:
+    with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
+        trial = begin(writer)
+        writer.add_interval(trial, interval(0))
+        writer.finish_trial(trial, VALID)
+    with RunReader(tmp_path) as reader:
+        (row,) = reader.intervals(trial)
+        assert (row.queued, row.oldest_age_us, row.bytes_sent, row.bytes_received) == (2, 4.5, 10, 20)
+        assert row.errors == {"connect": 0, "timeout": 0, "reset": 0, "protocol": 0, "check": 1}
+        assert (row.p50_us, row.p99_us) == (1.0, None)
+        assert reader.interval_histograms(trial) == [b"\0\1\2"]
+
+
+def test_text_that_is_not_utf8_is_kept_with_question_marks(tmp_path: Path) -> None:
+    with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
+        trial = begin(writer)
+        writer.add_event(trial, TrialEvent(0.0, "died", "bad \udcff byte"))
+        writer.finish_trial(trial, TrialResult(Verdict(validity="invalid", reasons=["said \udcff"])))
+    with RunReader(tmp_path) as reader:
+        assert reader.events(trial)[0].detail == "bad ? byte"
+        assert reader.trials()[0].result.verdict.reasons == ["said \udcff"]
+
+
+def test_readers_see_a_trial_only_when_it_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_writer, "FLUSH_PERIOD_S", 0.0)
+    with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer, RunReader(tmp_path) as reader:
+        trial = begin(writer)
+        for index in range(3):
+            writer.add_interval(trial, interval(index))
+        assert reader.trials() == []
+        assert reader.intervals(trial) == []
+        assert reader.ended is None
+        writer.finish_trial(trial, VALID)
+        assert [found.id for found in reader.trials()] == [trial]
+        assert len(reader.intervals(trial)) == 3
+
+
+def test_a_discarded_trial_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "run.weir"
+    with RunWriter.create(path, INFO, CELLS) as writer:
+        trial = begin(writer)
+        writer.add_interval(trial, interval(0))
+        writer.discard_trial(trial)
+    assert rows_of(path, "trial") == 0
+    assert rows_of(path, "interval") == 0
+
+
+def test_a_trial_cannot_be_finished_twice(tmp_path: Path) -> None:
+    with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
+        trial = begin(writer)
+        writer.finish_trial(trial, VALID)
+        with pytest.raises(ValueError, match="finished already"):
+            writer.finish_trial(trial, VALID)
+
+
+def test_a_closed_run_is_a_single_file(tmp_path: Path) -> None:
+    write_run(tmp_path / "run.weir", SMALL)
+    assert [found.name for found in tmp_path.iterdir()] == ["run.weir"]
+
+
+def test_closing_while_somebody_reads_keeps_everything(tmp_path: Path) -> None:
+    writer = RunWriter.create(tmp_path / "run.weir", INFO, CELLS)
+    writer.finish_trial(begin(writer), VALID)
+    with RunReader(tmp_path) as reader:
+        assert len(reader.trials()) == 1
+        writer.close("complete")
+        assert len(reader.trials()) == 1
+    with RunReader(tmp_path) as reader:
+        assert reader.ended == "complete"
+
+
+def test_an_exception_closes_the_run_as_interrupted(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), RunWriter.create(tmp_path / "run.weir", INFO, CELLS):
+        raise KeyboardInterrupt
+    with RunReader(tmp_path) as reader:
+        assert reader.ended == "interrupted"
+
+
+def test_resuming_deletes_what_was_not_finished_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "run.weir"
+    writer = RunWriter.create(path, INFO, CELLS)
+    writer.finish_trial(begin(writer), VALID)
+    unfinished = begin(writer, block=1)
+    writer.add_interval(unfinished, interval(0))
+    writer.close("interrupted")
+    with RunWriter.resume(path) as again:
+        assert again.info == INFO
+        assert list(again.cells) == CELLS
+        again.finish_trial(begin(again, block=1), VALID)
+    with RunReader(path) as reader:
+        assert [trial.block for trial in reader.trials()] == [0, 1]
+        assert all(reader.intervals(trial.id) == [] for trial in reader.trials())
+        assert reader.ended == "complete"
+    assert rows_of(path, "trial") == 2
+    assert rows_of(path, "interval") == 0
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.weir"
+    with RunWriter.create(path, INFO, CELLS), pytest.raises(WeirError, match="another weir writing"):
+        RunWriter.resume(path)
+
+
+def test_a_run_is_never_overwritten(finished: Path) -> None:
+    with pytest.raises(WeirError, match="found a file, expected none") as caught:
+        RunWriter.create(finished, INFO, CELLS)
+    assert "--resume" in caught.value.hint
+
+
+KILLED_WRITER = """
+import sys, pathlib
+from tests.store.test_run_file import INFO, CELLS, VALID, begin, interval
+from weir.store import RunWriter, writer
+writer.FLUSH_PERIOD_S = 0.0
+run = RunWriter.create(pathlib.Path(sys.argv[1]), INFO, CELLS)
+trial = begin(run)
+run.add_interval(trial, interval(0))
+run.finish_trial(trial, VALID)
+unfinished = begin(run, block=1)
+print("writing", flush=True)
+for index in range(10**9):
+    run.add_interval(unfinished, interval(index))
+    if index == 50:
+        print("in the middle", flush=True)
+"""
+
+
+def kill_in_the_middle(path: Path) -> None:
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src"), *sys.path])}
+    with subprocess.Popen([sys.executable, "-c", KILLED_WRITER, path], stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        assert process.stdout.readline() == "in the middle\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_a_writer_killed_in_the_middle_of_a_trial_loses_that_trial_only(tmp_path: Path) -> None:
+    path = tmp_path / "run.weir"
+    kill_in_the_middle(path)
+    with RunReader(path) as reader:
+        assert [trial.block for trial in reader.trials()] == [0]
+        assert len(reader.intervals(1)) == 1
+        assert reader.ended is None
+    with RunWriter.resume(path) as again:
+        again.finish_trial(begin(again, block=1), VALID)
+    with RunReader(path) as reader:
+        assert [trial.block for trial in reader.trials()] == [0, 1]
+
+
+@pytest.fixture
+def foreign_user() -> Iterator[None]:
+    """Be a user whom permissions bind."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    yield
+    os.seteuid(0)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder outside of pytest's, into which other users can look."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+        os.chmod(folder, 0o755)
+
+
+def make_read_only(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+    folder.chmod(0o555)
+
+
+def test_a_finished_run_opens_on_a_read_only_medium(finished: Path, open_folder: Path, request: pytest.FixtureRequest) -> None:
+    copied = Path(shutil.copy(finished, open_folder))
+    make_read_only(open_folder)
+    request.getfixturevalue("foreign_user")
+    with RunReader(copied) as reader:
+        assert len(reader.trials()) == 3
+
+
+def test_what_a_killed_writer_left_opens_on_a_read_only_medium(tmp_path: Path, open_folder: Path, request: pytest.FixtureRequest) -> None:
+    kill_in_the_middle(tmp_path / "run.weir")
+    for name in ("run.weir", "run.weir-wal"):
+        shutil.copy(tmp_path / name, open_folder)
+    make_read_only(open_folder)
+    request.getfixturevalue("foreign_user")
+    with RunReader(open_folder) as reader:
+        assert len(reader.trials()) == 1
+
+
+def test_a_run_is_found_by_its_folder_or_its_file(finished: Path) -> None:
+    assert find_run(finished) == finished
+    assert find_run(finished.parent) == finished
+
+
+def refused(path: Path) -> WeirError:
+    with pytest.raises(WeirError) as caught:
+        RunReader(path)
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert str(path) in caught.value.message
+    return caught.value
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert "nothing there" in refused(tmp_path / "absent.weir").message
+
+
+def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
+    assert "without run.weir" in refused(tmp_path).message
+
+
+@pytest.mark.parametrize("content", [b"", b"hello, I am a text file and no database at all\n" * 40])
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes.weir"
+    path.write_bytes(content)
+    assert "file of another kind" in refused(path).message
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.weir"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE run (id INTEGER)")
+    connection.close()
+    assert "file of another kind" in refused(path).message
+    with pytest.raises(WeirError, match="file of another kind"):
+        RunWriter.resume(path)
+
+
+def test_a_newer_schema_is_refused(finished: Path) -> None:
+    connection = sqlite3.connect(finished)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    error = refused(finished)
+    assert "schema 99, expected 1" in error.message
+    assert "upgrade" in error.hint
+
+
+def read_everything(path: Path) -> None:
+    with RunReader(path) as reader:
+        for trial in reader.trials():
+            reader.intervals(trial.id)
+
+
+def test_a_truncated_file_is_refused_wherever_it_was_cut(finished: Path) -> None:
+    whole = finished.read_bytes()
+    for size in (100, 4096, len(whole) // 3, len(whole) - 4096, len(whole) - 1):
+        finished.write_bytes(whole[:size])
+        with pytest.raises(WeirError) as caught:
+            read_everything(finished)
+        assert str(finished) in caught.value.message
+
+
+def test_a_row_that_no_weir_writes_is_explained(finished: Path) -> None:
+    connection = sqlite3.connect(finished)
+    connection.execute("UPDATE trial SET summary = '{}' WHERE id = 2")
+    connection.commit()
+    connection.close()
+    with RunReader(finished) as reader, pytest.raises(WeirError, match="a row that weir did not write"):
+        reader.trials()

@@ -1,0 +1,135 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from weir.model.errors import UsageError
+from weir.model.load import ClosedLoad, OpenLoad
+from weir.study.file import order_of_block, read_study, study_files
+
+STUDY = """
+schema = 1
+title = "T"
+question = "Q?"
+[matrix]
+stacks = ["flask-gunicorn", "sanic"]
+workloads = ["hello", "echo"]
+connections = [4, 20]
+[load]
+duration_s = 5
+[method]
+blocks = 10
+baseline = "sanic"
+aa = "sanic"
+[scales.quick.method]
+blocks = 2
+[scales.evidence]
+"""
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_every_study_that_travels_with_weir_is_valid_at_every_scale() -> None:
+    assert "sync-vs-async" in study_files()
+    for name in study_files():
+        for scale in ("quick", "evidence", "article"):
+            study = read_study(name, scale=scale)
+            assert study.cells(stack_cpus=1)
+            assert study.indicative == (scale == "quick")
+
+
+def test_the_matrix_is_crossed_and_the_aa_arm_comes_on_top(tmp_path: Path) -> None:
+    cells = read_study(write(tmp_path, STUDY)).cells(stack_cpus=2)
+    assert len(cells) == 2 * 2 * 2 + 2 * 2
+    assert Counter(one.cell.arm for one in cells) == {"main": 8, "aa": 4}
+    assert {one.cell.stack for one in cells if one.cell.arm == "aa"} == {"sanic"}
+    assert {one.cell.load for one in cells} == {ClosedLoad(4), ClosedLoad(20)}
+    assert all(one.cell.settings["workers"] == "2" for one in cells)
+    assert [one.cell.id for one in cells] == list(range(1, 13))
+
+
+def test_rates_make_the_loads_open(tmp_path: Path) -> None:
+    text = STUDY.replace("connections = [4, 20]", "connections = [50]\nrates_rps = [100.0, 200]")
+    loads = {one.cell.load for one in read_study(write(tmp_path, text)).cells(1)}
+    assert loads == {OpenLoad(100.0, 50), OpenLoad(200.0, 50)}
+
+
+def test_a_scale_overrides_key_by_key(tmp_path: Path) -> None:
+    path = write(tmp_path, STUDY)
+    quick, evidence = read_study(path, scale="quick"), read_study(path, scale="evidence")
+    assert (quick.file.method.blocks, evidence.file.method.blocks) == (2, 10)
+    assert quick.file.method.aa == "sanic"
+    assert quick.indicative
+    assert not evidence.indicative
+    assert read_study(path).scale == "evidence"
+
+
+def test_a_block_holds_every_cell_once_in_an_order_that_follows_from_the_seed(tmp_path: Path) -> None:
+    cells = read_study(write(tmp_path, STUDY)).cells(1)
+    orders = [[one.cell.id for one in order_of_block(cells, seed, block)] for seed in (1, 2) for block in (1, 2, 3)]
+    assert all(sorted(order) == list(range(1, 13)) for order in orders)
+    assert len({tuple(order) for order in orders}) == len(orders)
+    assert [one.cell.id for one in order_of_block(cells, 1, 1)] == orders[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("connections", "conections", "matrix.conections: unknown key; did you mean 'connections'?"),
+        ("duration_s = 5", 'duration_s = "5s"', "load.duration_s: found '5s'; should be a valid number"),
+        ("duration_s = 5", "duration_s = 0", "load.duration_s: found 0; should be greater than 0"),
+        ("connections = [4, 20]", "connections = [4, 0]", "connections: expected values above 0"),
+        ('stacks = ["flask-gunicorn", "sanic"]', 'stacks = ["sanic", "sanic"]', "stacks: expected every name once"),
+        ('baseline = "sanic"', 'baseline = "spring"', "method.baseline: found 'spring', expected one of matrix.stacks"),
+        ('title = "T"', "", "title: missing"),
+        ("[scales.evidence]", "[scales.evidence.method]\nblcks = 3", "method.blcks: unknown key; did you mean 'blocks'?"),
+        ("schema = 1", "schema = 2", "schema: found 2, expected 1"),
+    ],
+)
+def test_a_study_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    path = write(tmp_path, STUDY.replace(old, new, 1))
+    with pytest.raises(UsageError) as error:
+        read_study(path)
+    assert path in error.value.message
+    assert problem in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('["flask-gunicorn", "sanic"]', '["flask-gunicorn", "sanic", "rails"]', "stack: found 'rails', expected one of"),
+        ('["hello", "echo"]', '["hello", "people"]', "people.toml: not found"),
+    ],
+)
+def test_a_stack_or_workload_that_does_not_exist_is_named(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    study = read_study(write(tmp_path, STUDY.replace(old, new, 1)))
+    with pytest.raises(UsageError) as error:
+        study.cells(1)
+    assert problem in error.value.message
+
+
+def test_a_workload_that_a_stack_does_not_serve_is_named_with_those_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = tmp_path / "stacks" / "greeter" / "stack.toml"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(
+        'schema = 1\nid = "greeter"\ntitle = "G"\nmodel = "M"\n[run]\ncommand = ["serve", "{port}"]\n[serves]\nhello = {}\n'
+    )
+    monkeypatch.setenv("WEIR_STACKS", str(manifest.parent.parent))
+    study = read_study(write(tmp_path, STUDY.replace('"flask-gunicorn"', '"greeter"')))
+    with pytest.raises(UsageError, match=r"matrix\.workloads: found 'echo', which greeter does not serve; it serves: hello"):
+        study.cells(1)
+
+
+def test_an_unknown_scale_is_named_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--scale: found 'huge', expected one of: quick, evidence"):
+        read_study(write(tmp_path, STUDY), scale="huge")
+
+
+def test_the_study_that_the_readme_shows_is_valid(tmp_path: Path, repository: Path) -> None:
+    shown = (repository / "README.md").read_text().partition("```toml\n")[2].partition("```")[0]
+    cells = read_study(write(tmp_path, shown)).cells(stack_cpus=1)
+    assert [one.cell.stack_label for one in cells] == ["flask-gunicorn", "flask-gunicorn[gthread]"]

@@ -1,0 +1,19 @@
+// Bundles the report's script and stylesheet into WEIR_WEB_OUT (default: ../src/weir/_web).
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const outdir = process.env.WEIR_WEB_OUT ?? fileURLToPath(new URL("../src/weir/_web", import.meta.url));
+
+await build({
+  absWorkingDir: fileURLToPath(new URL(".", import.meta.url)),
+  entryPoints: { report: "src/report.ts" },
+  outdir,
+  bundle: true,
+  minify: true,
+  format: "iife",
+  target: "es2022",
+  // One page, one encoding: what is inlined must survive any editor.
+  charset: "ascii",
+  legalComments: "inline",
+  logLevel: "warning",
+});

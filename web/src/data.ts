@@ -1,0 +1,40 @@
+// What the page's data island holds: the dataclasses of src/weir/report/series.py, by name.
+
+export type Line = (number | null)[];
+
+export interface NamedLine {
+  label: string;
+  values: Line;
+}
+
+export interface StackSeries {
+  label: string;
+  name: string;
+  colour: number;
+  trials: number;
+  rate_rps: Line;
+  rate_low_rps: Line;
+  rate_high_rps: Line;
+  failed_rps: Line;
+  p50_ms: Line;
+  p90_ms: Line;
+  p99_ms: Line;
+  tiers: NamedLine[];
+  machine_percent: NamedLine[];
+  distribution_ms: Line;
+}
+
+export interface PointSeries {
+  time_s: number[];
+  coarse_time_s: number[];
+  nines: number[];
+  stacks: StackSeries[];
+}
+
+export interface ReportData {
+  points: PointSeries[];
+}
+
+export function readData(): ReportData {
+  return JSON.parse(document.getElementById("data")?.textContent ?? '{"points":[]}') as ReportData;
+}

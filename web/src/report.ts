@@ -1,0 +1,155 @@
+// The report's charts. The page itself is complete without this script; it adds what needs a canvas, the theme and the copy button.
+
+import type uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import "./report.css";
+import { type ChartLine, type ChartSpec, draw } from "./chart";
+import { type PointSeries, readData } from "./data";
+import { followTheme } from "./theme";
+
+const COLOURS = 7;
+// Lines differ by dash as well as by colour.
+const DASHES: (number[] | undefined)[] = [undefined, [10, 4], [3, 3], [10, 3, 3, 3], [14, 6], [6, 2], [2, 5]];
+
+function lineOf(number: number): { colour: string; dash?: number[] } {
+  const dash = DASHES[number % DASHES.length];
+  return { colour: `--series-${number % COLOURS}`, ...(dash ? { dash } : {}) };
+}
+
+/** From the load's start to half a slice beyond the middle of the last one. */
+function timeRange(times: number[]): [number, number] {
+  const first = times[0] ?? 0;
+  return [0, (times[times.length - 1] ?? 1) + first];
+}
+
+function known(lines: (number | null)[][]): number[] {
+  return lines.flat().filter((value): value is number => value !== null && value > 0);
+}
+
+function rates(point: PointSeries, key: string): ChartSpec {
+  const lines: ChartLine[] = [];
+  const bands: [number, number][] = [];
+  for (const stack of point.stacks) {
+    const style = lineOf(stack.colour);
+    lines.push({ label: stack.name, values: stack.rate_rps, ...style, direct: true });
+    if (stack.trials > 1) {
+      bands.push([lines.length, lines.length + 1]);
+      lines.push({ label: "", values: stack.rate_high_rps, colour: style.colour, edge: true });
+      lines.push({ label: "", values: stack.rate_low_rps, colour: style.colour, edge: true });
+    }
+    if (stack.failed_rps.some((value) => value)) {
+      lines.push({ label: `${stack.name}, failed`, values: stack.failed_rps, colour: style.colour, dash: [2, 2], width: 1 });
+    }
+  }
+  return { x: point.time_s, xRange: timeRange(point.time_s), xUnit: "s", xLabel: "time, s", unit: "req/s", lines, bands, height: 300, sync: key };
+}
+
+function percentiles(point: PointSeries, number: number, key: string): ChartSpec {
+  const stack = point.stacks[number];
+  const all = known(point.stacks.flatMap((one) => [one.p50_ms, one.p90_ms, one.p99_ms]));
+  const colour = `--series-${(stack?.colour ?? 0) % COLOURS}`;
+  const lines: ChartLine[] = [
+    { label: "p99", values: stack?.p99_ms ?? [], colour, dash: [3, 3], width: 1.5, direct: true },
+    { label: "p90", values: stack?.p90_ms ?? [], colour, dash: [10, 4], width: 1.5, direct: true },
+    { label: "p50", values: stack?.p50_ms ?? [], colour, direct: true },
+  ];
+  return {
+    x: point.coarse_time_s, xRange: timeRange(point.coarse_time_s), xUnit: "s", xLabel: "time, s", unit: "ms", lines, height: 230, sync: key, logarithmic: true,
+    ...(all.length ? { range: [Math.min(...all) * 0.8, Math.max(...all) * 1.25] as [number, number] } : {}),
+  };
+}
+
+function tiers(point: PointSeries, number: number, key: string): ChartSpec {
+  const names = [...new Set(point.stacks.flatMap((stack) => stack.tiers.map((line) => line.label.replace(/ (user|system)$/, ""))))];
+  const lines = (point.stacks[number]?.tiers ?? []).map((line): ChartLine => {
+    const tier = names.indexOf(line.label.replace(/ (user|system)$/, ""));
+    const system = line.label.endsWith(" system");
+    // The first tier has its stack's colour; what serves it is drawn in others.
+    const colour = tier === 0 ? (point.stacks[number]?.colour ?? 0) : 6 - ((tier - 1) % 3);
+    return { label: line.label, values: line.values, colour: `--series-${colour % COLOURS}`, ...(system ? { dash: [3, 3] } : {}), direct: true };
+  });
+  const largest = Math.max(0.1, ...known(point.stacks.flatMap((stack) => stack.tiers.map((line) => line.values))));
+  return { x: point.coarse_time_s, xRange: timeRange(point.coarse_time_s), xUnit: "s", xLabel: "time, s", unit: "CPUs", lines, height: 200, sync: key, range: [0, largest * 1.1] };
+}
+
+/** The stack's CPUs in the stack's colour, the others in grey, steal apart. */
+function machineStyle(label: string, index: number, colour: number): { colour: string; dash?: number[]; width?: number } {
+  if (label === "steal") return { colour: "--alarm", dash: [2, 3], width: 1.5 };
+  if (/\bstack\b/.test(label)) return { colour: `--series-${colour % COLOURS}` };
+  return { ...lineOf(index + 1), colour: "--series-6" };
+}
+
+function machine(point: PointSeries, number: number, key: string): ChartSpec {
+  const stack = point.stacks[number];
+  const lines = (stack?.machine_percent ?? []).map(
+    (line, index): ChartLine => ({ label: line.label, values: line.values, ...machineStyle(line.label, index, stack?.colour ?? 0), direct: true }),
+  );
+  return { x: point.coarse_time_s, xRange: timeRange(point.coarse_time_s), xUnit: "s", xLabel: "time, s", unit: "%", lines, height: 200, sync: key, range: [0, 104] };
+}
+
+function percentileText(nines: number): string {
+  return `p${Number((100 * (1 - 10 ** -nines)).toFixed(nines < 2 ? 1 : Math.ceil(nines))).toString()}`;
+}
+
+function distribution(point: PointSeries): ChartSpec {
+  const ticks = [0, 0.30103, 1, 2, 3, 4, 5, 6].map((at) => ({ at, text: percentileText(at) }));
+  return {
+    x: point.nines, xRange: [0, point.nines[point.nines.length - 1] ?? 1], xUnit: "", xLabel: "percentile", unit: "ms", height: 340, logarithmic: true,
+    lines: point.stacks.map((stack) => ({ label: stack.name, values: stack.distribution_ms, ...lineOf(stack.colour), direct: true })),
+    xTicks: (low, high) => ticks.filter((tick) => tick.at >= low - 1e-9 && tick.at <= high + 1e-9),
+    xText: percentileText,
+  };
+}
+
+function specOf(element: HTMLElement, points: PointSeries[]): ChartSpec | undefined {
+  const at = element.dataset["point"] ?? "0";
+  const point = points[Number(at)];
+  const stack = Number(element.dataset["stack"] ?? 0);
+  if (!point) return undefined;
+  switch (element.dataset["kind"]) {
+    case "rate":
+      return rates(point, `time-${at}`);
+    case "percentiles":
+      return percentiles(point, stack, `time-${at}`);
+    case "tiers":
+      return tiers(point, stack, `time-${at}`);
+    case "machine":
+      return machine(point, stack, `time-${at}`);
+    case "distribution":
+      return distribution(point);
+    default:
+      return undefined;
+  }
+}
+
+function copyButton(): void {
+  const button = document.getElementById("copy");
+  const command = document.getElementById("command");
+  if (!button || !command) return;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const range = document.createRange();
+    range.selectNodeContents(command);
+    getSelection()?.removeAllRanges();
+    getSelection()?.addRange(range);
+    // The clipboard API is not there in a page opened from a file everywhere; the selection is copied instead, or stays to be copied.
+    const done = document.execCommand("copy");
+    button.textContent = done ? "Copied" : "Press Ctrl-C";
+  });
+}
+
+const points = readData().points;
+const charts: uPlot[] = [];
+for (const element of document.querySelectorAll<HTMLElement>(".chart")) {
+  const spec = specOf(element, points);
+  if (!spec) continue;
+  if (spec.lines.some((line) => line.values.some((value) => value != null))) {
+    charts.push(draw(element, spec));
+  } else {
+    element.textContent = "Nothing was measured here.";
+    element.classList.add("empty");
+  }
+}
+followTheme(() => charts.forEach((chart) => chart.redraw()));
+copyButton();
+document.documentElement.dataset["ready"] = "true";
