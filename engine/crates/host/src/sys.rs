@@ -54,6 +54,13 @@ impl AsFd for SignalFd {
     }
 }
 
+/// Whether this process leads its session. Not by rustix: a session whose leader is outside the PID namespace has the number 0, which its
+/// type of process numbers cannot hold.
+pub fn leads_session() -> bool {
+    // SAFETY: neither call takes a pointer, and 0 stands for the calling process.
+    unsafe { libc::getsid(0) == libc::getpid() }
+}
+
 /// A child that ended, and what it and its own reaped children used.
 #[derive(Clone, Copy, Debug)]
 pub struct Reaped {

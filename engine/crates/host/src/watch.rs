@@ -9,6 +9,7 @@ use weir_observe::{Grid, Observer, Reading};
 
 use crate::isolation::Isolation;
 use crate::record::Record;
+use crate::sys::leads_session;
 
 /// Lowest: whatever else wants the CPU gets it first.
 const NICE: i32 = 19;
@@ -105,8 +106,7 @@ pub fn run(mut observer: Observer, orders: &Receiver<Order>, records: &Sender<Re
 /// holds only inside the session; if the host leads one of its own, that is made as nice. Servers lead theirs, which are not.
 fn be_nice() {
     let _ = rustix::process::setpriority_process(None, NICE);
-    let leads_session = rustix::process::getsid(None) == Ok(rustix::process::getpid());
-    if leads_session {
+    if leads_session() {
         // Not there: the kernel does not group by session.
         let _ = std::fs::write("/proc/self/autogroup", NICE.to_string());
     }
