@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -22,6 +23,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "needs(*commands): left out where one of these programs is missing (scripts/system-packages installs them)"
     )
+    # Whoever started pytest in the background may have had it ignore SIGINT, and what is ignored is inherited by what is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -106,6 +106,14 @@ def weir(start_weir: StartWeir) -> Weir:
     return run
 
 
+def lives(pid: int) -> bool:
+    """Whether a process runs: one that has ended and that its parent has not asked after does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def servers_of(folder: Path) -> list[int]:
     """Servers that weir started from the cache in `folder` and that still live, found by their working directory."""
     found = []
@@ -113,9 +121,8 @@ def servers_of(folder: Path) -> list[int]:
         if entry.name.isdigit():
             try:
                 inside = (entry / "cwd").readlink().is_relative_to(folder / "cache")
-                alive = (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
             except OSError:
                 continue
-            if inside and alive:
+            if inside and lives(int(entry.name)):
                 found.append(int(entry.name))
     return found

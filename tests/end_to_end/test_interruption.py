@@ -11,7 +11,7 @@ from typing import IO
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Weir, servers_of
+from tests.end_to_end.conftest import StartWeir, Weir, lives, servers_of
 
 pytestmark = pytest.mark.usefixtures("stacks")
 Study = Callable[..., Path]
@@ -85,7 +85,7 @@ def test_kill_9_of_weir_leaves_no_process_and_a_run_that_resumes(tmp_path: Path,
     engines = [pid for pid, _ in children(process.pid)]
     process.kill()
     process.communicate(timeout=END_S)
-    wait_until(lambda: not servers_of(tmp_path) and not any(Path(f"/proc/{pid}").exists() for pid in engines), "something still runs")
+    wait_until(lambda: not servers_of(tmp_path) and not any(map(lives, engines)), "something still runs")
     run = tmp_path / "out" / "run.weir"
     assert finished(run) == 2
     assert weir("run", "--resume", "out/run.weir").returncode == 0

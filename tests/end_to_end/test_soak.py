@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Weir, servers_of
+from tests.end_to_end.conftest import StartWeir, Weir, lives, servers_of
 from tests.end_to_end.test_interruption import END_S, children, finished, wait_until
 from weir.stacks.manifest import manifest_files, read_manifest
 
@@ -45,7 +45,7 @@ def test_a_hundred_kills_at_any_moment_leave_no_process_and_a_run_that_resumes(
         _, err = process.communicate(timeout=END_S)
         assert "Traceback" not in err, err
         wait_until(
-            lambda pids=engines: not servers_of(tmp_path) and not any(Path(f"/proc/{pid}").exists() for pid in pids),  # type: ignore[misc]
+            lambda pids=engines: not servers_of(tmp_path) and not any(map(lives, pids)),  # type: ignore[misc]
             f"something still runs after kill {kill} of {victim} among {below}",
         )
         if (tmp_path / out / "run.weir").is_file() and kill % 10 == 0:
