@@ -24,5 +24,5 @@ pub use error::LoadError;
 pub use prepare::Prepared;
 pub use stop::Stop;
 
-/// The version that records and the User-Agent give.
+/// The version that records give.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

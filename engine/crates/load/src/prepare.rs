@@ -16,8 +16,6 @@ use weir_wire::{RequestParts, render_request};
 
 use crate::LoadError;
 
-/// What `User-Agent` says.
-const USER_AGENT: &str = concat!("weir/", env!("CARGO_PKG_VERSION"));
 /// Files that a process needs beside its connections: streams, epoll, pipes.
 const OTHER_FILES: u64 = 64;
 /// How long an address of several is given to answer.
@@ -54,7 +52,6 @@ impl Prepared {
             headers: &plan.request.headers,
             body: body.as_deref(),
             keep_alive: plan.keep_alive,
-            user_agent: USER_AGENT,
         });
         if u32::try_from(request.len()).is_err() {
             return Err(PlanError::value(
@@ -132,7 +129,6 @@ fn compile_scenario(plan: &Plan, target: &Target) -> Result<Option<Compiled>, Lo
     let base = Base {
         authority: &target.authority,
         path_prefix: target.path_and_query.trim_end_matches('/'),
-        user_agent: USER_AGENT,
         keep_alive: plan.keep_alive,
         right_statuses: plan.check.status.as_deref(),
     };

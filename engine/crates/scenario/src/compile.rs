@@ -27,8 +27,6 @@ pub struct Base<'a> {
     pub authority: &'a str,
     /// Comes before every path that is not extracted; without a slash at its end.
     pub path_prefix: &'a str,
-    /// What `User-Agent` says unless a step says it.
-    pub user_agent: &'a str,
     /// Whether another request may follow on the connection; if not, requests say so.
     pub keep_alive: bool,
     /// The statuses that are right where a step does not say; none: every status below 400.
@@ -270,13 +268,8 @@ impl Compiler<'_> {
                 .any(|(name, _)| name.eq_ignore_ascii_case(wanted))
         };
         let mut parts = vec![literal(" HTTP/1.1\r\n")];
-        for (name, value) in [
-            ("Host", self.base.authority),
-            ("User-Agent", self.base.user_agent),
-        ] {
-            if !has(name) {
-                parts.push(literal(&format!("{name}: {value}\r\n")));
-            }
+        if !has("host") {
+            parts.push(literal(&format!("Host: {}\r\n", self.base.authority)));
         }
         if !self.base.keep_alive && !has("connection") {
             parts.push(literal("Connection: close\r\n"));

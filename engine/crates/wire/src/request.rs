@@ -15,12 +15,10 @@ pub struct RequestParts<'a> {
     pub body: Option<&'a [u8]>,
     /// Whether another request may follow on the connection.
     pub keep_alive: bool,
-    /// What `User-Agent` says unless `headers` say it.
-    pub user_agent: &'a str,
 }
 
-/// The bytes of one request. `Host`, `User-Agent`, `Content-Length` and, where none may follow,
-/// `Connection: close` are added unless present.
+/// The bytes of one request. `Host`, `Content-Length` and, where none may follow, `Connection: close` are added unless present; nothing
+/// else is, since whatever a server must parse is counted as its own.
 pub fn render_request(parts: &RequestParts<'_>) -> Vec<u8> {
     let has = |wanted: &str| {
         parts
@@ -39,9 +37,6 @@ pub fn render_request(parts: &RequestParts<'_>) -> Vec<u8> {
     line(&[parts.method, " ", parts.path_and_query, " HTTP/1.1"]);
     if !has("host") {
         line(&["Host: ", parts.authority]);
-    }
-    if !has("user-agent") {
-        line(&["User-Agent: ", parts.user_agent]);
     }
     if !parts.keep_alive && !has("connection") {
         line(&["Connection: close"]);
@@ -71,7 +66,6 @@ mod tests {
             headers,
             body,
             keep_alive: true,
-            user_agent: "weir/0",
         }
     }
 
@@ -80,7 +74,7 @@ mod tests {
         let headers = [("Content-Type".to_owned(), "application/json".to_owned())];
         assert_eq!(
             render_request(&parts(&headers, Some(b"{}"))),
-            b"POST /a?b=c HTTP/1.1\r\nHost: example:8080\r\nUser-Agent: weir/0\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+            b"POST /a?b=c HTTP/1.1\r\nHost: example:8080\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
         );
     }
 
@@ -115,6 +109,6 @@ mod tests {
             method: "GET",
             ..parts(&[], None)
         };
-        assert!(render_request(&get).ends_with(b"User-Agent: weir/0\r\n\r\n"));
+        assert!(render_request(&get).ends_with(b"Host: example:8080\r\n\r\n"));
     }
 }

@@ -262,7 +262,7 @@ fn cookies_go_back_to_where_they_came_from() {
     assert!(!issued.is_constant);
     assert_eq!(
         request,
-        "GET /a/b HTTP/1.1\r\nHost: host:80\r\nUser-Agent: weir\r\nCookie: id=1; all=2\r\n\r\n"
+        "GET /a/b HTTP/1.1\r\nHost: host:80\r\nCookie: id=1; all=2\r\n\r\n"
     );
     assert!(alone.request().contains("\r\nCookie: all=2\r\n"));
     alone

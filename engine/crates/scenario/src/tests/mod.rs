@@ -17,7 +17,6 @@ use crate::{Base, Compiled, Issued, Reason, Response, ScenarioError, User, Worke
 const BASE: Base<'_> = Base {
     authority: "host:80",
     path_prefix: "",
-    user_agent: "weir",
     keep_alive: true,
     right_statuses: None,
 };
