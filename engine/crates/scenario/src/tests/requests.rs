@@ -38,7 +38,11 @@ fn a_body_from_a_template_is_sent_with_its_length() {
 fn a_constant_body_and_none_at_all_say_their_length_where_it_is_asked_for() {
     let end = |step: Value| {
         let request = Alone::new(&json!({"steps": [step]})).request();
-        request.split_once("Host: host:80\r\n").unwrap().1.to_owned()
+        request
+            .split_once("Host: host:80\r\n")
+            .unwrap()
+            .1
+            .to_owned()
     };
     assert_eq!(
         end(json!({"method": "PUT", "path": "/", "body": "é"})),
