@@ -12,7 +12,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock engine/pyproject.toml $(shell find engine/
 WEB_SOURCES := $(shell test -d web && find web -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
 COMPILE := $(UV) pip compile --quiet --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" $(UPGRADE)
 
-# What `make soak` tries on the response parser: half a minute; another seed tries other answers.
+# What `make soak` tries on the parsers of answers and of JSON: a minute; another seed tries others.
 FUZZ_EXECUTIONS := 10000000
 FUZZ_SEED := 1
 
@@ -53,7 +53,10 @@ format: $(VENV)/.requirements ## Format Python and Rust
 .PHONY: soak
 soak: setup ## Run the tests that take longer than a minute
 	scripts/system-packages
-	cargo run --locked --release --quiet --manifest-path engine/fuzz/Cargo.toml --target-dir target/fuzz --bin mutate -- $(FUZZ_EXECUTIONS) $(FUZZ_SEED)
+	for target in response json; do \
+		cargo run --locked --release --quiet --manifest-path engine/fuzz/Cargo.toml --target-dir target/fuzz --bin mutate -- \
+			$$target $(FUZZ_EXECUTIONS) $(FUZZ_SEED) || exit; \
+	done
 	cargo test --locked --quiet --package weir-engine --test load_many -- --ignored
 	$(BIN)/pytest -m soak --timeout 3600
 

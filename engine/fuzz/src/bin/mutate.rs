@@ -1,7 +1,6 @@
-//! The response parser on mutated answers, with the stable compiler and no libFuzzer: `mutate EXECUTIONS [SEED]`.
+//! The fuzz targets on mutations of their corpora, with the stable compiler and no libFuzzer: `mutate TARGET EXECUTIONS [SEED]`.
 //!
-//! The corpus is the one of the fuzz target. What is tried follows from the seed alone, so that a failure can be had again: its input is
-//! printed before the panic ends the run.
+//! What is tried follows from the seed alone, so that a failure can be had again: its input is printed before the panic ends the run.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +9,7 @@ use std::time::Instant;
 use weir_fuzz::Parser;
 
 /// What decides where an answer ends, and what is likely to be got wrong.
-const TOKENS: [&[u8]; 28] = [
+const RESPONSE_TOKENS: &[&[u8]] = &[
     b"\r\n",
     b"\n",
     b"\r",
@@ -40,6 +39,38 @@ const TOKENS: [&[u8]; 28] = [
     b"\x00",
     b"\xff",
 ];
+/// The same for JSON; the pointer is what comes before the first line end.
+const JSON_TOKENS: &[&[u8]] = &[
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b":",
+    b",",
+    b"\"",
+    b"\\",
+    b"\\\"",
+    b"\\u0041",
+    b"\\ud83d\\ude00",
+    b"\\udc00",
+    b"\"a\"",
+    b"\"a\":1,",
+    b"{}",
+    b"[]",
+    b"[1,2]",
+    b"null",
+    b"true",
+    b"-0",
+    b"1e5",
+    b"0.10",
+    b"18446744073709551616",
+    b" ",
+    b"\n",
+    b"/a",
+    b"/0",
+    b"~1",
+    b"\xff",
+];
 /// Inputs stay near the size of a head.
 const MAX_BYTES: usize = 1024;
 /// A server that does not end, tried with one input in so many.
@@ -64,31 +95,67 @@ impl Random {
     }
 }
 
+/// Panics when something does not hold of these bytes, which come with their number.
+type Check = Box<dyn FnMut(&[u8], u64)>;
+
+/// One of the things that can be tried.
+struct Target {
+    name: &'static str,
+    tokens: &'static [&'static [u8]],
+    check: Check,
+}
+
+impl Target {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            "response" => {
+                let mut parser = Parser::new();
+                Some(Self {
+                    name: "response",
+                    tokens: RESPONSE_TOKENS,
+                    check: Box::new(move |input, number| {
+                        parser.check(input);
+                        if number % ENDLESS_EVERY == 0 {
+                            parser.endless(input, ENDLESS_BYTES);
+                        }
+                    }),
+                })
+            }
+            "json" => Some(Self {
+                name: "json",
+                tokens: JSON_TOKENS,
+                check: Box::new(|input, _| weir_scenario::json::differential(input)),
+            }),
+            _ => None,
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>());
-    let (Some(Ok(executions)), Ok(seed)) = (arguments.next(), arguments.next().unwrap_or(Ok(1)))
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |index: usize| arguments.get(index).map(|text| text.parse::<u64>());
+    let target = arguments.first().and_then(|name| Target::named(name));
+    let (Some(mut target), Some(Ok(executions)), Ok(seed)) =
+        (target, number(1), number(2).unwrap_or(Ok(1)))
     else {
-        eprintln!("usage: mutate EXECUTIONS [SEED]");
+        eprintln!("usage: mutate response|json EXECUTIONS [SEED]");
         return ExitCode::from(2);
     };
-    let corpus = corpus();
+    let corpus = corpus(target.name);
     let mut random = Random(seed);
-    let mut parser = Parser::new();
     let mut input = Vec::new();
     let began = Instant::now();
     for number in 0..executions {
-        mutate(&mut input, &corpus, &mut random);
+        mutate(&mut input, &corpus, target.tokens, &mut random);
         let guard = Shown(&input);
-        parser.check(&input);
-        if number % ENDLESS_EVERY == 0 {
-            parser.endless(&input, ENDLESS_BYTES);
-        }
+        (target.check)(&input, number);
         std::mem::forget(guard);
     }
     let seconds = began.elapsed().as_secs_f64();
     let peak_kb = peak_rss_kb();
     println!(
-        "{executions} executions of the response parser with seed {seed} from {} answers: no panic, the same however cut; {:.0} a second, {:.1} MB at the peak",
+        "{}: {executions} executions with seed {seed} from a corpus of {}, all that must hold held; {:.0} a second, {:.1} MB at the peak",
+        target.name,
         corpus.len(),
         executions as f64 / seconds,
         peak_kb as f64 / 1024.0
@@ -110,8 +177,10 @@ impl Drop for Shown<'_> {
 }
 
 /// In the order of the names, so that the seed decides everything.
-fn corpus() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/response");
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("corpus")
+        .join(target);
     let entries = std::fs::read_dir(&folder).expect("the corpus is beside the sources");
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
@@ -119,12 +188,12 @@ fn corpus() -> Vec<Vec<u8>> {
         .iter()
         .map(|path| std::fs::read(path).expect("a corpus file can be read"))
         .collect();
-    assert!(!corpus.is_empty(), "no answers in {}", folder.display());
+    assert!(!corpus.is_empty(), "nothing in {}", folder.display());
     corpus
 }
 
 /// One of the corpus with up to six changes.
-fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
+fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], tokens: &[&[u8]], random: &mut Random) {
     input.clear();
     input.extend_from_slice(&corpus[random.below(corpus.len())]);
     for _ in 0..=random.below(6) {
@@ -146,7 +215,7 @@ fn mutate(input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
             }
             5 => input.truncate(at.max(input.len() / 2)),
             _ => {
-                let token = TOKENS[random.below(TOKENS.len())];
+                let token = tokens[random.below(tokens.len())];
                 input.splice(at..at, token.iter().copied());
             }
         }
