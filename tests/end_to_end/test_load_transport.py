@@ -3,6 +3,8 @@
 import json
 import shutil
 import subprocess
+import sys
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -128,6 +130,21 @@ def test_a_connection_for_each_request_from_addresses_of_choice(weir: Weir, serv
     result = json.loads(done.stdout)
     assert result["requests"]["failed"] == 0
     assert result["schedule_lag_us"]["min"] > 0
+
+
+@pytest.mark.needs("unshare")
+def test_more_connections_than_ports_take_more_addresses(engine: Path) -> None:
+    weir = Path(sysconfig.get_path("scripts")) / "weir"
+    inside: list[str | Path] = [sys.executable, Path(__file__).with_name("few_ports.py"), weir, engine]
+    if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a network namespace needs root")
+    done = subprocess.run(["unshare", "--net", *inside], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    one_address, three_addresses = json.loads(done.stdout)
+    assert one_address["errors"]["connect"] > 0
+    assert "this machine's ports towards the target are used up" in " ".join(one_address["verdict"]["reasons"])
+    assert three_addresses["requests"]["failed"] == 0
+    assert three_addresses["fairness"]["min"] > 0
 
 
 @pytest.mark.parametrize(

@@ -376,6 +376,7 @@ impl Collector<'_> {
             target: &plan.target,
             asked_rate_rps: self.prepared.asked_rate_rps(lasted_s, counts.due),
             connects_each: !plan.keep_alive,
+            ports_used_up: ends.iter().any(|end| end.ports_used_up),
             duration_s: lasted_s,
             counts: *counts,
             unanswered: ends.iter().map(|end| end.unanswered).sum(),

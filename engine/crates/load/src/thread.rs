@@ -67,6 +67,8 @@ pub(crate) struct ThreadEnd {
     /// Whether it ended because all was done that was asked for.
     pub(crate) is_complete: bool,
     pub(crate) first_failure: Option<FirstFailure>,
+    /// Whether a connection could not be made for want of a port of this machine.
+    pub(crate) ports_used_up: bool,
     pub(crate) slowest: Slowest,
     /// What came of each step of a scenario.
     pub(crate) steps: Vec<StepOutcome>,
@@ -128,6 +130,7 @@ pub(crate) struct LoadThread<D> {
     /// The first failed request ends the load.
     until_failure: bool,
     first_failure: Option<FirstFailure>,
+    ports_used_up: bool,
     /// Requests that were due when rows had run out.
     unrendered: u64,
     /// Whether the clock runs. Before, connections are opened and nothing is sent or counted.
@@ -177,6 +180,7 @@ impl<D: Driver> LoadThread<D> {
             shard: parts.shard,
             until_failure: parts.until_failure,
             first_failure: None,
+            ports_used_up: false,
             unrendered: 0,
             is_running: false,
             opened: Opened {
@@ -560,6 +564,7 @@ impl<D: Driver> LoadThread<D> {
             intervals: self.tally.intervals(),
             is_complete,
             first_failure: self.first_failure,
+            ports_used_up: self.ports_used_up,
             requests: self.requests_by_connection(),
             slowest: self.tally.slowest,
             steps: self.script.map(|script| script.steps).unwrap_or_default(),

@@ -19,6 +19,8 @@ pub struct Outcome<'a> {
     pub asked_rate_rps: Option<f64>,
     /// Whether each request makes its own connection: then making it is a part of the schedule lag.
     pub connects_each: bool,
+    /// Whether a connection could not be made for want of a port of this machine.
+    pub ports_used_up: bool,
     /// The time that really passed.
     pub duration_s: f64,
     /// Sums over all intervals and threads.
@@ -206,6 +208,7 @@ impl Outcome<'_> {
             requests,
             redirects: self.status.redirects(),
             errors: counts.errors,
+            ports_used_up: self.ports_used_up,
             is_until_failure: self.until_failure.is_some(),
             asked_rate_rps: self.asked_rate_rps,
             sent_rps: per_second(counts.sent),

@@ -39,6 +39,8 @@ pub(crate) struct Facts {
     /// Answers with a status of 300 to 399.
     pub(crate) redirects: u64,
     pub(crate) errors: ErrorCounts,
+    /// A connection could not be made for want of a port of this machine.
+    pub(crate) ports_used_up: bool,
     /// The load was to end at the first failure.
     pub(crate) is_until_failure: bool,
     /// The rate asked for, in an open loop.
@@ -110,6 +112,9 @@ fn failures(facts: &Facts) -> String {
         .into_iter()
         .max_by_key(|&kind| facts.errors.of(kind));
     let cause = match most {
+        Some(ErrorKind::Connect) if facts.ports_used_up => {
+            "this machine's ports towards the target are used up, which is a limit of the generator and not of the target; give it more addresses to connect from (local_addresses, --bind)"
+        }
         Some(ErrorKind::Connect) => "the target refuses connections or its accept queue is full",
         Some(ErrorKind::Timeout) => "the target is slower than timeout_s, or stuck",
         Some(ErrorKind::Reset) => {
@@ -215,6 +220,7 @@ mod tests {
             },
             redirects: 0,
             errors: ErrorCounts::default(),
+            ports_used_up: false,
             is_until_failure: false,
             asked_rate_rps: Some(100.0),
             sent_rps: 100.0,
@@ -252,6 +258,19 @@ mod tests {
             Validity::Invalid,
             "no request was answered (1000 were sent)",
         );
+    }
+
+    #[test]
+    fn ports_that_are_used_up_are_not_called_the_targets_fault() {
+        let mut facts = good();
+        facts.errors.count(ErrorKind::Connect);
+        facts.requests.failed = 1;
+        let cause = |facts: &Facts| judge(facts).reasons.remove(0);
+        assert!(
+            cause(&facts).ends_with("the target refuses connections or its accept queue is full")
+        );
+        facts.ports_used_up = true;
+        assert!(cause(&facts).contains("this machine's ports towards the target are used up"));
     }
 
     #[test]

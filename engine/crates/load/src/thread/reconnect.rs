@@ -110,6 +110,7 @@ impl<D: Driver> LoadThread<D> {
             self.opened.first_failure.get_or_insert(failure);
             return;
         }
+        self.ports_used_up |= failure.errno == Errno::ADDRNOTAVAIL;
         let connection = &mut self.connections[slot as usize];
         let had_request = std::mem::take(&mut connection.has_request);
         self.demand.waiting -= u64::from(had_request);
