@@ -77,6 +77,12 @@ class Judged:
         }  # fmt: skip
 
 
+def judged_from_json(value: Mapping[str, Any]) -> Judged:
+    """The inverse of `Judged.to_json`."""
+    condition = Condition(value["objective"], value["metric"], value["comparison"], value["limit"], value["unit"])
+    return Judged(condition, value["found"], value["met"])
+
+
 def objective(text: str) -> Condition:
     """What `--objective` asks for: times and shares below a limit, throughput above one.
 
@@ -191,7 +197,7 @@ def _quantile(q: float, *, times: Times, ages: Times, timeless: int, wrong: int,
 
 
 def _times(encoded: str) -> Times:
-    return histogram.recorded(histogram.decode(histogram.bytes_of_text(encoded)))
+    return histogram.recorded_in(histogram.bytes_of_text(encoded))
 
 
 def _parse(text: str, flag: str, *, wanted: bool) -> Condition:

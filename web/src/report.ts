@@ -26,7 +26,7 @@ function known(lines: (number | null)[][]): number[] {
   return lines.flat().filter((value): value is number => value !== null && value > 0);
 }
 
-function rates(point: PointSeries, key: string): ChartSpec {
+function rates(point: PointSeries, key: string, unit = "req/s"): ChartSpec {
   const lines: ChartLine[] = [];
   const bands: [number, number][] = [];
   for (const stack of point.stacks) {
@@ -41,7 +41,7 @@ function rates(point: PointSeries, key: string): ChartSpec {
       lines.push({ label: `${stack.name}, failed`, values: stack.failed_rps, colour: style.colour, dash: [2, 2], width: 1 });
     }
   }
-  return { x: point.time_s, xRange: timeRange(point.time_s), xUnit: "s", xLabel: "time, s", unit: "req/s", lines, bands, height: 300, sync: key };
+  return { x: point.time_s, xRange: timeRange(point.time_s), xUnit: "s", xLabel: "time, s", unit, lines, bands, height: 300, sync: key };
 }
 
 function percentiles(point: PointSeries, number: number, key: string): ChartSpec {
@@ -106,15 +106,19 @@ function specOf(element: HTMLElement, points: PointSeries[]): ChartSpec | undefi
   const point = points[Number(at)];
   const stack = Number(element.dataset["stack"] ?? 0);
   if (!point) return undefined;
+  // Charts of one point share their cursor; so do all charts of a single load.
+  const group = `time-${element.dataset["group"] ?? at}`;
   switch (element.dataset["kind"]) {
     case "rate":
-      return rates(point, `time-${at}`);
+      return rates(point, group);
+    case "count":
+      return rates(point, group, "");
     case "percentiles":
-      return percentiles(point, stack, `time-${at}`);
+      return percentiles(point, stack, group);
     case "tiers":
-      return tiers(point, stack, `time-${at}`);
+      return tiers(point, stack, group);
     case "machine":
-      return machine(point, stack, `time-${at}`);
+      return machine(point, stack, group);
     case "distribution":
       return distribution(point);
     default:

@@ -1,5 +1,6 @@
 """`weir load`: a quick load at the prompt."""
 
+import sys
 import time
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -10,8 +11,9 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
+from weir.cli.load_file import KeptLoad, file_of, with_kept_intervals
 from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s
-from weir.cli.load_text import interval_line, judged_lines, summary_text
+from weir.cli.load_text import interval_line, summary_text
 from weir.cli.output import at_terminal, say, stderr, write_json
 from weir.cli.transport import TlsFlags, connect_to, local_addresses, tls
 from weir.cli.values import body, cpu_list, duration_s, header
@@ -120,6 +122,10 @@ def load(
         str | None, typer.Option("--hdr", help="Write the response times of each interval to this file, as an HdrHistogram log.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 4 when the result is not valid.")] = False,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="PATH", help="Keep the load in this new file NAME.weir, or in a folder, for weir report."),
+    ] = None,
 ) -> None:
     """Put a load on a running server and say how it answered.
 
@@ -146,34 +152,44 @@ def load(
         local_addresses=local_addresses(bind or []),
         tls=tls(url, TlsFlags(cacert, cert, key, insecure, sni, no_tls_resumption)),
     )
+    file = None if out is None else file_of(out)
+    if file is not None:
+        plan = with_kept_intervals(plan)
     wanted = [objective(text) for text in objectives or []]
     abort = AbortWatch([abort_condition(text) for text in abort_on or []])
     aborted: list[Judged] = []
     with ExitStack() as stack:
         log = stack.enter_context(HistogramLog(hdr)) if hdr else None
-        watched = stack.enter_context(Watch(watch)) if watch else None
+        kept = None if file is None else stack.enter_context(KeptLoad(file, plan, sys.argv[1:]))
+        watched = stack.enter_context(Watch(watch, kept.recorder.take_sample if kept is not None else lambda _: None)) if watch else None
         started: list[LoadStarted] = []
         line = stack.enter_context(_LiveLine(plan)) if at_terminal() else None
 
         def start(record: LoadStarted) -> None:
             started.append(record)
+            if kept is not None:
+                kept.start(record)
             if log is not None:
                 log.start(record.start_unix_ns / 1e9)
 
         def take(interval: Interval) -> None:
             if line is not None:
                 line.take(interval)
+            if kept is not None:
+                kept.recorder.take_interval(interval)
             if log is not None:
                 log.append(interval.start_s, interval.end_s, interval.response_time_us.max or 0.0, interval.histogram)
             if not aborted and (reason := abort.take(interval)) is not None:
                 aborted.append(reason)
                 running.stop()
 
-        listener = LoadListener(
-            on_start=start,
-            on_interval=take,
-            on_event=_say_event if line is None else lambda _: None,
-        )
+        def happened(event: LoadEvent) -> None:
+            if kept is not None:
+                kept.recorder.take_event(event)
+            if line is None:
+                _say_event(event)
+
+        listener = LoadListener(on_start=start, on_interval=take, on_event=happened)
         running = stack.enter_context(EngineLoad(plan, listener))
         try:
             end = running.result()
@@ -182,25 +198,32 @@ def load(
             end = running.result()
         if watched is not None:
             watched.close()
-    summary = end.summary
-    resources = None
-    if watched is not None and started:
-        start_ns = started[0].start_monotonic_ns
-        resources = stack_resources(watched.samples, start_ns=start_ns, end_ns=start_ns + int(summary.duration_s * 1e9), stack_cpus=())
-    judged = [judge(condition, end) for condition in wanted]
+        resources = None
+        if watched is not None and started:
+            start_ns = started[0].start_monotonic_ns
+            end_ns = start_ns + int(end.summary.duration_s * 1e9)
+            resources = stack_resources(watched.samples, start_ns=start_ns, end_ns=end_ns, stack_cpus=())
+        judged = [judge(condition, end) for condition in wanted]
+        summary = end.summary.model_copy(
+            update={
+                "slowest": end.slowest,
+                "objectives": [one.to_json() for one in judged] or None,
+                "aborted": aborted[0].to_json() if aborted else None,
+            }
+        )
+        interrupted = end.stopped == "signal" and not aborted
+        if kept is not None:
+            kept.finish(end, summary, resources, interrupted=interrupted)
     if json_ != "-":
-        print("\n".join([summary_text(summary, plan.load, resources, end.slowest), *judged_lines(judged, aborted, summary.duration_s)]))
+        print(summary_text(summary, plan.load, resources))
     if json_ is not None:
         value = summary.model_dump(by_alias=True)
-        value["slowest"] = [slow.model_dump() for slow in end.slowest]
         if resources is not None:
             value["server"] = {"pids": watch, **asdict(resources)}
-        if judged:
-            value["objectives"] = [one.to_json() for one in judged]
-        if aborted:
-            value["aborted"] = aborted[0].to_json()
         write_json(value, json_)
-    if end.stopped == "signal" and not aborted:
+    if file is not None:
+        say(f"kept: weir report {file}")
+    if interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if aborted or not all(one.met for one in judged):
         raise typer.Exit(ExitCode.MISSED)

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from weir.model.load import Load, OpenLoad
 from weir.model.records import Fairness, Interval, LoadSummary, Quantiles, SlowRequest, UntilFailure
 from weir.model.run import StackResources
-from weir.objective import Judged
+from weir.objective import Judged, judged_from_json
 
 _SHOWN = ("mean", "p50", "p90", "p99", "p99_9", "max")
 
 
-def summary_text(summary: LoadSummary, load: Load, resources: StackResources | None, slowest: Sequence[SlowRequest] = ()) -> str:
-    """The summary that `weir load` prints."""
+def summary_text(summary: LoadSummary, load: Load, resources: StackResources | None) -> str:
+    """The summary that `weir load` prints, and `weir report` of a load that was kept."""
     requests = summary.requests
     lines = [
         f"{summary.target}",
@@ -38,20 +38,23 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
         lines.append("")
     if requests.unanswered or requests.unsent:
         lines.append(f"  at the end  {requests.unanswered:,} unanswered, {requests.unsent:,} due but not sent")
-    if slowest:
-        lines.append("  " + _slowest(slowest[0]))
+    if summary.slowest:
+        lines.append("  " + _slowest(summary.slowest[0]))
     if summary.fairness is not None and summary.fairness.max != summary.fairness.min:
         lines.append("  " + _fairness(summary.fairness))
     lines.append(f"  bytes   {_bytes(summary.bytes.sent)} sent, {_bytes(summary.bytes.received)} received")
     use = summary.generator
-    cpus = f"{use.threads} CPU{'s' if use.threads > 1 else ''}"
-    lines.append(f"  generator  {use.cpu_fraction:.0%} of {cpus}, {_bytes(use.peak_rss_bytes)} at its peak")
+    if use.version:
+        cpus = f"{use.threads} CPU{'s' if use.threads > 1 else ''}"
+        lines.append(f"  generator  {use.cpu_fraction:.0%} of {cpus}, {_bytes(use.peak_rss_bytes)} at its peak")
     if resources is not None:
         lines += ["", *_server(resources, summary)]
     if summary.until_failure is not None:
         lines += ["", *(f"  {line}" for line in _until_failure(summary.until_failure))]
     lines += ["", f"  verdict: {summary.verdict.validity}", *(f"    {reason}" for reason in summary.verdict.reasons)]
-    return "\n".join(lines)
+    objectives = [judged_from_json(one) for one in summary.objectives or ()]
+    aborted = [] if summary.aborted is None else [judged_from_json(summary.aborted)]
+    return "\n".join([*lines, *_judged_lines(objectives, aborted, summary.duration_s)])
 
 
 def interval_line(recent: Sequence[Interval], duration_s: float) -> str:
@@ -71,7 +74,7 @@ def interval_line(recent: Sequence[Interval], duration_s: float) -> str:
     return "   ".join(parts)
 
 
-def judged_lines(objectives: Sequence[Judged], aborted: Sequence[Judged], after_s: float) -> list[str]:
+def _judged_lines(objectives: Sequence[Judged], aborted: Sequence[Judged], after_s: float) -> list[str]:
     """What was asked of the load, each with what was found, and why it was stopped early."""
     lines = ["", "  objectives"] if objectives else []
     width = max((len(one.condition.text) for one in objectives), default=0)

@@ -1,46 +1,58 @@
-"""`weir report`: says again what a run found, from its file alone."""
+"""`weir report`: says again what a run, or a load that was kept, found, from its file alone."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from weir.cli.load_text import summary_text
 from weir.cli.output import say, stdout
-from weir.store import RunReader, find_run
+from weir.store import RUN_FILE_NAME, RunReader, find_run
 
 REPORT_NAME = "report.html"
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder or run file.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, a run file, or a load that weir load --out kept.")],
     html: Annotated[
         Path | None, typer.Option("--html", help="Where the HTML report goes. Default: beside the run file.", show_default=False)
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Print a run's answer and write its HTML report, from the run file alone.
+    """Print the answer of a run or of a load and write its HTML report, from the run file alone.
 
     Example: weir report runs/sync-vs-async-1
     """
     path = find_run(run)
     if json_:
-        from weir.findings import of_run
+        from weir.findings import of_load, of_run
         from weir.report import render_json
 
         with RunReader(path) as reader:
-            print(render_json(of_run(reader)))
+            print(render_json(of_load(reader) if reader.info.is_load else of_run(reader)))
         return
-    show(path, html=html or path.with_name(REPORT_NAME))
+    show(path, html=html or beside(path))
+
+
+def beside(path: Path) -> Path:
+    """Where the report of the run file at `path` goes: a run has its folder for itself, loads lie beside one another."""
+    return path.with_name(REPORT_NAME) if path.name == RUN_FILE_NAME else path.with_suffix(".html")
 
 
 def show(path: Path, *, html: Path) -> None:
     """Prints the answer of the run at `path` and writes its report to `html`."""
     # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
-    from weir.findings import of_run
-    from weir.report import render_terminal, write_html
+    from weir.findings import of_load, of_run
+    from weir.report import printable, render_terminal, write_html, write_load_html
 
     with RunReader(path) as reader:
-        findings = of_run(reader)
-        stdout.print(render_terminal(findings))
-        write_html(reader, findings, html)
+        if reader.info.is_load:
+            load = of_load(reader)
+            text = summary_text(load.summary, load.trial.cell.load, load.trial.result.resources)
+            print("\n".join(printable(line) for line in text.split("\n")))
+            write_load_html(reader, load, html)
+        else:
+            findings = of_run(reader)
+            stdout.print(render_terminal(findings))
+            write_html(reader, findings, html)
     say(f"report: {html.resolve()}")

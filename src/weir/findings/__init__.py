@@ -3,6 +3,7 @@
 Reads the store and calls `stats`; runs nothing and draws nothing.
 """
 
+from weir.findings.load import LoadFindings, of_load
 from weir.findings.metrics import BY_KEY, METRICS, Metric
 from weir.findings.run import of_run
 from weir.findings.types import (
@@ -31,6 +32,7 @@ __all__ = [
     "Comparison",
     "IdenticalCopies",
     "LeftOut",
+    "LoadFindings",
     "Measure",
     "Metric",
     "Point",
@@ -38,5 +40,6 @@ __all__ = [
     "RunFindings",
     "StackFindings",
     "TrialCounts",
+    "of_load",
     "of_run",
 ]

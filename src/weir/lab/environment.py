@@ -12,7 +12,12 @@ _VERSION_S = 20.0
 
 
 def capture() -> dict[str, Any]:
-    """Kernel, CPUs, memory, limits, load and the versions of what stacks run on."""
+    """What `machine` says, and the versions of what stacks run on."""
+    return {**machine(), "versions": {name: version for name, version in _versions().items() if version}}
+
+
+def machine() -> dict[str, Any]:
+    """Kernel, CPUs, memory, limits and load. Starts nothing."""
     return {
         "kernel": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
@@ -27,7 +32,6 @@ def capture() -> dict[str, Any]:
         "local_ports": _text(Path("/proc/sys/net/ipv4/ip_local_port_range")),
         "load_average": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
-        "versions": {name: version for name, version in _versions().items() if version},
     }
 
 

@@ -131,6 +131,8 @@ def resume(path: Path, *, progress: Progress) -> Path:
     with RunReader(path) as reader:
         info, stored_cells = reader.info, reader.cells()
         done = _done(reader.trials())
+    if info.is_load:
+        raise UsageError(f"--resume: {path}: found a single load, expected a run of a study", hint=f"weir report {path}")
     study = study_from(Path(f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
     placement = _placed(study)
     cells = study.cells(len(placement.stack))

@@ -4,7 +4,6 @@ import os
 import random
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +16,13 @@ from weir.lab.verdict import judge
 from weir.model.errors import TargetError
 from weir.model.histogram import bytes_of_text
 from weir.model.load import LoadPlan
-from weir.model.records import Interval, LoadEnd, LoadEvent, LoadStarted, Sample, Verdict
+from weir.model.records import LoadEnd, Verdict
 from weir.model.run import Placement, TrialEvent, TrialResult
 from weir.observe.figures import stack_resources
 from weir.places import engine_binary
 from weir.stacks.build import BuiltStack, base_environment
 from weir.stacks.check import check_answers, wait_until_ready
-from weir.store import RunWriter
+from weir.store import Recorder, RunWriter
 from weir.study.file import LoadTable, Method, PlannedCell
 
 _STOP_GRACE_S = 5.0
@@ -189,13 +188,13 @@ def _measure(
         with EngineLoad(plan(bench.method.prime_s)) as priming:
             priming.result()
     time.sleep(bench.method.pause_s)
-    recorder = _Recorder(writer, trial_id)
+    recorder = Recorder(writer, trial_id)
     bench.host.on_sample = recorder.take_sample
     bench.host.observe()
     try:
         # One reading before the load starts and one after it has ended, so that its window lies between readings.
         recorder.take_sample(bench.host.sample())
-        with EngineLoad(plan(bench.load.duration_s), recorder.listener) as load, _stopped_when_dead(bench.host, load):
+        with EngineLoad(plan(bench.load.duration_s), recording(recorder)) as load, _stopped_when_dead(bench.host, load):
             end = load.result()
         dead = bench.host.ended(_APP)
         if dead is not None:
@@ -211,7 +210,7 @@ def _result(
     bench: Bench,
     built: BuiltStack,
     running: RunningStack,
-    recorder: "_Recorder",
+    recorder: Recorder,
     end: LoadEnd,
     stack_ended: str | None,
     logs: dict[str, str],
@@ -243,6 +242,11 @@ def _result(
     )
 
 
+def recording(recorder: Recorder) -> LoadListener:
+    """Hands what a load says to the recorder."""
+    return LoadListener(on_start=recorder.take_start, on_interval=recorder.take_interval, on_event=recorder.take_event)
+
+
 @contextmanager
 def _stopped_when_dead(host: Host, load: EngineLoad) -> Iterator[None]:
     """Ends the load as soon as the stack has ended: what would follow says nothing more."""
@@ -253,51 +257,6 @@ def _stopped_when_dead(host: Host, load: EngineLoad) -> Iterator[None]:
         yield
     finally:
         host.on_exit = lambda _: None
-
-
-class _Recorder:
-    """Writes what load and host say to the run file, on one time axis: seconds since the load's start.
-
-    Both streams have readers of their own, so it locks; samples that come before the load has said when it started wait for that.
-    """
-
-    def __init__(self, writer: RunWriter, trial_id: int) -> None:
-        self._writer = writer
-        self._trial_id = trial_id
-        self._lock = threading.Lock()
-        self._start_ns: int | None = None
-        self.samples: list[Sample] = []
-        self.listener = LoadListener(on_start=self._take_start, on_interval=self._take_interval, on_event=self._take_event)
-
-    @property
-    def start_ns(self) -> int:
-        """When the load started, CLOCK_MONOTONIC. Known once the load has ended well."""
-        assert self._start_ns is not None
-        return self._start_ns
-
-    def take_sample(self, sample: Sample) -> None:
-        """Keeps a sample and writes it as soon as the load's start is known."""
-        with self._lock:
-            self.samples.append(sample)
-            if self._start_ns is not None:
-                self._write_sample(sample)
-
-    def _take_start(self, started: LoadStarted) -> None:
-        with self._lock:
-            self._start_ns = started.start_monotonic_ns
-            for sample in self.samples:
-                self._write_sample(sample)
-
-    def _write_sample(self, sample: Sample) -> None:
-        self._writer.add_sample(self._trial_id, (sample.t_ns - self.start_ns) / 1e9, sample)
-
-    def _take_interval(self, interval: Interval) -> None:
-        with self._lock:
-            self._writer.add_interval(self._trial_id, interval)
-
-    def _take_event(self, event: LoadEvent) -> None:
-        with self._lock:
-            self._writer.add_event(self._trial_id, TrialEvent(event.t_s, event.kind, event.detail))
 
 
 def measure_ceiling(host: Host, placement: Placement, planned: PlannedCell, *, seed: int, duration_s: float, log: Path) -> float:

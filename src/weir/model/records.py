@@ -4,7 +4,7 @@ These are the types at the socket, so they are validated (pydantic) and keep the
 know are ignored, as the contract in `docs/reference/engine.md` asks of readers.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -73,6 +73,8 @@ class GeneratorUse(Record):
     peak_rss_bytes: int
     threads: int
     cpus: list[int]
+    ceiling_rps: float | None = None
+    """What it reached on a server that does nothing; None where that was not measured. `weir load` adds it."""
 
 
 class Verdict(Record):
@@ -110,8 +112,19 @@ class StepSummary(Record):
     response_time_us: Quantiles
 
 
+class SlowRequest(Record):
+    """One of the slowest requests; moments since the start."""
+
+    intended_us: float
+    written_us: float
+    first_byte_us: float
+    last_byte_us: float
+    status: int
+    connection: int
+
+
 class LoadSummary(Record):
-    """The JSON of one load (`weir load --json`), computed once, by the engine."""
+    """The JSON of one load (`weir load --json`), computed once, by the engine; what `weir load` adds is None where it is not there."""
 
     schema_number: int = Field(alias="schema")
     target: str
@@ -134,6 +147,22 @@ class LoadSummary(Record):
     steps: dict[str, StepSummary] | None = Field(default=None, exclude_if=lambda steps: steps is None)
     """By name; None without a scenario."""
     verdict: Verdict
+    slowest: list[SlowRequest] | None = Field(default=None, exclude_if=lambda slowest: slowest is None)
+    objectives: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda objectives: objectives is None)
+    """What was asked of the load with what was found, as `weir.objective` writes it."""
+    aborted: dict[str, Any] | None = Field(default=None, exclude_if=lambda aborted: aborted is None)
+    """Why the load was stopped early, in the same form."""
+
+    @property
+    def limit_sentence(self) -> str:
+        """What the throughput is held against where the generator may be the limit; nothing where its ceiling was not measured."""
+        ceiling, reached = self.generator.ceiling_rps, self.throughput_rps
+        if not ceiling:
+            return ""
+        nothing = "that it reaches on a server that does nothing"
+        if reached >= ceiling:
+            return f"the generator is the limit: {reached:,.0f} requests/s, no fewer than the {ceiling:,.0f} {nothing}"
+        return f"the generator may be the limit: {reached:,.0f} requests/s of at most {ceiling:,.0f} {nothing}"
 
 
 class LoadStarted(Record):
@@ -188,17 +217,6 @@ class LoadEvent(Record):
     t_s: float
     kind: str
     detail: str
-
-
-class SlowRequest(Record):
-    """One of the slowest requests; moments since the start."""
-
-    intended_us: float
-    written_us: float
-    first_byte_us: float
-    last_byte_us: float
-    status: int
-    connection: int
 
 
 class LoadEnd(Record):

@@ -84,6 +84,11 @@ class RunInfo:
     claims: tuple[str, ...] = ()
     """What the published study claimed, in our words."""
 
+    @property
+    def is_load(self) -> bool:
+        """True of a load without a study (`weir load --out`): one trial of one cell, whose plan stands in `study_text`."""
+        return not self.study
+
 
 @dataclass(frozen=True, slots=True)
 class StackResources:

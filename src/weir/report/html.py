@@ -36,7 +36,15 @@ def write_html(reader: RunReader, findings: RunFindings, path: Path) -> None:
     Raises:
         WeirError: the web bundle is missing, or the file cannot be written.
     """
-    page = render_html(reader, findings)
+    write_page(render_html(reader, findings), path)
+
+
+def write_page(page: str, path: Path) -> None:
+    """Write a page to `path`, whole or not at all.
+
+    Raises:
+        WeirError: the file cannot be written.
+    """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_text(page, encoding="utf-8", errors="replace", newline="\n")
@@ -50,11 +58,6 @@ def write_html(reader: RunReader, findings: RunFindings, path: Path) -> None:
 
 def render_html(reader: RunReader, findings: RunFindings) -> str:
     """The report of a run, as a page."""
-    bundle = load_bundle()
-    environment = Environment(
-        loader=PackageLoader("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading)
     series = [point_series(reader, point) for point in findings.points]
     data = {"points": [asdict(one) for one in series]}
     points = [
@@ -69,8 +72,9 @@ def render_html(reader: RunReader, findings: RunFindings) -> str:
         }
         for point, one in zip(findings.points, series, strict=True)
     ]
-    # The policy allows these two texts by their hash, so they must stand in the page byte by byte.
-    return environment.get_template("report.html.j2").render(
+    return render_page(
+        "report.html.j2",
+        data,
         info=reader.info,
         findings=findings,
         points=points,
@@ -82,9 +86,26 @@ def render_html(reader: RunReader, findings: RunFindings) -> str:
         metrics={metric.key: metric for metric in METRICS},
         display=display,
         trials=[_trial_row(trial, findings) for trial in reader.trials()],
-        environment=_flat(reader.info.environment),
+        environment=flat(reader.info.environment),
         settings=_settings(findings),
         placement=_placement(reader),
+    )
+
+
+def render_page(template: str, data: Any, **values: Any) -> str:
+    """A template with the script, the stylesheet and the data of the charts in it.
+
+    Raises:
+        WeirError: the web bundle is missing.
+    """
+    bundle = load_bundle()
+    environment = Environment(
+        loader=PackageLoader("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading)
+    # The policy allows these two texts by their hash, so they must stand in the page byte by byte.
+    return environment.get_template(template).render(
+        **values,
         script=Markup(bundle.script),
         style=Markup(bundle.style),
         script_hash=policy_hash(bundle.script),
@@ -142,13 +163,13 @@ def _when(unix_ns: int) -> str:
     return datetime.fromtimestamp(unix_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """A nested mapping as (dotted name, text) rows."""
     rows: list[tuple[str, str]] = []
     for key, value in values.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
-            rows += _flat(value, f"{name}.")
+            rows += flat(value, f"{name}.")
         elif isinstance(value, list | tuple):
             rows.append((name, ", ".join(str(item) for item in value) or "–"))
         else:

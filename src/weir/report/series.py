@@ -78,32 +78,32 @@ def point_series(reader: RunReader, point: Point) -> PointSeries:
         stack.label: [data for trial in stack.evidence.used if (data := reader.histograms(trial).get("response_time_ns")) is not None]
         for _, stack in shown
     }
-    nines = _nines([sum(_samples(part) for part in parts) for parts in histograms.values()])
+    nines = nines_of([samples_in(parts) for parts in histograms.values()])
     stacks = []
     for colour, stack in shown:
         mine = {trial: intervals[trial] for trial in stack.evidence.used}
-        rates = np.array([_rates(rows, edges, "completed") for rows in mine.values()])
-        p50, p90, p99 = _quantiles_over_time(reader, mine, coarse_edges)
+        rates = np.array([rates_of(rows, edges, "completed") for rows in mine.values()])
+        p50, p90, p99 = quantiles_over_time(reader, mine, coarse_edges)
         stacks.append(
             StackSeries(
                 label=stack.label,
                 name=stack.name,
                 colour=colour,
                 trials=len(mine),
-                rate_rps=_line(_mean(rates)),
+                rate_rps=line_of(_mean(rates)),
                 # fmin and fmax pass over slices that a trial did not see.
-                rate_low_rps=_line(np.fmin.reduce(rates)),
-                rate_high_rps=_line(np.fmax.reduce(rates)),
-                failed_rps=_line(_mean([_rates(rows, edges, "failed") for rows in mine.values()])),
+                rate_low_rps=line_of(np.fmin.reduce(rates)),
+                rate_high_rps=line_of(np.fmax.reduce(rates)),
+                failed_rps=line_of(_mean([rates_of(rows, edges, "failed") for rows in mine.values()])),
                 p50_ms=p50,
                 p90_ms=p90,
                 p99_ms=p99,
-                tiers=_tiers([reader.samples(trial) for trial in mine], coarse_edges),
+                tiers=tier_lines([reader.samples(trial) for trial in mine], coarse_edges),
                 machine_percent=machine_lines([reader.cpu_samples(trial) for trial in mine], coarse_edges, reader.info.placement),
                 distribution_ms=latency_distribution(histograms[stack.label], nines),
             )
         )
-    return PointSeries(_middles(edges), _middles(coarse_edges), [round(value, 4) for value in nines], stacks)
+    return PointSeries(middles(edges), middles(coarse_edges), [round(value, 4) for value in nines], stacks)
 
 
 def slices(intervals: Sequence[IntervalRow]) -> Array:
@@ -138,17 +138,19 @@ def latency_distribution(parts: Sequence[bytes], nines: Sequence[float]) -> Line
     ]
 
 
-def _samples(data: bytes) -> int:
-    return int(histogram.decode(data).get_total_count())
+def samples_in(parts: Sequence[bytes]) -> int:
+    """How many samples histograms hold together."""
+    return sum(sum(histogram.counts_in(data).values()) for data in parts)
 
 
-def _nines(samples: Sequence[int]) -> list[float]:
+def nines_of(samples: Sequence[int]) -> list[float]:
     """A grid from p0 to the deepest quantile that any stack's samples support."""
     deepest = math.log10(max([2 * stats.SAMPLES_BEYOND, *samples]) / stats.SAMPLES_BEYOND)
     return [float(value) for value in np.linspace(0, deepest, 160)]
 
 
-def _quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow]], edges: Array) -> tuple[Line, Line, Line]:
+def quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow]], edges: Array) -> tuple[Line, Line, Line]:
+    """p50, p90 and p99 of each slice in milliseconds, over the trials in `intervals`; None where a slice has too few requests."""
     parts: list[list[bytes]] = [[] for _ in range(len(edges) - 1)]
     for trial, rows in intervals.items():
         for row, data in zip(rows, reader.interval_histograms(trial), strict=True):
@@ -164,7 +166,7 @@ def _quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRo
     return lines
 
 
-def _rates(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
+def rates_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
     """Requests per second in each slice; NaN where the trial saw none of it."""
     middles = [(row.start_s + row.end_s) / 2 for row in rows]
     counts, _ = np.histogram(middles, edges, weights=[getattr(row, field) for row in rows])
@@ -174,7 +176,7 @@ def _rates(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
     return rates
 
 
-def _tiers(samples: Sequence[Sequence[SampleRow]], edges: Array) -> list[CpuLine]:
+def tier_lines(samples: Sequence[Sequence[SampleRow]], edges: Array) -> list[CpuLine]:
     """User and system time of each tier in CPUs, the mean over trials; each process group of a tier added up."""
     tiers = sorted({row.tier for rows in samples for row in rows})
     lines = []
@@ -188,7 +190,7 @@ def _tiers(samples: Sequence[Sequence[SampleRow]], edges: Array) -> list[CpuLine
                 if slopes:
                     trials.append(np.sum(slopes, axis=0))
             if trials:
-                lines.append(CpuLine(f"{tier} {kind}", _line(_mean(trials))))
+                lines.append(CpuLine(f"{tier} {kind}", line_of(_mean(trials))))
     return lines
 
 
@@ -210,8 +212,10 @@ def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, place
                 trial_steal.append(np.where(total > 0, 100 * steal / total, np.nan))
         if trial_steal:
             stolen.append(_mean(trial_steal))
-    lines = [CpuLine(label, _line(_mean([values for cpu in members for values in busy[cpu]]))) for label, members in _rows(cpus, placement)]
-    return [*lines, CpuLine("steal", _line(_mean(stolen)))] if stolen else lines
+    lines = [
+        CpuLine(label, line_of(_mean([values for cpu in members for values in busy[cpu]]))) for label, members in _rows(cpus, placement)
+    ]
+    return [*lines, CpuLine("steal", line_of(_mean(stolen)))] if stolen else lines
 
 
 def _rows(cpus: Sequence[int], placement: Placement) -> list[tuple[str, list[int]]]:
@@ -245,10 +249,11 @@ def _mean(arrays: Sequence[Array] | Array) -> Array:
     return mean
 
 
-def _middles(edges: Array) -> list[float]:
+def middles(edges: Array) -> list[float]:
+    """The middles of slices, to a tenth of a millisecond."""
     return [round(float(value), 4) for value in (edges[:-1] + edges[1:]) / 2]
 
 
-def _line(values: Array) -> Line:
+def line_of(values: Array) -> Line:
     """Four significant digits are more than a chart can show; NaN becomes a gap."""
     return [None if math.isnan(value) else float(f"{value:.4g}") for value in values]

@@ -1,4 +1,4 @@
-"""Reads a run file: finished trials only, in the types of `weir.model`.
+"""Reads a run file: finished trials only, in the types of `weir.model`; of a load without a study also what an unfinished one has so far.
 
 Opened read-only; it works while the run is still being written, on a read-only medium, and after the writer was killed.
 """
@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from weir.model.errors import UsageError
-from weir.model.run import Cell, RunInfo, Trial, TrialEvent
+from weir.model.records import Verdict
+from weir.model.run import Cell, RunInfo, Trial, TrialEvent, TrialResult
 from weir.store import rows
 from weir.store.connection import explained, open_read_only
 from weir.store.locate import find_run
@@ -53,6 +54,20 @@ class RunReader:
         with explained(self.path):
             found = self._select("trial", rows.TRIAL_COLUMNS, "WHERE finished = 1 ORDER BY id")
             return [rows.trial_from_row(row, cells) for row in found]
+
+    def unfinished(self) -> Trial | None:
+        """The trial of a load without a study that still goes on, or whose writer was killed; it has no summary."""
+        if not self.info.is_load:
+            return None
+        cells = {cell.id: cell for cell in self.cells()}
+        columns = ("id", "cell_id", "block", "position", "attempt", "started_unix_ns")
+        with explained(self.path):
+            found = self._select("trial", columns, "WHERE finished = 0 ORDER BY id")
+            if not found:
+                return None
+            identifier, cell_id, block, position, attempt, started = found[0]
+            result = TrialResult(Verdict(validity="suspect", reasons=["unfinished"]))
+            return Trial(identifier, cells[cell_id], block, position, attempt, started, result)
 
     def intervals(self, trial_id: int) -> list[rows.IntervalRow]:
         """What the generator saw, by time."""
@@ -98,6 +113,7 @@ class RunReader:
         return self._open.connection.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", parameters).fetchall()
 
     def _of_trial(self, table: str, columns: Sequence[str], trial_id: int, order: str) -> list[tuple[Any, ...]]:
-        # The join keeps rows of a trial that is still running out of sight.
-        rest = f"WHERE trial_id = (SELECT id FROM trial WHERE id = ? AND finished = 1) ORDER BY {order}"
+        # The join keeps rows of a trial that is still running out of sight; a load without a study has nothing else to show.
+        finished = "" if self.info.is_load else "AND finished = 1"
+        rest = f"WHERE trial_id = (SELECT id FROM trial WHERE id = ? {finished}) ORDER BY {order}"
         return self._select(table, columns, rest, (trial_id,))

@@ -46,7 +46,7 @@ class RunWriter:
     As a context manager it closes the run as complete, or as interrupted when the block ends with an exception.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, folder_lock: int, info: RunInfo, cells: tuple[Cell, ...]) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, folder_lock: int | None, info: RunInfo, cells: tuple[Cell, ...]) -> None:
         """Use `create` or `resume`."""
         self.path = path
         self.info = info
@@ -62,6 +62,8 @@ class RunWriter:
     def create(cls, path: Path, info: RunInfo, cells: Sequence[Cell]) -> Self:
         """Make a new run file at `path`, and its folder.
 
+        A run has its folder for itself; loads without a study may be kept beside one another, and are never resumed.
+
         Raises:
             UsageError: there is a file already, or another weir writes into this folder.
             WeirError: the file cannot be written.
@@ -70,10 +72,11 @@ class RunWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise WeirError(f"{path.parent}: cannot make the run folder: {error.strerror}", hint="name another with --out DIR") from error
-        folder_lock = _lock_folder(path)
+        folder_lock = None if info.is_load else _lock_folder(path)
         try:
             if path.exists():
-                raise UsageError(f"{path}: found a file, expected none", hint=f"weir run --resume {path}, or another --out DIR")
+                hint = f"weir report {path}, or another --out" if info.is_load else f"weir run --resume {path}, or another --out DIR"
+                raise UsageError(f"{path}: found a file, expected none", hint=hint)
             with explained(path):
                 connection = _open(path)
                 try:
@@ -89,7 +92,8 @@ class RunWriter:
                     raise
             return cls(path, connection, folder_lock, info, tuple(cells))
         except BaseException:
-            os.close(folder_lock)
+            if folder_lock is not None:
+                os.close(folder_lock)
             raise
 
     @classmethod
@@ -185,7 +189,8 @@ class RunWriter:
             finally:
                 self._closed = True
                 self._connection.close()
-                os.close(self._folder_lock)
+                if self._folder_lock is not None:
+                    os.close(self._folder_lock)
 
     def __enter__(self) -> Self:
         return self

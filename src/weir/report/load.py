@@ -1,0 +1,171 @@
+"""The report of one load without a study: the same page, script and style as a study's, with what one load can tell.
+
+It draws no conclusion that needs a second trial. Everything in the file is hostile input, as in `report/html.py`.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from weir.findings import LoadFindings
+from weir.findings.words import counted, listed, significant
+from weir.model.load import OpenLoad
+from weir.model.records import LoadSummary, Quantiles
+from weir.report.html import flat, render_page, write_page
+from weir.report.load_series import LoadSeries, load_series
+from weir.store import RunReader
+
+_SHOWN = ("mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "p99_99", "max")
+_MEANING = {
+    "response_time": "from the moment the request was due to its last byte",
+    "service_time": "from the moment it was sent to its last byte",
+    "schedule_lag": "how long after it was due it was sent",
+    "connect_time": "to make a connection",
+    "tls_handshake": "the TLS handshake after it",
+    "time_to_first_byte": "from the moment it was sent to the first byte",
+}
+_MOST_EVENTS = 30
+
+
+def write_load_html(reader: RunReader, findings: LoadFindings, path: Path) -> None:
+    """Write the report of a load to `path`, whole or not at all.
+
+    Raises:
+        WeirError: the web bundle is missing, or the file cannot be written.
+    """
+    write_page(render_load_html(reader, findings), path)
+
+
+def render_load_html(reader: RunReader, findings: LoadFindings) -> str:
+    """The report of a load, as a page."""
+    series = load_series(reader, findings)
+    summary, load = findings.summary, findings.trial.cell.load
+    return render_page(
+        "load.html.j2",
+        {"points": [asdict(series.over_time), asdict(series.clocks), asdict(series.errors), asdict(series.waiting)]},
+        findings=findings,
+        info=findings.info,
+        summary=summary,
+        series=series,
+        load=load,
+        is_open=isinstance(load, OpenLoad),
+        headline=_headline(summary),
+        basis=f"{load.label}, {summary.duration_s:.1f} s: {counted(summary.requests.completed, 'request')} answered, {_failures(summary)}",
+        tiles=_tiles(findings),
+        columns=[name.replace("_", ".") for name in _SHOWN],
+        clocks=_clocks(summary),
+        rate_sentence=_rate_sentence(series),
+        percentiles_sentence=_percentiles_sentence(series),
+        waiting_sentence=_waiting_sentence(series),
+        events=findings.events[:_MOST_EVENTS],
+        more_events=max(0, len(findings.events) - _MOST_EVENTS),
+        slowest=[
+            {
+                "due_s": f"{slow.intended_us / 1e6:.3f}",
+                "lag": _ms(slow.written_us - slow.intended_us),
+                "first": _ms(slow.first_byte_us - slow.written_us),
+                "rest": _ms(slow.last_byte_us - slow.first_byte_us),
+                "all": _ms(slow.last_byte_us - slow.intended_us),
+                "status": slow.status,
+                "connection": slow.connection,
+            }
+            for slow in summary.slowest or ()
+        ],
+        ms=_ms,
+        asked=_asked(findings),
+        environment=flat(findings.info.environment),
+    )
+
+
+def _headline(summary: LoadSummary) -> str:
+    times = summary.response_time_us
+    rate = f"{significant(summary.throughput_rps, 4)} requests per second"
+    if times.p50 is None or times.p99 is None:
+        return f"{rate}: nothing was answered" if not summary.requests.completed else rate
+    return f"{rate}; half of the answers within {_ms(times.p50)} ms, 99 % within {_ms(times.p99)} ms"
+
+
+def _failures(summary: LoadSummary) -> str:
+    kinds = [f"{kind} {count:,}" for kind, count in summary.errors.model_dump().items() if count]
+    return f"{summary.requests.failed:,} failed ({', '.join(kinds)})" if kinds else "none failed"
+
+
+def _tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:
+    """(title, unit, value, what is beside it)."""
+    summary, resources = findings.summary, findings.trial.result.resources
+    requests, times = summary.requests, summary.response_time_us
+    share = f"{requests.failed / requests.intended * 100:.2g} % of {requests.intended:,}" if requests.intended else ""
+    tiles = [
+        ("Throughput", "req/s", significant(summary.throughput_rps, 4), f"{requests.completed:,} answered"),
+        ("Response time p50", "ms", _ms(times.p50), f"mean {_ms(times.mean)}"),
+        ("Response time p99", "ms", _ms(times.p99), f"longest {_ms(times.max)}"),
+        ("Failed", "requests", f"{requests.failed:,}", share),
+    ]
+    if resources is not None and summary.duration_s > 0:
+        per_request = f"{resources.cpu_s / requests.completed * 1e6:.3g} µs per request" if requests.completed else ""
+        tiles.append(("Server's CPU", "CPUs", f"{resources.cpu_s / summary.duration_s:.2f}", per_request))
+        if resources.pss_bytes is not None:
+            tiles.append(("Server's memory", "MB", f"{resources.pss_bytes / 1e6:,.1f}", f"{resources.peak_threads} threads"))
+    return tiles
+
+
+def _clocks(summary: LoadSummary) -> list[tuple[str, str, list[str]]]:
+    """(name, meaning, values in ms) of each clock with samples."""
+    rows = []
+    for clock in ("response_time", "service_time", "schedule_lag", "connect_time", "tls_handshake", "time_to_first_byte"):
+        times: Quantiles | None = getattr(summary, f"{clock}_us")
+        if times is not None and times.max is not None:
+            rows.append((clock.replace("_", " "), _MEANING[clock], [_ms(getattr(times, name)) for name in _SHOWN]))
+    return rows
+
+
+def _asked(findings: LoadFindings) -> list[tuple[str, str]]:
+    """The plan in words, as far as words are clearer than its JSON."""
+    plan, request = findings.plan, findings.plan.get("request", {})
+    rows = [
+        ("target", findings.info.title),
+        ("request", f"{request.get('method', 'GET')}" if request else "a scenario: see the plan"),
+        ("load", findings.trial.cell.load.label),
+        ("connections", f"{findings.trial.cell.load.connections:,}"),
+        ("at most", f"{plan['duration_s']:g} s" + (f", {plan['requests']:,} requests" if plan.get("requests") else "")),
+        ("timeout", f"{plan['timeout_s']:g} s"),
+        ("generator", f"{counted(plan['threads'], 'thread')}, CPUs {', '.join(map(str, plan['cpus'])) or 'any'}"),
+    ]
+    return [*rows, ("keep-alive", "no: a connection for each request")] if plan.get("keep_alive") is False else rows
+
+
+def _rate_sentence(series: LoadSeries) -> str:
+    answered = [value for value in series.over_time.stacks[0].rate_rps if value is not None]
+    if not answered:
+        return "Nothing was measured."
+    text = f"Between {significant(min(answered))} and {significant(max(answered))} answers per second in a slice."
+    return text + (" The grey line is the rate that was asked for." if len(series.over_time.stacks) > 1 else "")
+
+
+def _percentiles_sentence(series: LoadSeries) -> str:
+    known = [
+        (value, at)
+        for value, at in zip(series.over_time.stacks[0].p99_ms, series.over_time.coarse_time_s, strict=True)
+        if value is not None
+    ]
+    if not known:
+        return "Too few requests in each slice of time for percentiles."
+    worst, at = max(known)
+    middle = sorted(value for value, _ in known)[len(known) // 2]
+    return f"Typical p99 of a slice: {significant(middle)} ms, at worst {significant(worst)} ms (at {significant(at, 2)} s)."
+
+
+def _waiting_sentence(series: LoadSeries) -> str:
+    highest = [
+        f"{stack.name} {max(value for value in stack.rate_rps if value is not None):,.0f}"
+        for stack in series.waiting.stacks
+        if any(stack.rate_rps)
+    ]
+    return f"At the end of each interval, the highest of a slice; at most: {listed(highest)}." if highest else "No request waited."
+
+
+def _ms(value_us: float | None) -> str:
+    """Microseconds as milliseconds with three digits, to the microsecond."""
+    if value_us is None:
+        return "–"
+    value = value_us / 1e3
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
