@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weir.findings import LoadFindings
 from weir.findings.words import counted, listed, significant
-from weir.model.load import OpenLoad
+from weir.model.load import Load, OpenLoad
 from weir.model.records import LoadSummary, Quantiles
 from weir.report.html import flat, render_page, write_page
 from weir.report.load_series import LoadSeries, load_series
@@ -49,7 +49,7 @@ def render_load_html(reader: RunReader, findings: LoadFindings) -> str:
         load=load,
         is_open=isinstance(load, OpenLoad),
         headline=_headline(summary),
-        basis=f"{load.label}, {summary.duration_s:.1f} s: {counted(summary.requests.completed, 'request')} answered, {_failures(summary)}",
+        basis=_basis(load, summary),
         tiles=_tiles(findings),
         columns=[name.replace("_", ".") for name in _SHOWN],
         clocks=_clocks(summary),
@@ -84,6 +84,11 @@ def _headline(summary: LoadSummary) -> str:
     return f"{rate}; half of the answers within {_ms(times.p50)} ms, 99 % within {_ms(times.p99)} ms"
 
 
+def _basis(load: Load, summary: LoadSummary) -> str:
+    answered = counted(summary.requests.completed, "request")
+    return f"{load.label}, {summary.duration_s:.1f}\u00a0s: {answered} answered, {_failures(summary)}"
+
+
 def _failures(summary: LoadSummary) -> str:
     kinds = [f"{kind} {count:,}" for kind, count in summary.errors.model_dump().items() if count]
     return f"{summary.requests.failed:,} failed ({', '.join(kinds)})" if kinds else "none failed"
@@ -104,7 +109,7 @@ def _tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:
         per_request = f"{resources.cpu_s / requests.completed * 1e6:.3g} µs per request" if requests.completed else ""
         tiles.append(("Server's CPU", "CPUs", f"{resources.cpu_s / summary.duration_s:.2f}", per_request))
         if resources.pss_bytes is not None:
-            tiles.append(("Server's memory", "MB", f"{resources.pss_bytes / 1e6:,.1f}", f"{resources.peak_threads} threads"))
+            tiles.append(("Server's memory", "MB", f"{resources.pss_bytes / 1e6:,.1f}", counted(resources.peak_threads, "thread")))
     return tiles
 
 

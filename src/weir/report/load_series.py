@@ -114,7 +114,7 @@ def _errors(rows: Sequence[IntervalRow], edges: Array) -> list[StackSeries]:
 
 def _waiting(rows: Sequence[IntervalRow], edges: Array) -> list[StackSeries]:
     series = []
-    for colour, (name, field) in enumerate((("in flight", "in_flight"), ("waiting for a connection", "queued"))):
+    for colour, (name, field) in enumerate((("in flight", "in_flight"), ("queued", "queued"))):
         if field == "queued" and not any(row.queued for row in rows):
             continue
         at = np.searchsorted(edges, [_middle(row) for row in rows], side="right") - 1
