@@ -12,6 +12,7 @@ weir: a laboratory for HTTP servers
   weir run sync-vs-async --scale quick    run a study: blocks in random order, fresh processes, intervals
   weir report runs/sync-vs-async-1        print its answer again, and write its HTML report
   weir stacks list                        the stacks that weir can start
+  weir audit hey.txt --users 20           what in another tool's figures cannot be
   weir doctor                             what is present, what is missing, and how to get it
 
 weir COMMAND --help tells more about each."""

@@ -1,0 +1,149 @@
+"""A file of claims: figures copied from a publication, as they were printed, so that their rounding is known.
+
+Figures are texts: `"0.0060 s"`, `"14377 ms"`, `"7191.2708"`. A `[[table]]` takes claims from a CSV file beside it, whose columns are
+the keys of a claim; times then have their unit in the column's name (`mean_ms`).
+"""
+
+import csv
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from weir.model.claim import Claim, Figure
+from weir.model.errors import UsageError
+from weir.toml_file import Table, read_toml, validate
+
+_UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+_TIME = re.compile(r"(\d+(?:\.\d+)?) (us|µs|ms|s|min)")
+_QUANTILE = re.compile(r"p(\d+(?:[._]\d+)?)")
+_COLUMNS = {"name", "users", "loops", "throughput_rps", "requests", "failed"}
+_TIME_COLUMNS = ("duration", "ramp", "think", "mean", "stdev", "min", "max")
+
+
+def _time(text: str) -> str:
+    if not _TIME.fullmatch(text):
+        raise ValueError('expected a time with its unit, as "0.0060 s" or "14377 ms"')
+    return text
+
+
+def _number(text: str) -> str:
+    if not re.fullmatch(r"\d+(\.\d+)?", text):
+        raise ValueError('expected a number as it was printed, as "7191.2708"')
+    return text
+
+
+def _quantiles(values: dict[str, str]) -> dict[str, str]:
+    for name, value in values.items():
+        if not _QUANTILE.fullmatch(name):
+            raise ValueError(f"found {name!r}, expected percentiles such as p50 or p99_9")
+        _time(value)
+    return values
+
+
+Time = Annotated[str, AfterValidator(_time)]
+Number = Annotated[str, AfterValidator(_number)]
+
+
+class Entry(Table):
+    """What can be said of one load; what is not said here may be in the file's defaults."""
+
+    tool: str | None = None
+    users: int | None = Field(None, ge=1)
+    loops: int | None = Field(None, ge=1)
+    ramp: Time | None = None
+    think: Time | None = None
+    duration: Time | None = None
+    throughput_rps: Number | None = None
+    requests: int | None = Field(None, ge=0)
+    failed: int | None = Field(None, ge=0)
+    mean: Time | None = None
+    stdev: Time | None = None
+    min: Time | None = None
+    max: Time | None = None
+    quantiles: Annotated[dict[str, str], AfterValidator(_quantiles)] = Field(default_factory=dict)
+
+
+class NamedEntry(Entry):
+    """One load."""
+
+    name: str = Field(min_length=1)
+
+
+class CsvTable(Table):
+    """Claims in a CSV file."""
+
+    file: str
+
+
+class ClaimsFile(Table):
+    """The whole file. Not named in the TOML: pydantic keys follow it."""
+
+    schema_: int = Field(alias="schema")
+    title: str
+    defaults: Entry = Field(default_factory=Entry)
+    claim: list[NamedEntry] = Field(default_factory=list)
+    table: list[CsvTable] = Field(default_factory=list)
+
+
+def read_claims(path: Path) -> tuple[str, list[Claim]]:
+    """The title and the claims of a file.
+
+    Raises:
+        UsageError: the file or a table that it names cannot be read or is not right.
+    """
+    file = validate(ClaimsFile, read_toml(path, what="a file of claims"), path=path)
+    claims = [_claim(one.name, one, file.defaults) for one in file.claim]
+    for table in file.table:
+        claims += _from_csv(path.parent / table.file, file.defaults)
+    if not claims:
+        raise UsageError(f"{path}: found no [[claim]] and no [[table]]; expected at least one")
+    return file.title, claims
+
+
+def _claim(name: str, entry: Entry, defaults: Entry) -> Claim:
+    values = {**defaults.model_dump(exclude_defaults=True), **entry.model_dump(exclude_defaults=True)}
+    seconds = {key: _figure(values[key]) for key in _TIME_COLUMNS if key in values}
+    plain = {key: values[key] for key in ("tool", "users", "loops", "requests", "failed") if key in values}
+    return Claim(
+        name=name,
+        **plain,
+        throughput_rps=Figure.printed(values["throughput_rps"]) if "throughput_rps" in values else None,
+        duration_s=seconds.get("duration"),
+        ramp_s=seconds["ramp"].value if "ramp" in seconds else 0.0,
+        think_s=seconds["think"].value if "think" in seconds else 0.0,
+        mean_s=seconds.get("mean"),
+        stdev_s=seconds.get("stdev"),
+        min_s=seconds.get("min"),
+        max_s=seconds.get("max"),
+        quantiles_s={float(key[1:].replace("_", ".")) / 100: _figure(value) for key, value in values.get("quantiles", {}).items()},
+    )
+
+
+def _figure(text: str) -> Figure:
+    number, unit = text.split(" ")
+    return Figure.printed(number, _UNITS[unit])
+
+
+def _from_csv(path: Path, defaults: Entry) -> list[Claim]:
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}; expected a table of claims in CSV") from None
+    reader = csv.DictReader(text.splitlines())
+    known = _COLUMNS | {f"{key}_{unit}" for key in _TIME_COLUMNS for unit in _UNITS}
+    for column in reader.fieldnames or ():
+        if column not in known:
+            raise UsageError(f"{path}: column {column!r}: not known; expected some of {', '.join(sorted(_COLUMNS))}, mean_ms, max_s, …")
+    claims = []
+    for number, row in enumerate(reader, start=2):
+        value: dict[str, object] = {}
+        for column, cell in row.items():
+            key, _, unit = column.rpartition("_")
+            is_time = key in _TIME_COLUMNS
+            whole = column in ("users", "loops", "requests", "failed") and cell.isdigit()
+            value[key if is_time else column] = f"{cell} {unit}" if is_time else int(cell) if whole else cell
+        entry = validate(NamedEntry, value, path=Path(f"{path}, line {number}"))
+        claims.append(_claim(entry.name, entry, defaults))
+    return claims

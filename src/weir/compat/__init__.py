@@ -1,0 +1,1 @@
+"""The tools that weir replaces: their reports, read."""
