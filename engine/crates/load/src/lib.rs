@@ -10,6 +10,7 @@ mod collect;
 mod connection;
 mod demand;
 mod error;
+mod fifo;
 mod prepare;
 mod script;
 mod secured;

@@ -4,77 +4,35 @@
 //! answer has come, which is also the moment its user is free again and writes the next; in an open loop one more, before the
 //! write. No allocation, no lock, no map. What is rare (errors, reconnecting, the ends of intervals) is in functions of its own.
 
+mod boundary;
 mod clockwork;
 mod completions;
+mod parts;
 mod reconnect;
+mod set_up;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::Arc;
 
-use weir_net::{Driver, Endpoint, Errno, Payload, Slot, Wait};
-use weir_record::{Clocks, FirstFailure, Slowest, StatusCounts, StepOutcome, Stopped};
-use weir_scenario::{Compiled, Worker};
+use weir_net::{Driver, Endpoint, Payload, Slot, Wait};
+use weir_record::{FirstFailure, Stopped};
 use weir_schedule::Shard;
 use weir_wire::ResponseReader;
 
 use crate::Stop;
 use crate::clock::now_ns;
-use crate::connection::{Connection, Fifo, Phase};
+use crate::connection::{Connection, Phase};
 use crate::demand::{Demand, Source};
+use crate::fifo::Fifo;
 use crate::script::Script;
-use crate::tally::{Gauges, Tally};
+use crate::tally::Tally;
 use crate::wait::WaitStrategy;
+
+pub(crate) use parts::{ConnectFailure, Opened, Parts, ThreadEnd};
 
 /// Connections that are being made at once while the load is set up, and users that are let in between two looks at answers.
 const BATCH: u64 = 64;
-/// The most that one look at a clock can be away from the next while the load is set up.
-const SET_UP_WAIT_NS: u64 = 20_000_000;
-
-/// What a thread is made of.
-pub(crate) struct Parts<D> {
-    pub(crate) driver: D,
-    pub(crate) request: Vec<u8>,
-    /// Where connections go, one after the other.
-    pub(crate) endpoints: Vec<Endpoint>,
-    /// Whether a connection carries more than one request.
-    pub(crate) keep_alive: bool,
-    pub(crate) connections: usize,
-    pub(crate) shard: Shard,
-    pub(crate) demand: Demand,
-    pub(crate) tally: Tally,
-    pub(crate) wait: WaitStrategy,
-    pub(crate) timeout_ns: u64,
-    pub(crate) until_failure: bool,
-    pub(crate) to_head_request: bool,
-    /// What users do, instead of the one request.
-    pub(crate) scenario: Option<(Arc<Compiled>, u64, Worker)>,
-}
-
-/// What a thread leaves beside its intervals.
-#[derive(Debug)]
-pub(crate) struct ThreadEnd {
-    pub(crate) clocks: Clocks,
-    pub(crate) status: StatusCounts,
-    pub(crate) unanswered: u64,
-    pub(crate) unsent: u64,
-    pub(crate) busy_ns: u64,
-    /// How long the load lasted here.
-    pub(crate) lasted_ns: u64,
-    /// How many intervals it had here.
-    pub(crate) intervals: u64,
-    /// Whether it ended because all was done that was asked for.
-    pub(crate) is_complete: bool,
-    pub(crate) first_failure: Option<FirstFailure>,
-    /// Whether a connection could not be made for want of a port of this machine.
-    pub(crate) ports_used_up: bool,
-    pub(crate) slowest: Slowest,
-    /// What came of each step of a scenario.
-    pub(crate) steps: Vec<StepOutcome>,
-    /// Requests of each connection that took part.
-    pub(crate) requests: Vec<u32>,
-}
 
 /// What a connection is for once it is free.
 enum Next {
@@ -86,21 +44,6 @@ enum Next {
     Leave,
     /// Whatever arrives.
     Free,
-}
-
-/// How opening the connections went.
-#[derive(Debug, Clone)]
-pub(crate) struct Opened {
-    pub(crate) connected: u64,
-    pub(crate) first_failure: Option<ConnectFailure>,
-}
-
-/// Why a connection could not be made.
-#[derive(Debug, Clone)]
-pub(crate) struct ConnectFailure {
-    pub(crate) errno: Errno,
-    /// What it was about, where the number does not say it.
-    pub(crate) text: Option<String>,
 }
 
 /// See the module's description.
@@ -143,81 +86,6 @@ pub(crate) struct LoadThread<D> {
 }
 
 impl<D: Driver> LoadThread<D> {
-    pub(crate) fn new(parts: Parts<D>) -> Self {
-        let mut driver = parts.driver;
-        let request_bytes = parts.request.len() as u64;
-        let payload = driver.register(parts.request);
-        let script = parts.scenario.map(|(compiled, seed, worker)| {
-            let connections = parts.connections;
-            let script = Script::new(
-                compiled,
-                worker,
-                &mut driver,
-                connections,
-                parts.shard,
-                seed,
-            );
-            Box::new(script)
-        });
-        Self {
-            driver,
-            payload,
-            request_bytes,
-            endpoints: parts.endpoints,
-            keep_alive: parts.keep_alive,
-            connections: (0..parts.connections).map(|_| Connection::new()).collect(),
-            connecting: Fifo::new(),
-            idle: Fifo::new(),
-            waiting: Fifo::new(),
-            retries: BinaryHeap::new(),
-            gathered: Vec::new(),
-            reader: ResponseReader::new(parts.to_head_request),
-            script,
-            demand: parts.demand,
-            tally: parts.tally,
-            wait: parts.wait,
-            timeout_ns: parts.timeout_ns,
-            shard: parts.shard,
-            until_failure: parts.until_failure,
-            first_failure: None,
-            ports_used_up: false,
-            unrendered: 0,
-            is_running: false,
-            opened: Opened {
-                connected: 0,
-                first_failure: None,
-            },
-            start_ns: 0,
-            end_ns: u64::MAX,
-            boundary_ns: u64::MAX,
-        }
-    }
-
-    /// Opens the connections that are needed at the start, a batch at a time, until each is there, has failed or has run out of time.
-    /// Without keep-alive one is opened, to see that the target is there, and closed.
-    pub(crate) fn open(&mut self, stop: &Stop) -> io::Result<Opened> {
-        let mut next: Slot = 0;
-        let count = if self.keep_alive {
-            self.demand.needed_at_start(self.connections.len()) as Slot
-        } else {
-            1
-        };
-        while (next < count || self.connecting.len() > 0) && !stop.is_requested() {
-            while next < count && self.connecting.len() < BATCH {
-                self.connect(next, now_ns());
-                next += 1;
-            }
-            if self.driver.wait(Wait::AtMostNs(SET_UP_WAIT_NS))? {
-                self.reap();
-            }
-            self.expire(now_ns());
-        }
-        if let (false, Some(slot)) = (self.keep_alive, self.idle.first()) {
-            self.idle_closed(slot, now_ns());
-        }
-        Ok(self.opened.clone())
-    }
-
     /// Runs the load from a moment to another, or until it is stopped.
     pub(crate) fn run(
         mut self,
@@ -275,32 +143,6 @@ impl<D: Driver> LoadThread<D> {
         }
         self.driver.wait(wait)?;
         Ok(now_ns())
-    }
-
-    fn start(&mut self, start_ns: u64, duration_ns: u64) {
-        self.is_running = true;
-        self.start_ns = start_ns;
-        self.end_ns = start_ns + duration_ns;
-        self.tally.start(start_ns);
-        self.boundary_ns = self.tally.interval_end_ns().min(self.end_ns);
-        // What is not connected yet has a user, or is needed, all the same.
-        for slot in 0..self.connections.len() as Slot {
-            let is_used = self.is_used(slot);
-            match self.connections[slot as usize].phase {
-                Phase::Closed if is_used && !self.keep_alive => self.let_idle(slot),
-                Phase::Closed if is_used => self.reconnect(slot, start_ns),
-                Phase::Connecting if is_used => {
-                    if let Next::Write(intended_ns) = self.next_of(slot, start_ns) {
-                        self.let_request_wait(slot, intended_ns);
-                    }
-                }
-                Phase::Idle if !is_used => {
-                    self.idle.remove(&mut self.connections, slot);
-                    self.connections[slot as usize].phase = Phase::Thinking;
-                }
-                _ => {}
-            }
-        }
     }
 
     /// Everything that is due by the clock and not by a completion. Gives whether there was something.
@@ -496,81 +338,6 @@ impl<D: Driver> LoadThread<D> {
             deadline_ns = deadline_ns.min(*at_ns);
         }
         deadline_ns.min(self.start_ns.saturating_add(self.demand.next_ns()))
-    }
-
-    /// Ends the intervals that are over; the last one is left to [`Self::finish`].
-    #[cold]
-    fn cross_boundary(&mut self, now: u64) {
-        loop {
-            let end_ns = self.tally.interval_end_ns();
-            self.boundary_ns = end_ns.min(self.end_ns);
-            if end_ns > now || end_ns >= self.end_ns {
-                return;
-            }
-            let gauges = self.gauges(end_ns);
-            self.tally.end_interval(end_ns, gauges);
-        }
-    }
-
-    fn gauges(&self, now: u64) -> Gauges {
-        // The first to be written is, but for what a full queue of connections makes of it, the first that was due.
-        let written = self
-            .waiting
-            .first()
-            .map(|slot| self.connections[slot as usize].intended_ns);
-        let asked = self
-            .connecting
-            .first()
-            .map(|slot| &self.connections[slot as usize])
-            .filter(|connection| connection.has_request)
-            .map(|connection| connection.intended_ns);
-        let arrived = self
-            .demand
-            .oldest_of_queue_ns()
-            .map(|due_ns| self.start_ns + due_ns);
-        let oldest_ns = [written, asked, arrived]
-            .into_iter()
-            .flatten()
-            .fold(now, u64::min);
-        Gauges {
-            in_flight: self.waiting.len(),
-            queued: self.demand.queued(),
-            oldest_age_ns: now.saturating_sub(oldest_ns),
-        }
-    }
-
-    fn finish(mut self, now: u64, busy_ns: u64) -> ThreadEnd {
-        let end_ns = now.min(self.end_ns);
-        // Whoever was due before the end is sent, however late this thread woke up for it.
-        while self.first_failure.is_none() && self.act_by_the_clock(end_ns) {}
-        let is_complete = self.is_complete();
-        self.cross_boundary(end_ns);
-        let gauges = self.gauges(end_ns);
-        self.tally.end_interval(end_ns, gauges);
-        for connection in &self.connections {
-            if connection.phase == Phase::Waiting {
-                let age_ns = end_ns.saturating_sub(connection.intended_ns);
-                let ages = &mut self.tally.clocks.unanswered_age;
-                ages.saturating_record(age_ns);
-            }
-        }
-        let shard = self.shard;
-        self.tally.slowest.place(|own| shard.index(own));
-        ThreadEnd {
-            unanswered: self.waiting.len(),
-            unsent: self.demand.queued() + self.unrendered,
-            busy_ns,
-            lasted_ns: end_ns - self.start_ns,
-            intervals: self.tally.intervals(),
-            is_complete,
-            first_failure: self.first_failure,
-            ports_used_up: self.ports_used_up,
-            requests: self.requests_by_connection(),
-            slowest: self.tally.slowest,
-            steps: self.script.map(|script| script.steps).unwrap_or_default(),
-            clocks: self.tally.clocks,
-            status: self.tally.status,
-        }
     }
 }
 

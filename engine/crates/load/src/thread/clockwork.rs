@@ -114,14 +114,4 @@ impl<D: Driver> LoadThread<D> {
             _ => true,
         }
     }
-
-    /// Requests of each connection that took part: of all, unless users come and go.
-    pub(super) fn requests_by_connection(&self) -> Vec<u32> {
-        let may_be_absent = matches!(self.demand.source, Source::Closed);
-        self.connections
-            .iter()
-            .map(|connection| connection.requests)
-            .filter(|&requests| requests > 0 || !may_be_absent || self.demand.users.is_none())
-            .collect()
-    }
 }

@@ -1,0 +1,71 @@
+//! What a load thread is made of, and what it leaves.
+
+use std::sync::Arc;
+
+use weir_net::{Endpoint, Errno};
+use weir_record::{Clocks, FirstFailure, Slowest, StatusCounts, StepOutcome};
+use weir_scenario::{Compiled, Worker};
+use weir_schedule::Shard;
+
+use crate::demand::Demand;
+use crate::tally::Tally;
+use crate::wait::WaitStrategy;
+
+/// What a thread is made of.
+pub(crate) struct Parts<D> {
+    pub(crate) driver: D,
+    pub(crate) request: Vec<u8>,
+    /// Where connections go, one after the other.
+    pub(crate) endpoints: Vec<Endpoint>,
+    /// Whether a connection carries more than one request.
+    pub(crate) keep_alive: bool,
+    pub(crate) connections: usize,
+    pub(crate) shard: Shard,
+    pub(crate) demand: Demand,
+    pub(crate) tally: Tally,
+    pub(crate) wait: WaitStrategy,
+    pub(crate) timeout_ns: u64,
+    pub(crate) until_failure: bool,
+    pub(crate) to_head_request: bool,
+    /// What users do, instead of the one request.
+    pub(crate) scenario: Option<(Arc<Compiled>, u64, Worker)>,
+}
+
+/// What a thread leaves beside its intervals.
+#[derive(Debug)]
+pub(crate) struct ThreadEnd {
+    pub(crate) clocks: Clocks,
+    pub(crate) status: StatusCounts,
+    pub(crate) unanswered: u64,
+    pub(crate) unsent: u64,
+    pub(crate) busy_ns: u64,
+    /// How long the load lasted here.
+    pub(crate) lasted_ns: u64,
+    /// How many intervals it had here.
+    pub(crate) intervals: u64,
+    /// Whether it ended because all was done that was asked for.
+    pub(crate) is_complete: bool,
+    pub(crate) first_failure: Option<FirstFailure>,
+    /// Whether a connection could not be made for want of a port of this machine.
+    pub(crate) ports_used_up: bool,
+    pub(crate) slowest: Slowest,
+    /// What came of each step of a scenario.
+    pub(crate) steps: Vec<StepOutcome>,
+    /// Requests of each connection that took part.
+    pub(crate) requests: Vec<u32>,
+}
+
+/// How opening the connections went.
+#[derive(Debug, Clone)]
+pub(crate) struct Opened {
+    pub(crate) connected: u64,
+    pub(crate) first_failure: Option<ConnectFailure>,
+}
+
+/// Why a connection could not be made.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectFailure {
+    pub(crate) errno: Errno,
+    /// What it was about, where the number does not say it.
+    pub(crate) text: Option<String>,
+}
