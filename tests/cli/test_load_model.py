@@ -1,6 +1,6 @@
 import pytest
 
-from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s
+from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s, pipelining
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, ExponentialThink, Load, OpenLoad, Session, Think
 
@@ -75,3 +75,28 @@ def test_a_load_lasts_as_long_as_its_profile_or_until_it_is_over(
     load: Load, ramp: str | None, requests: int | None, until_failure: bool, lasts_s: float
 ) -> None:
     assert default_duration_s(load, ramp, requests, until_failure) == lasts_s
+
+
+def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
+    assert pipelining(1024, ClosedLoad(900), keep_alive=True, has_scenario=False) == 1024
+    assert pipelining(2, OpenLoad(10.0, 5), keep_alive=True, has_scenario=False) == 2
+    assert pipelining(1, ClosedLoad(RAMP, loops=2), keep_alive=False, has_scenario=True) == 1
+
+
+@pytest.mark.parametrize(
+    ("depth", "load", "keep_alive", "has_scenario", "problem"),
+    [
+        (0, ClosedLoad(5), True, False, "--pipeline: found 0, expected a number from 1 to 1024"),
+        (1025, ClosedLoad(5), True, False, "--pipeline: found 1025, expected a number from 1 to 1024"),
+        (2, ClosedLoad(5), False, False, "--pipeline: found 2 beside --no-keepalive"),
+        (2, ClosedLoad(5), True, True, "--pipeline: found 2 beside --scenario"),
+        (2, ClosedLoad(5, Think(1.0, 1.0)), True, False, "--pipeline: found 2 beside users over time, --think, --loops or --pace"),
+        (2, ClosedLoad(RAMP), True, False, "--pipeline: found 2 beside users over time"),
+        (2, OpenLoad(10.0, 5, session=Session(2)), True, False, "--pipeline: found 2 beside --loops"),
+        (1000, ClosedLoad(1001), True, False, "--pipeline: found 1000 on each of 1001 connections, expected at most 1,000,000 requests"),
+    ],
+)
+def test_pipelining_beside_what_waits_is_refused(depth: int, load: Load, keep_alive: bool, has_scenario: bool, problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        pipelining(depth, load, keep_alive=keep_alive, has_scenario=has_scenario)
+    assert problem in str(caught.value)

@@ -147,6 +147,14 @@ def test_more_connections_than_ports_take_more_addresses(engine: Path) -> None:
     assert three_addresses["fairness"]["min"] > 0
 
 
+def test_several_requests_at_a_time_on_a_connection_are_all_answered(weir: Weir, serve: Callable[..., str]) -> None:
+    done = weir("load", f"http://{serve('null')}/", "-c", "2", "--pipeline", "16", "-n", "5000", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["requests"]["ok"], result["requests"]["failed"]) == (5000, 0)
+    assert weir("load", "http://127.0.0.1/", "--pipeline", "16", "--no-keepalive").returncode == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

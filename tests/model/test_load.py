@@ -56,9 +56,9 @@ def test_a_load_is_named_by_what_it_is(load: Load, label: str) -> None:
 def test_a_plan_says_what_ends_it_only_where_something_does() -> None:
     request = Request("GET", "http://127.0.0.1/")
     plain = LoadPlan(request, ClosedLoad(1), 10.0).to_json()
-    assert not {"requests", "until", "seed"} & plain.keys()
-    ended = LoadPlan(request, ClosedLoad(1), 10.0, requests=5, until_first_failure=True, seed=7).to_json()
-    assert (ended["requests"], ended["until"], ended["seed"]) == (5, "first_failure", 7)
+    assert not {"requests", "until", "seed", "pipeline"} & plain.keys()
+    ended = LoadPlan(request, ClosedLoad(1), 10.0, requests=5, until_first_failure=True, seed=7, pipeline=8).to_json()
+    assert (ended["requests"], ended["until"], ended["seed"], ended["pipeline"]) == (5, "first_failure", 7, 8)
 
 
 @pytest.mark.parametrize("value", [{}, {"bursty": {}}, {"closed": {"users": 1, "think": {"forever": 1}}}])

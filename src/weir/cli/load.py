@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from weir.cli.load_file import KeptLoad, file_of, with_kept_intervals
-from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s
+from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s, pipelining
 from weir.cli.load_text import interval_line, summary_text
 from weir.cli.output import at_terminal, say, stderr, write_json
 from weir.cli.transport import TlsFlags, connect_to, local_addresses, tls
@@ -91,6 +91,9 @@ def load(
     no_keepalive: Annotated[
         bool, typer.Option("--no-keepalive", help="A new connection for each request; making it is part of its response time.")
     ] = False,
+    pipeline: Annotated[
+        int, typer.Option("--pipeline", help="Requests that a connection carries unanswered (HTTP/1.1 pipelining), 1 to 1024.")
+    ] = 1,
     connect: Annotated[
         str | None, typer.Option("--connect-to", metavar="HOST:PORT", help="Connect there, instead of to the URL's host.")
     ] = None,
@@ -137,6 +140,7 @@ def load(
         LoadFlags(connections=connections, rate=rate, poisson=poisson, users=users, ramp=ramp, loops=loops, think=think, pace=pace)
     )
     plan = LoadPlan(
+        pipeline=pipelining(pipeline, chosen, keep_alive=not no_keepalive, has_scenario=scenario is not None),
         request=_request(url, method, headers or [], body_),
         load=chosen,
         duration_s=default_duration_s(chosen, ramp, requests, until_failure) if duration is None else duration_s(duration, "-d/--duration"),

@@ -9,6 +9,8 @@ from weir.model.load import ClosedLoad, Load, OpenLoad, Profile, Session
 _CONNECTIONS = 64
 _DURATION_S = 10.0
 _LONGEST_S = 3600.0
+_DEEPEST = 1024
+_MOST_AT_A_TIME = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,31 @@ def default_duration_s(load: Load, ramp: str | None, requests: int | None, until
     varying = load.users if isinstance(load, ClosedLoad) else load.rate_rps
     last_s = varying[-1][0] if isinstance(varying, tuple) else 0.0
     return last_s or (_LONGEST_S if until_failure else _DURATION_S)
+
+
+def pipelining(depth: int, load: Load, *, keep_alive: bool, has_scenario: bool) -> int:
+    """How many requests a connection may carry unanswered, where that goes together with the load.
+
+    Raises:
+        UsageError: the number is out of range, or requests have to wait for the answers before them.
+    """
+    if not 1 <= depth <= _DEEPEST:
+        raise UsageError(f"--pipeline: found {depth}, expected a number from 1 to {_DEEPEST}")
+    if depth == 1:
+        return depth
+    waits = {
+        "--no-keepalive": not keep_alive,
+        "--scenario": has_scenario,
+        "users over time, --think, --loops or --pace": isinstance(load, ClosedLoad) and not load.is_plain,
+        "--loops": isinstance(load, OpenLoad) and load.session is not None,
+    }
+    if found := [flag for flag, given in waits.items() if given]:
+        raise UsageError(f"--pipeline: found {depth} beside {found[0]}, expected connections that are kept and ask again without a pause")
+    if load.connections * depth > _MOST_AT_A_TIME:
+        raise UsageError(
+            f"--pipeline: found {depth} on each of {load.connections} connections, expected at most {_MOST_AT_A_TIME:,} requests at a time"
+        )
+    return depth
 
 
 def _open(flags: LoadFlags, rate: str) -> OpenLoad:

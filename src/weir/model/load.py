@@ -88,13 +88,14 @@ class ClosedLoad:
         return math.ceil(highest(self.users))
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its users are there all the time and ask again at once."""
+        return self == ClosedLoad(self.users) and not _varies(self.users)
+
+    @property
     def label(self) -> str:
         """How the load is named on screen."""
-        parts = [
-            f"{self.connections} connections"
-            if self == ClosedLoad(self.users) and not _varies(self.users)
-            else _over_time(self.users, "users")
-        ]
+        parts = [f"{self.connections} connections" if self.is_plain else _over_time(self.users, "users")]
         parts += [] if self.loops is None else [f"{self.loops} requests each"]
         parts += [] if self.think is None else [f"thinking {self.think.label}"]
         parts += [] if self.pace_s is None else [f"one in {self.pace_s:g} s each"]
@@ -102,7 +103,7 @@ class ClosedLoad:
 
     def to_plan(self) -> dict[str, Any]:
         """The plan's value of `load`."""
-        if self == ClosedLoad(self.users) and not _varies(self.users):
+        if self.is_plain:
             return {"closed": {"connections": self.connections}}
         closed: dict[str, Any] = {"users": _profile_to_plan(self.users)}
         if self.think is not None:
@@ -245,6 +246,8 @@ class LoadPlan:
     """IP and port to connect to, instead of resolving the host of the target."""
     keep_alive: bool = True
     """Whether a connection carries one request after the other, or each request makes its own."""
+    pipeline: int = 1
+    """How many requests a connection may carry unanswered."""
     local_addresses: tuple[str, ...] = ()
     """Addresses of this machine to connect from, in turn: each has some 28,000 ports to one server."""
     tls: Tls | None = None
@@ -289,6 +292,8 @@ class LoadPlan:
             plan["scenario"] = self.scenario
         if self.seed:
             plan["seed"] = self.seed
+        if self.pipeline != 1:
+            plan["pipeline"] = self.pipeline
         if not self.keep_alive:
             plan["keep_alive"] = False
         if self.local_addresses:

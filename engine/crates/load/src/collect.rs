@@ -149,6 +149,7 @@ fn run_thread<D: Driver>(
         request: prepared.request.clone(),
         endpoints: prepared.endpoints.clone(),
         keep_alive: plan.keep_alive,
+        pipeline: plan.pipeline,
         connections,
         shard,
         demand: Demand::new(plan, shard),

@@ -15,6 +15,8 @@ pub(crate) enum Phase {
     Idle,
     /// Waiting for the answer to a request that was written.
     Waiting,
+    /// Waiting for the answers to requests that were written without waiting for one another's.
+    Pipelined,
     /// There, and kept for a user who is away: who thinks, or has not come yet.
     Thinking,
 }

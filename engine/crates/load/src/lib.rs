@@ -11,6 +11,7 @@ mod connection;
 mod demand;
 mod error;
 mod fifo;
+mod pipelines;
 mod prepare;
 mod script;
 mod secured;

@@ -46,6 +46,7 @@ impl<D: Driver> Parts<D> {
             request: self.request,
             endpoints: self.endpoints,
             keep_alive: self.keep_alive,
+            pipeline: self.pipeline,
             connections: self.connections,
             shard: self.shard,
             until_failure: self.until_failure,

@@ -8,6 +8,7 @@ mod boundary;
 mod clockwork;
 mod completions;
 mod parts;
+mod pipelined;
 mod reconnect;
 mod set_up;
 
@@ -25,6 +26,7 @@ use crate::clock::now_ns;
 use crate::connection::{Connection, Phase};
 use crate::demand::{Demand, Source};
 use crate::fifo::Fifo;
+use crate::pipelines::Pipelines;
 use crate::script::Script;
 use crate::tally::Tally;
 use crate::wait::WaitStrategy;
@@ -53,11 +55,18 @@ pub(crate) struct LoadThread<D> {
     request_bytes: u64,
     endpoints: Vec<Endpoint>,
     keep_alive: bool,
+    /// Whether a request that is due is written at once and alone, as it is unless connections are made for requests or carry
+    /// several at a time.
+    is_plain: bool,
     connections: Vec<Connection>,
     connecting: Fifo,
     idle: Fifo,
     /// Written, in the order of writing.
     waiting: Fifo,
+    /// Open loop: with requests on them and room for more.
+    with_room: Fifo,
+    /// The requests of connections that carry several at a time.
+    pipelines: Option<Box<Pipelines>>,
     /// When to try again what could not be connected.
     retries: BinaryHeap<Reverse<(u64, Slot)>>,
     /// Slots whose writes the driver gathers: the moment of writing is filled in before the driver waits.
@@ -113,7 +122,7 @@ impl<D: Driver> LoadThread<D> {
             }
             let is_starting = matches!(self.demand.source, Source::Closed) && self.idle.len() > 0;
             let deadline_ns = if is_starting { 0 } else { self.deadline_ns() };
-            let wait = self.wait.wait(now, deadline_ns, self.waiting.len() > 0);
+            let wait = self.wait.wait(now, deadline_ns, self.in_flight() > 0);
             now = self.wait(wait, now, &mut busy_ns)?;
         }
         if self.first_failure.is_some() {
@@ -159,7 +168,7 @@ impl<D: Driver> LoadThread<D> {
     /// Whether all is done that was asked for.
     #[inline]
     fn is_complete(&self) -> bool {
-        self.waiting.len() == 0 && self.demand.is_exhausted()
+        self.in_flight() == 0 && self.demand.is_exhausted()
     }
 
     /// Closed loop, at its start: users come in one after the other, a batch between two looks at the answers of the others.
@@ -258,7 +267,10 @@ impl<D: Driver> LoadThread<D> {
             connection.has_request = false;
             self.demand.waiting -= 1;
             let intended_ns = connection.intended_ns;
-            self.write(slot, intended_ns, now);
+            match self.pipelines {
+                None => self.write(slot, intended_ns, now),
+                Some(_) => self.write_pipelined(slot, intended_ns, now),
+            }
         } else if matches!(self.demand.source, Source::Open { .. }) {
             self.serve_queue(slot, now);
         } else {
@@ -269,8 +281,10 @@ impl<D: Driver> LoadThread<D> {
     /// Writes a request on its connection, which without keep-alive is made for it.
     #[inline]
     fn send(&mut self, slot: Slot, intended_ns: u64, now: u64) {
-        if self.keep_alive {
+        if self.is_plain {
             self.write(slot, intended_ns, now);
+        } else if self.pipelines.is_some() {
+            self.write_pipelined(slot, intended_ns, now);
         } else {
             self.let_request_wait(slot, intended_ns);
             self.connect(slot, now);
@@ -318,6 +332,8 @@ impl<D: Driver> LoadThread<D> {
             let connection = &mut self.connections[slot as usize];
             if connection.phase == Phase::Waiting {
                 connection.since_ns = now;
+            } else if let Some(pipelines) = &mut self.pipelines {
+                pipelines.stamp(slot, now);
             }
         }
     }
@@ -334,6 +350,10 @@ impl<D: Driver> LoadThread<D> {
             .boundary_ns
             .min(since(self.waiting.first()))
             .min(since(self.connecting.first()));
+        let oldest = self.pipelines.as_ref().and_then(|all| all.oldest());
+        if let Some((_, asked)) = oldest {
+            deadline_ns = deadline_ns.min(asked.written_ns + self.timeout_ns);
+        }
         if let Some(Reverse((at_ns, _))) = self.retries.peek() {
             deadline_ns = deadline_ns.min(*at_ns);
         }

@@ -26,6 +26,9 @@ pub const SCHEMA: u32 = 1;
 /// The most connections one plan may ask for.
 pub const MAX_CONNECTIONS: usize = 1_000_000;
 
+/// The most requests that one connection may carry unanswered.
+pub const MAX_PIPELINE: usize = 1_024;
+
 /// The most requests that one plan may ask to be told of one by one.
 pub const MAX_SLOWEST: usize = 1_000;
 
@@ -52,6 +55,9 @@ pub struct Plan {
     /// Whether a connection carries one request after the other, or each request makes its own.
     #[serde(default = "default_keep_alive")]
     pub keep_alive: bool,
+    /// How many requests a connection may carry unanswered.
+    #[serde(default = "default_pipeline")]
+    pub pipeline: usize,
     /// What one request sends.
     #[serde(default)]
     pub request: Request,
@@ -96,6 +102,10 @@ pub struct Plan {
 
 fn default_keep_alive() -> bool {
     true
+}
+
+fn default_pipeline() -> usize {
+    1
 }
 
 fn default_timeout_s() -> f64 {
@@ -260,6 +270,7 @@ impl Plan {
         self.validate_request()?;
         self.validate_scenario()?;
         self.load.validate()?;
+        self.validate_pipeline()?;
         if self.requests == Some(0) {
             return Err(PlanError::value("requests", 0, "at least 1"));
         }

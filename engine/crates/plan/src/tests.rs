@@ -27,6 +27,7 @@ fn the_smallest_plan_gets_the_documented_defaults() {
     assert_eq!(plan.check.status, None);
     assert_eq!(plan.load.connections(), 20);
     assert!(plan.keep_alive);
+    assert_eq!(plan.pipeline, 1);
     assert!(plan.local_addresses.is_empty());
     assert_eq!((plan.unix, plan.tls), (None, None));
     assert!(Tls::default().resumption);
@@ -105,6 +106,40 @@ fn every_value_out_of_range_names_its_key() {
             "key interval_s: found 0.01, expected a number of seconds from 0.1 to 10",
         ),
         (with("threads", "0"), "key threads: found 0"),
+        (
+            with("pipeline", "0"),
+            "key pipeline: found 0, expected a number from 1 to 1024",
+        ),
+        (
+            with("pipeline", "1025"),
+            "key pipeline: found 1025, expected a number from 1 to 1024",
+        ),
+        (
+            with("pipeline", "2, \"keep_alive\": false"),
+            "key pipeline: found 2 beside keep_alive: false, expected 1, or connections that are kept",
+        ),
+        (
+            with(
+                "pipeline",
+                "2, \"scenario\": {\"steps\": [{\"path\": \"/\"}]}",
+            ),
+            "key pipeline: found 2 beside a scenario",
+        ),
+        (
+            with("pipeline", "2").replace("20", "20, \"loops\": 3"),
+            "key pipeline: found 2 beside users over time, a think time, loops or a pace",
+        ),
+        (
+            with("pipeline", "2").replace(
+                r#""closed": {"connections": 20}"#,
+                r#""open": {"rate_rps": 5, "connections": 20, "session": {"requests": 2}}"#,
+            ),
+            "key pipeline: found 2 beside sessions",
+        ),
+        (
+            with("pipeline", "1000").replace("20", "1001"),
+            "key pipeline: found 1000 on each of 1001 connections, expected at most 1000000 requests at a time",
+        ),
         (with("threads", "21"), "key threads: found 21"),
         (
             with("check", r#"{"status": []}"#),

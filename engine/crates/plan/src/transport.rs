@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use crate::{Plan, PlanError, Target};
+use crate::{Load, MAX_CONNECTIONS, MAX_PIPELINE, Plan, PlanError, Target};
 
 /// The longest path of a Unix socket: what the system's address holds, less its end.
 const MAX_UNIX_PATH_BYTES: usize = 107;
@@ -85,6 +85,43 @@ impl Plan {
         }
         self.validate_local_addresses(target)?;
         self.validate_tls(target)
+    }
+
+    /// Several requests at a time are on connections that are kept, and of users who wait for nothing.
+    pub(crate) fn validate_pipeline(&self) -> Result<(), PlanError> {
+        let depth = self.pipeline;
+        if depth == 1 {
+            return Ok(());
+        }
+        if !(1..=MAX_PIPELINE).contains(&depth) {
+            let expected = format_args!("a number from 1 to {MAX_PIPELINE}");
+            return Err(PlanError::value("pipeline", depth, expected));
+        }
+        let beside = match &self.load {
+            _ if !self.keep_alive => Some("keep_alive: false"),
+            _ if self.scenario.is_some() => Some("a scenario"),
+            Load::Closed(closed) if !closed.is_plain() => {
+                Some("users over time, a think time, loops or a pace")
+            }
+            Load::Open(open) if open.session.is_some() => Some("sessions"),
+            _ => None,
+        };
+        if let Some(beside) = beside {
+            return Err(PlanError::value(
+                "pipeline",
+                format_args!("{depth} beside {beside}"),
+                "1, or connections that are kept and all ask the same without a pause",
+            ));
+        }
+        let connections = self.load.connections();
+        if connections.saturating_mul(depth) > MAX_CONNECTIONS {
+            return Err(PlanError::value(
+                "pipeline",
+                format_args!("{depth} on each of {connections} connections"),
+                format_args!("at most {MAX_CONNECTIONS} requests at a time"),
+            ));
+        }
+        Ok(())
     }
 
     fn validate_local_addresses(&self, target: &Target) -> Result<(), PlanError> {

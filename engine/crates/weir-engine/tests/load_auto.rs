@@ -10,6 +10,8 @@ mod hostile;
 mod load_support;
 #[path = "load_cases/open.rs"]
 mod open;
+#[path = "load_cases/pipelining.rs"]
+mod pipelining;
 #[path = "load_cases/scenario.rs"]
 mod scenario;
 #[path = "load_cases/tls.rs"]

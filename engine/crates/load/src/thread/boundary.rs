@@ -28,6 +28,8 @@ impl<D: Driver> LoadThread<D> {
             .waiting
             .first()
             .map(|slot| self.connections[slot as usize].intended_ns);
+        let oldest = self.pipelines.as_ref().and_then(|all| all.oldest());
+        let pipelined = oldest.map(|(_, asked)| asked.intended_ns);
         let asked = self
             .connecting
             .first()
@@ -38,12 +40,12 @@ impl<D: Driver> LoadThread<D> {
             .demand
             .oldest_of_queue_ns()
             .map(|due_ns| self.start_ns + due_ns);
-        let oldest_ns = [written, asked, arrived]
+        let oldest_ns = [written, pipelined, asked, arrived]
             .into_iter()
             .flatten()
             .fold(now, u64::min);
         Gauges {
-            in_flight: self.waiting.len(),
+            in_flight: self.in_flight(),
             queued: self.demand.queued(),
             oldest_age_ns: now.saturating_sub(oldest_ns),
         }
@@ -57,17 +59,17 @@ impl<D: Driver> LoadThread<D> {
         self.cross_boundary(end_ns);
         let gauges = self.gauges(end_ns);
         self.tally.end_interval(end_ns, gauges);
-        for connection in &self.connections {
-            if connection.phase == Phase::Waiting {
-                let age_ns = end_ns.saturating_sub(connection.intended_ns);
-                let ages = &mut self.tally.clocks.unanswered_age;
-                ages.saturating_record(age_ns);
-            }
+        let waiting = self.connections.iter();
+        let waiting = waiting.filter(|connection| connection.phase == Phase::Waiting);
+        let pipelined = self.pipelines.iter().flat_map(|all| all.intended_ns());
+        for intended_ns in waiting.map(|one| one.intended_ns).chain(pipelined) {
+            let ages = &mut self.tally.clocks.unanswered_age;
+            ages.saturating_record(end_ns.saturating_sub(intended_ns));
         }
         let shard = self.shard;
         self.tally.slowest.place(|own| shard.index(own));
         ThreadEnd {
-            unanswered: self.waiting.len(),
+            unanswered: self.in_flight(),
             unsent: self.demand.queued() + self.unrendered,
             busy_ns,
             lasted_ns: end_ns - self.start_ns,

@@ -36,6 +36,9 @@ impl<D: Driver> LoadThread<D> {
             self.begin(slot, due_ns, now_ns());
             sent = true;
         }
+        if self.with_room.len() > 0 {
+            sent |= self.send_due_pipelined();
+        }
         sent
     }
 

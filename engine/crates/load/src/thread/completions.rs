@@ -44,8 +44,10 @@ impl<D: Driver> LoadThread<D> {
         let connection = &mut self.connections[slot as usize];
         let bytes = self.driver.received();
         self.tally.counts.bytes_received += bytes.len() as u64;
-        if connection.phase != Phase::Waiting {
-            return self.unasked(slot, now);
+        match connection.phase {
+            Phase::Waiting => {}
+            Phase::Pipelined => return self.received_in_turn(slot, now),
+            _ => return self.unasked(slot, now),
         }
         if connection.first_byte_ns == 0 {
             connection.first_byte_ns = now;
@@ -124,8 +126,10 @@ impl<D: Driver> LoadThread<D> {
     /// The server has closed its side.
     fn ended(&mut self, slot: Slot, now: u64) {
         let connection = &mut self.connections[slot as usize];
-        if connection.phase != Phase::Waiting {
-            return self.idle_closed(slot, now);
+        match connection.phase {
+            Phase::Waiting => {}
+            Phase::Pipelined => return self.ended_in_turn(slot, now),
+            _ => return self.idle_closed(slot, now),
         }
         let begun = !connection.response.is_untouched();
         match connection.response.end_of_stream() {
@@ -145,16 +149,21 @@ impl<D: Driver> LoadThread<D> {
         match connection.phase {
             Phase::Connecting => self.connect_failed(slot, ConnectFailure { errno, text }, now),
             Phase::Waiting => {
-                // In TLS 1.3 the server refuses a client's certificate when the client thinks that it is connected.
-                let is_refused = errno == Errno::PROTO && !connection.has_answered;
-                let kind = if is_refused {
-                    ErrorKind::Connect
-                } else {
-                    ErrorKind::Reset
-                };
+                let kind = self.kind_of_failure(slot, errno);
                 self.request_failed(slot, kind, now, || text.unwrap_or_else(|| describe(errno)));
             }
+            Phase::Pipelined => self.failed_in_turn(slot, errno, text, now),
             Phase::Idle | Phase::Thinking | Phase::Closed => self.idle_closed(slot, now),
+        }
+    }
+
+    /// How the requests fail on a connection that broke.
+    pub(super) fn kind_of_failure(&self, slot: Slot, errno: Errno) -> ErrorKind {
+        // In TLS 1.3 the server refuses a client's certificate when the client thinks that it is connected.
+        if errno == Errno::PROTO && !self.connections[slot as usize].has_answered {
+            ErrorKind::Connect
+        } else {
+            ErrorKind::Reset
         }
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Parts<D> {
     pub(crate) endpoints: Vec<Endpoint>,
     /// Whether a connection carries more than one request.
     pub(crate) keep_alive: bool,
+    /// How many of them may be unanswered at a time.
+    pub(crate) pipeline: usize,
     pub(crate) connections: usize,
     pub(crate) shard: Shard,
     pub(crate) demand: Demand,

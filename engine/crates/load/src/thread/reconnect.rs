@@ -61,7 +61,7 @@ impl<D: Driver> LoadThread<D> {
 
     /// Counts a failed request. It may be the one that ends the load.
     #[cold]
-    fn fail(&mut self, kind: ErrorKind, now: u64, detail: impl FnOnce() -> String) {
+    pub(super) fn fail(&mut self, kind: ErrorKind, now: u64, detail: impl FnOnce() -> String) {
         self.tally.fail(kind, now, detail);
         if self.until_failure {
             self.end_at_failure(kind, now);
@@ -145,6 +145,10 @@ impl<D: Driver> LoadThread<D> {
         }
     }
 
+    pub(super) fn describe_timeout(&self) -> String {
+        format!("no whole answer within {} s", self.timeout_ns as f64 / 1e9)
+    }
+
     fn retry_later(&mut self, slot: Slot, now: u64) {
         let connection = &mut self.connections[slot as usize];
         let pause_ns = (FIRST_PAUSE_NS << connection.failures.min(7)).min(LONGEST_PAUSE_NS);
@@ -162,11 +166,11 @@ impl<D: Driver> LoadThread<D> {
             {
                 break;
             }
-            let timeout_ns = self.timeout_ns;
-            let detail = || format!("no whole answer within {} s", timeout_ns as f64 / 1e9);
-            self.request_failed(slot, ErrorKind::Timeout, now, detail);
+            let detail = self.describe_timeout();
+            self.request_failed(slot, ErrorKind::Timeout, now, || detail);
             any = true;
         }
+        any |= self.pipelines.is_some() && self.expire_pipelines(now);
         while let Some(slot) = self.connecting.first() {
             if now < self.connections[slot as usize].since_ns + self.timeout_ns
                 || self.first_failure.is_some()

@@ -11,6 +11,7 @@ use crate::Stop;
 use crate::clock::now_ns;
 use crate::connection::{Connection, Phase};
 use crate::fifo::Fifo;
+use crate::pipelines::Pipelines;
 use crate::script::Script;
 
 /// The most that one look at a clock can be away from the next while the load is set up.
@@ -20,6 +21,8 @@ impl<D: Driver> LoadThread<D> {
     pub(crate) fn new(parts: Parts<D>) -> Self {
         let mut driver = parts.driver;
         let request_bytes = parts.request.len() as u64;
+        let pipelines = (parts.pipeline > 1)
+            .then(|| Pipelines::new(parts.connections, parts.pipeline, &parts.request));
         let payload = driver.register(parts.request);
         let script = parts.scenario.map(|(compiled, seed, worker)| {
             let connections = parts.connections;
@@ -38,11 +41,14 @@ impl<D: Driver> LoadThread<D> {
             payload,
             request_bytes,
             endpoints: parts.endpoints,
+            is_plain: parts.keep_alive && pipelines.is_none(),
             keep_alive: parts.keep_alive,
             connections: (0..parts.connections).map(|_| Connection::new()).collect(),
             connecting: Fifo::new(),
             idle: Fifo::new(),
             waiting: Fifo::new(),
+            with_room: Fifo::new(),
+            pipelines: pipelines.map(Box::new),
             retries: BinaryHeap::new(),
             gathered: Vec::new(),
             reader: ResponseReader::new(parts.to_head_request),

@@ -208,6 +208,31 @@ fn records_that_come_byte_by_byte_are_understood() {
 }
 
 #[test]
+fn several_requests_at_a_time_go_through_tls() {
+    let pki = Pki::new("pipelining");
+    let address = tls_server(pki.server_config(false), |stream| {
+        let mut reader = BufReader::new(stream);
+        loop {
+            for _ in 0..8 {
+                if next_request(&mut reader).is_none() {
+                    return;
+                }
+            }
+            if reader.get_mut().write_all(&OK.repeat(8)).is_err() {
+                return;
+            }
+        }
+    });
+    let mut plan = https(address, 2, json!({"ca": pki.path("ca.pem")}));
+    plan["pipeline"] = 8.into();
+    plan["requests"] = 80.into();
+    plan["duration_s"] = 20.0.into();
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 80);
+}
+
+#[test]
 fn a_large_body_goes_there_and_a_large_answer_comes_back() {
     const LENGTH: usize = 1_000_000;
     let pki = Pki::new("large");

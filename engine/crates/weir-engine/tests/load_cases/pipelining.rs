@@ -1,0 +1,368 @@
+//! Several requests at a time on a connection: answers belong to them in order, and what breaks the connection fails them all.
+
+use std::io::{BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Barrier};
+
+use crate::load_support::*;
+use serde_json::Value;
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+const CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+const WRONG: &[u8] = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";
+
+/// One connection with a depth, and so many requests.
+fn pipelined(address: SocketAddr, depth: usize, requests: usize) -> Value {
+    let plan = with(closed(address, 1), "pipeline", depth);
+    with(with(plan, "requests", requests), "duration_s", 20.0)
+}
+
+/// Each connection gives this once so many requests have come, and so on.
+fn rounds(count: usize, answers: &'static [u8]) -> SocketAddr {
+    server(move |stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        loop {
+            for _ in 0..count {
+                if read_request(&mut reader).is_none() {
+                    return;
+                }
+            }
+            if stream.write_all(answers).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// Each connection gives this once so many requests have come, and closes.
+fn once(count: usize, answers: Vec<u8>) -> SocketAddr {
+    server(move |stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        for _ in 0..count {
+            if read_request(&mut reader).is_none() {
+                return;
+            }
+        }
+        let _ = stream.write_all(&answers);
+    })
+}
+
+fn errors(run: &Run) -> Vec<(String, u64)> {
+    run.errors()
+}
+
+fn only(kind: &str, count: u64) -> Vec<(String, u64)> {
+    vec![(kind.to_owned(), count)]
+}
+
+#[test]
+fn a_connection_carries_as_many_requests_as_the_plan_says_and_no_more() {
+    let address = server(|stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        loop {
+            for _ in 0..8 {
+                if read_request(&mut reader).is_none() {
+                    return;
+                }
+            }
+            let answer = if reader.buffer().is_empty() {
+                OK
+            } else {
+                WRONG
+            };
+            if stream.write_all(&answer.repeat(8)).is_err() {
+                return;
+            }
+        }
+    });
+    let run = Run::of(&pipelined(address, 8, 40));
+    run.assert_all_ok();
+    assert_eq!((run.requests("sent"), run.requests("ok")), (40, 40));
+    assert_eq!(run.end["stopped"], "complete");
+    assert_eq!(run.summary()["fairness"]["max"], 40);
+    assert_eq!(run.end["slowest"].as_array().unwrap().len(), 10);
+}
+
+#[test]
+fn requests_go_out_together_at_the_start_and_when_answers_came_together() {
+    let address = server(|stream| {
+        let mut stream = stream;
+        let mut bytes = [0; 4096];
+        while let Ok(count) = stream.read(&mut bytes) {
+            let requests = bytes[..count].windows(4).filter(|end| end == b"\r\n\r\n");
+            let answer = if requests.count() == 8 { OK } else { WRONG };
+            if count == 0 || stream.write_all(&answer.repeat(8)).is_err() {
+                return;
+            }
+        }
+    });
+    let run = Run::of(&pipelined(address, 8, 40));
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 40);
+}
+
+#[test]
+fn answers_are_told_apart_however_they_are_cut() {
+    let answers: &[&[u8]] = &[
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        OK,
+    ];
+    let answers = answers.concat();
+    let cuts = answers.len();
+    let address = server(move |stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        for cut in 0..cuts {
+            for _ in 0..4 {
+                if read_request(&mut reader).is_none() {
+                    return;
+                }
+            }
+            // The last byte alone decides that the next four are sent.
+            let (first, second) = answers.split_at(cut);
+            if stream.write_all(first).is_err() || stream.write_all(second).is_err() {
+                return;
+            }
+        }
+    });
+    let run = Run::of(&pipelined(address, 4, 4 * cuts));
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 4 * cuts as u64);
+    assert_eq!(run.summary()["status"]["204"], cuts);
+}
+
+#[test]
+fn answers_to_head_requests_have_no_bodies() {
+    let address = rounds(3, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
+    let head = serde_json::json!({"method": "HEAD"});
+    let run = Run::of(&with(pipelined(address, 3, 30), "request", head));
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 30);
+}
+
+#[test]
+fn requests_larger_than_the_sockets_take_keep_their_order() {
+    let body = "0123456789".repeat(30_000);
+    let wanted = body.clone().into_bytes();
+    let address = server(move |stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        loop {
+            for _ in 0..4 {
+                match read_request(&mut reader) {
+                    Some((_, body)) if body == wanted => {}
+                    _ => return,
+                }
+            }
+            if stream.write_all(&OK.repeat(4)).is_err() {
+                return;
+            }
+        }
+    });
+    let request = serde_json::json!({"method": "POST", "body": {"text": body}});
+    let run = Run::of(&with(pipelined(address, 4, 20), "request", request));
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 20);
+}
+
+#[test]
+fn each_request_has_its_own_clocks() {
+    let address = server(|stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        for _ in 0..2 {
+            if read_request(&mut reader).is_none() {
+                return;
+            }
+        }
+        let (first, rest) = OK.split_at(5);
+        let _ = stream.write_all(&[OK, first].concat());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let _ = stream.write_all(rest);
+        let _ = read_request(&mut reader);
+    });
+    let run = Run::of(&pipelined(address, 2, 2));
+    run.assert_all_ok();
+    let us = |index: usize, moment: &str| run.end["slowest"][index][moment].as_f64().unwrap();
+    assert!(us(0, "last_byte_us") >= us(1, "last_byte_us") + 19_000.0);
+    assert_eq!(us(0, "first_byte_us"), us(1, "last_byte_us"));
+    assert_eq!(us(0, "written_us"), us(1, "written_us"));
+    assert!(us(0, "intended_us") <= us(0, "written_us"));
+}
+
+#[test]
+fn what_is_behind_an_answer_that_closes_the_connection_is_reset() {
+    // Both answers in one piece, so that nothing is written between them.
+    let run = Run::of(&pipelined(once(4, [OK, CLOSE].concat()), 4, 40));
+    assert_eq!(errors(&run), only("reset", 20));
+    assert_eq!(run.requests("ok"), 20);
+    assert_eq!(run.end["stopped"], "complete");
+}
+
+#[test]
+fn an_answer_that_closes_the_connection_behind_everything_fails_nothing() {
+    let run = Run::of(&pipelined(once(2, [OK, CLOSE].concat()), 2, 20));
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 20);
+}
+
+#[test]
+fn a_connection_that_ends_resets_what_is_unanswered_on_it() {
+    for answers in [Vec::new(), OK[..9].to_vec()] {
+        let run = Run::of(&pipelined(once(4, answers), 4, 8));
+        assert_eq!(errors(&run), only("reset", 8));
+        assert_eq!(run.requests("completed"), 0);
+    }
+    // An answer lets another request be written before the end is seen.
+    let run = Run::of(&pipelined(once(4, OK.to_vec()), 4, 10));
+    assert_eq!(errors(&run), only("reset", 8));
+    assert_eq!(run.requests("ok"), 2);
+}
+
+#[test]
+fn an_answer_that_ends_with_the_connection_is_whole_and_what_is_behind_it_is_reset() {
+    let until_close = b"HTTP/1.1 200 OK\r\n\r\nuntil the end".to_vec();
+    let run = Run::of(&pipelined(once(4, until_close), 4, 8));
+    assert_eq!(errors(&run), only("reset", 6));
+    assert_eq!(run.requests("ok"), 2);
+}
+
+#[test]
+fn what_is_not_http_fails_everything_behind_it_and_so_does_what_nobody_asked_for() {
+    let garbage = [OK, b"SSH-2.0-OpenSSH_9.2\r\n"].concat();
+    let run = Run::of(&pipelined(rounds(4, garbage.leak()), 4, 4));
+    assert_eq!(errors(&run), only("protocol", 3));
+    assert_eq!(run.requests("ok"), 1);
+    let surplus = OK.repeat(5).leak();
+    let run = Run::of(&pipelined(rounds(4, surplus), 4, 4));
+    assert_eq!(errors(&run), only("protocol", 1));
+    assert_eq!(run.requests("ok"), 3);
+    let detail = run.events[0]["detail"].as_str().unwrap();
+    assert_eq!(
+        detail,
+        format!("{} bytes beyond the end of the last answer", OK.len())
+    );
+}
+
+#[test]
+fn an_answer_that_does_not_come_times_out_with_everything_behind_it() {
+    let plan = pipelined(rounds(4, OK), 4, 5);
+    let run = Run::of(&with(plan, "timeout_s", 0.1));
+    assert_eq!(errors(&run), only("timeout", 4));
+    assert_eq!(run.requests("ok"), 1);
+}
+
+#[test]
+fn a_wrong_answer_fails_its_own_request_alone() {
+    let answers = [OK, WRONG, OK, OK].concat();
+    let run = Run::of(&pipelined(rounds(4, answers.leak()), 4, 40));
+    assert_eq!(errors(&run), only("check", 10));
+    assert_eq!((run.requests("ok"), run.requests("completed")), (30, 40));
+}
+
+#[test]
+fn the_first_failure_ends_the_load_and_the_others_are_unanswered() {
+    let ends = |answers: Vec<u8>| {
+        let plan = with(
+            pipelined(once(4, answers), 4, 1000),
+            "until",
+            "first_failure",
+        );
+        let run = Run::of(&plan);
+        assert_eq!(run.end["stopped"], "first_failure");
+        assert_eq!(run.requests("failed"), 1);
+        assert_eq!(
+            run.summary()["until_failure"]["requests_before"],
+            run.requests("ok")
+        );
+        (run.requests("ok"), run.requests("unanswered"))
+    };
+    assert_eq!(ends(OK.repeat(2)), (2, 3));
+    assert_eq!(ends([OK, WRONG, OK].concat()), (1, 2));
+}
+
+#[test]
+fn what_a_silent_server_leaves_unanswered_is_in_flight() {
+    let address = server(|stream| {
+        let mut stream = stream;
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    let mut plan = with(with(closed(address, 3), "pipeline", 4), "timeout_s", 10.0);
+    plan["threads"] = 2.into();
+    let run = Run::of(&plan);
+    assert_eq!((run.requests("sent"), run.requests("unanswered")), (12, 12));
+    assert_eq!(run.intervals[0]["in_flight"], 12);
+    assert!(run.intervals[1]["oldest_age_us"].as_f64().unwrap() > 150_000.0);
+}
+
+#[test]
+fn arrivals_are_written_on_a_connection_that_has_room() {
+    let mut plan = with(
+        open(rounds(4, OK.repeat(4).leak()), 1, 1000.0),
+        "pipeline",
+        4,
+    );
+    plan["requests"] = 40.into();
+    plan["duration_s"] = 20.0.into();
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 40);
+    assert_eq!(run.end["stopped"], "complete");
+}
+
+#[test]
+fn arrivals_queue_where_no_connection_has_room() {
+    let address = server(|stream| {
+        let mut stream = stream;
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    let mut plan = with(open(address, 2, 100.0), "pipeline", 3);
+    plan["duration_s"] = 0.5.into();
+    let run = Run::of(&with(plan, "timeout_s", 10.0));
+    let count = |key| run.requests(key);
+    assert_eq!(
+        (count("sent"), count("unanswered"), count("unsent")),
+        (6, 6, 44)
+    );
+    assert_eq!(run.summary()["fairness"]["min"], 3);
+    let last = run.intervals.last().unwrap();
+    assert!((last["oldest_age_us"].as_f64().unwrap() - 500_000.0).abs() < 1.0);
+}
+
+#[test]
+fn an_arrival_prefers_a_connection_that_is_idle() {
+    // Nobody is answered before both connections have a request.
+    let both = Arc::new(Barrier::new(2));
+    let behaviour = move |stream: TcpStream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        if read_request(&mut reader).is_some() {
+            both.wait();
+            let _ = stream.write_all(OK);
+            let _ = read_request(&mut reader);
+        }
+    };
+    let mut plan = with(open(server(behaviour), 2, 100.0), "pipeline", 4);
+    plan["requests"] = 2.into();
+    plan["duration_s"] = 20.0.into();
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 2);
+}
+
+#[test]
+fn arrivals_outlive_connections_that_the_server_closes() {
+    let plan = open(once(3, [OK, OK, CLOSE].concat()), 2, 1000.0);
+    let mut plan = with(plan, "pipeline", 3);
+    plan["requests"] = 60.into();
+    plan["duration_s"] = 20.0.into();
+    let run = Run::of(&with(plan, "timeout_s", 0.2));
+    // A connection that is given fewer than three in the end is not answered.
+    assert!(run.requests("ok") >= 40, "{:?}", run.errors());
+    assert_eq!(run.requests("ok") + run.requests("failed"), 60);
+}
