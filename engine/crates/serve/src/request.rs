@@ -24,13 +24,40 @@ pub enum Parsed<'a> {
     Whole(Request<'a>),
 }
 
+/// What becomes of the connection behind the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Persistence {
+    /// It stays open, as HTTP/1.1 has it.
+    Stays,
+    /// It stays open because an HTTP/1.0 client asked for it, who waits for its end unless the answer agrees.
+    StaysAsAsked,
+    /// It is closed.
+    Closes,
+}
+
+impl Persistence {
+    /// Whether another request may follow.
+    pub fn stays(self) -> bool {
+        self != Self::Closes
+    }
+
+    /// What the answer says of it.
+    pub fn header(self) -> &'static str {
+        match self {
+            Self::Stays => "",
+            Self::StaysAsAsked => "Connection: keep-alive\r\n",
+            Self::Closes => "Connection: close\r\n",
+        }
+    }
+}
+
 /// One whole request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request<'a> {
     /// Bytes from the first of the head to the last of the body.
     pub length: usize,
-    /// Whether the client expects the connection to stay open.
-    pub keep_alive: bool,
+    /// What the client expects of the connection.
+    pub persistence: Persistence,
     /// A request with HEAD must get no body back.
     pub is_head: bool,
     /// The value of Content-Type.
@@ -52,7 +79,10 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
         Err(httparse::Error::TooManyHeaders) => return Parsed::Refused(431),
         Err(_) => return Parsed::Refused(400),
     };
-    let mut keep_alive = head.version == Some(1);
+    let mut persistence = match head.version {
+        Some(1) => Persistence::Stays,
+        _ => Persistence::Closes,
+    };
     let mut content_length = None;
     let mut chunked = false;
     let mut expects_continue = false;
@@ -76,9 +106,12 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
             chunked = true;
         } else if name.eq_ignore_ascii_case("connection") {
             if contains_token(header.value, b"close") {
-                keep_alive = false;
+                persistence = Persistence::Closes;
             } else if contains_token(header.value, b"keep-alive") {
-                keep_alive = true;
+                persistence = match head.version {
+                    Some(1) => Persistence::Stays,
+                    _ => Persistence::StaysAsAsked,
+                };
             }
         } else if name.eq_ignore_ascii_case("content-type") {
             content_type = Some(header.value);
@@ -106,7 +139,7 @@ pub fn parse(input: &[u8]) -> Parsed<'_> {
     };
     Parsed::Whole(Request {
         length: head_length + body_length,
-        keep_alive,
+        persistence,
         is_head,
         content_type,
         body,
@@ -213,11 +246,20 @@ mod tests {
 
     #[test]
     fn http_1_0_closes_unless_it_asks_to_stay() {
-        let keeps = |input| matches!(parse(input), Parsed::Whole(request) if request.keep_alive);
-        assert!(!keeps(b"GET / HTTP/1.0\r\n\r\n"));
-        assert!(keeps(b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"));
-        assert!(keeps(b"GET / HTTP/1.1\r\n\r\n"));
-        assert!(!keeps(b"GET / HTTP/1.1\r\nConnection: x, close\r\n\r\n"));
+        let of = |input| match parse(input) {
+            Parsed::Whole(request) => Some(request.persistence),
+            _ => None,
+        };
+        assert_eq!(of(b"GET / HTTP/1.0\r\n\r\n"), Some(Persistence::Closes));
+        assert_eq!(
+            of(b"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"),
+            Some(Persistence::StaysAsAsked)
+        );
+        assert_eq!(of(b"GET / HTTP/1.1\r\n\r\n"), Some(Persistence::Stays));
+        assert_eq!(
+            of(b"GET / HTTP/1.1\r\nConnection: x, close\r\n\r\n"),
+            Some(Persistence::Closes)
+        );
     }
 
     #[test]

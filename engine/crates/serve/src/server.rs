@@ -15,7 +15,7 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 
 use crate::connection::{Connection, Flushed};
 use crate::fault::Fault;
-use crate::request::{self, Parsed, Request};
+use crate::request::{self, Parsed, Persistence, Request};
 use crate::service_time::Draws;
 use crate::{Behaviour, Ended, Error, Listener};
 
@@ -25,7 +25,7 @@ const WATCH: u64 = u64::MAX - 2;
 
 const SMALL_OK: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
-const SMALL_OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+const SMALL_OK_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n";
 const FAILURE: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nfault";
 
 /// What a connection with nothing left to write waits for.
@@ -41,7 +41,7 @@ struct Due {
     number: u64,
     slot: usize,
     generation: u32,
-    keep_alive: bool,
+    persistence: Persistence,
     is_head: bool,
 }
 
@@ -272,7 +272,7 @@ impl<'a> Server<'a> {
                 Parsed::Whole(request) => {
                     consumed += request.length;
                     connection.continued = false;
-                    connection.closing = !request.keep_alive;
+                    connection.closing = !request.persistence.stays();
                     self.answer(slot, connection, &request);
                 }
             }
@@ -284,7 +284,7 @@ impl<'a> Server<'a> {
         self.answered += 1;
         let output = &mut connection.output;
         match self.behaviour {
-            Behaviour::Null => small_ok(output, request.keep_alive, request.is_head),
+            Behaviour::Null => small_ok(output, request.persistence, request.is_head),
             Behaviour::Echo => echo(output, request),
             Behaviour::Delay(wait) => self.answer_later(slot, connection, request, wait),
             Behaviour::Times { distribution, .. } => {
@@ -295,7 +295,7 @@ impl<'a> Server<'a> {
                 match left_of_stall(self.began.elapsed(), every, length) {
                     // An answer must not overtake one that waits on the same connection.
                     None if connection.delayed == 0 => {
-                        small_ok(output, request.keep_alive, request.is_head);
+                        small_ok(output, request.persistence, request.is_head);
                     }
                     left => {
                         let wait = left.unwrap_or(Duration::ZERO);
@@ -307,7 +307,7 @@ impl<'a> Server<'a> {
                 let length = FAILURE.len() - if request.is_head { 5 } else { 0 };
                 output.extend_from_slice(&FAILURE[..length]);
             }
-            Behaviour::Fault(_) => small_ok(output, request.keep_alive, request.is_head),
+            Behaviour::Fault(_) => small_ok(output, request.persistence, request.is_head),
         }
     }
 
@@ -332,7 +332,7 @@ impl<'a> Server<'a> {
             number: self.answered,
             slot,
             generation: connection.generation,
-            keep_alive: request.keep_alive,
+            persistence: request.persistence,
             is_head: request.is_head,
         }));
         if is_next {
@@ -360,7 +360,7 @@ impl<'a> Server<'a> {
                 continue;
             };
             connection.delayed -= 1;
-            small_ok(&mut connection.output, due.keep_alive, due.is_head);
+            small_ok(&mut connection.output, due.persistence, due.is_head);
             self.put_back(due.slot, connection, true)?;
         }
         Ok(())
@@ -394,21 +394,27 @@ fn left_of_stall(elapsed: Duration, every: Duration, length: Duration) -> Option
     (left <= length).then_some(left)
 }
 
-fn small_ok(output: &mut Vec<u8>, keep_alive: bool, is_head: bool) {
-    let answer = if keep_alive { SMALL_OK } else { SMALL_OK_CLOSE };
-    let length = answer.len() - if is_head { 2 } else { 0 };
-    output.extend_from_slice(&answer[..length]);
+fn small_ok(output: &mut Vec<u8>, persistence: Persistence, is_head: bool) {
+    if persistence == Persistence::Stays && !is_head {
+        return output.extend_from_slice(SMALL_OK);
+    }
+    let body = if is_head { "" } else { "ok" };
+    for piece in [SMALL_OK_HEAD, persistence.header(), "\r\n", body] {
+        output.extend_from_slice(piece.as_bytes());
+    }
 }
 
 fn echo(output: &mut Vec<u8>, request: &Request<'_>) {
     use std::io::Write;
     output.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Type: ");
     output.extend_from_slice(request.content_type.unwrap_or(b"application/octet-stream"));
-    if !request.keep_alive {
-        output.extend_from_slice(b"\r\nConnection: close");
-    }
     // Writing to a Vec cannot fail.
-    let _ = write!(output, "\r\nContent-Length: {}\r\n\r\n", request.body.len());
+    let _ = write!(
+        output,
+        "\r\n{}Content-Length: {}\r\n\r\n",
+        request.persistence.header(),
+        request.body.len()
+    );
     if !request.is_head {
         output.extend_from_slice(&request.body);
     }
