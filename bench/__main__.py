@@ -1,63 +1,168 @@
-"""`make bench`: measure, print, and write bench/RESULTS.md.
+"""`make bench`: measure weir against its peers and its bars, keep what was found in bench/results, and write bench/RESULTS.md.
 
-Nothing else may run on the machine meanwhile. All of it takes about a quarter of an hour. Parts print and write nothing:
-`python -m bench --only throughput --connections 64,256 --rounds 5 --seconds 2`.
+Nothing else may run on the machine meanwhile. A part can be measured again without the others: `python -m bench --only tls`.
+Rounds, seconds or connections other than the defaults make a trial: it is printed and nothing is written, unless --keep is given.
 """
 
 import argparse
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.ceiling import measure_ceiling
-from bench.latency import measure_latency
+from bench.latency import RATES_RPS, measure_latency
 from bench.machine import BenchError, OtherLoad, facts, placement, program
+from bench.memory import SHORT_S, measure_memory
 from bench.nginx import running_nginx
-from bench.spread import confidence
-from bench.throughput import CONNECTIONS, MANY, measure_throughput
+from bench.paced import PACED_PEERS
+from bench.peers import OTHERS, WRK, Peer
+from bench.result import QUIET_FRACTION, Found, PartResult, Provenance, page, read_results
+from bench.rounds import FAILURES
+from bench.setting import Setting
+from bench.templates import measure_templates
+from bench.throughput import (
+    CONNECTIONS,
+    MANY,
+    MOST_ROUNDS_OF_MANY,
+    measure_close,
+    measure_peers,
+    measure_throughput,
+    measure_tls,
+)
+from weir.model.errors import UsageError
 from weir.places import engine_binary
 
-# What a neighbour takes is missing from one side of a ratio or the other.
-QUIET_FRACTION = 0.03
-RESULTS = Path(__file__).resolve().parent / "RESULTS.md"
-PARTS = ("throughput", "latency", "ceiling")
+FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER / "results"
+PAGE = FOLDER / "RESULTS.md"
+# What is kept has at least so many.
+LEAST_ROUNDS = 5
 # Of connections, beside those of a load: listeners, logs, what the interpreter has open.
 SPARE_FILES = 500
+# What a load takes beside its time: starting, connecting, ending; with 10,000 connections; of the generators with a runtime to start.
+LOAD_S, LOAD_OF_MANY_S, LOAD_OF_PEER_S = 0.25, 1.5, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the benchmark that can be measured alone."""
+
+    measure: Callable[[Setting], Found]
+    rounds: int
+    seconds: int
+    """More and shorter rounds are better than fewer and longer ones where neighbours make noise; percentiles need some seconds."""
+    expected_s: Callable[[int, int, tuple[int, ...]], float]
+    """By rounds, seconds and connections."""
+    peers: tuple[Peer, ...] = ()
+    tls: bool = False
+    by_default: bool = True
+
+
+def _throughput_s(rounds: int, seconds: int, connections: tuple[int, ...]) -> float:
+    return sum(
+        (min(rounds, MOST_ROUNDS_OF_MANY) if count >= MANY else rounds)
+        * (5 + 3)
+        * (seconds + (LOAD_OF_MANY_S if count >= MANY else LOAD_S))
+        for count in connections
+    )
+
+
+def _loads_s(loads: int, peers: int = 0) -> Callable[[int, int, tuple[int, ...]], float]:
+    return lambda rounds, seconds, _: rounds * (loads * (seconds + LOAD_S) + peers * (seconds + LOAD_OF_PEER_S))
+
+
+def _latency_s(rounds: int, seconds: int, connections: tuple[int, ...]) -> float:
+    there = [peer for peer in PACED_PEERS if peer.binary is not None]
+    peers_s = sum(seconds + LOAD_OF_PEER_S + peer.calibration_s for peer in there)
+    return 10 + len(RATES_RPS) * rounds * (2 * (seconds + LOAD_S) + peers_s)
+
+
+PARTS = {
+    "throughput": Part(measure_throughput, 11, 1, _throughput_s, (WRK,)),
+    "close": Part(measure_close, 11, 1, _loads_s(4), (WRK, OTHERS[0])),
+    "tls": Part(measure_tls, 11, 1, _loads_s(3), (WRK,), tls=True),
+    "templates": Part(measure_templates, 11, 1, _loads_s(4)),
+    "latency": Part(measure_latency, 5, 3, _latency_s),
+    "peers": Part(measure_peers, 5, 1, _loads_s(6, 2 * len(OTHERS)), (WRK, *OTHERS)),
+    "ceiling": Part(measure_ceiling, 5, 1, _loads_s(1)),
+    "memory": Part(measure_memory, 1, 600, lambda rounds, seconds, _: SHORT_S + seconds + 1, by_default=False),
+}
 
 
 def main() -> int:
+    options = _options()
+    names = options.only or [name for name, part in PARTS.items() if part.by_default]
+    # Ended from outside, it ends what it started, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        connections = allowed(options.connections)
+        plans = {name: (options.rounds or PARTS[name].rounds, options.seconds or PARTS[name].seconds) for name in names}
+        expected_s = sum(PARTS[name].expected_s(*plans[name], connections) for name in names)
+        print(f"{', '.join(names)}: about {expected_s / 60:.0f} minutes; let nothing else run meanwhile", file=sys.stderr)
+        kept = options.keep or (options.rounds, options.seconds, connections) == (None, None, CONNECTIONS)
+        if options.keep and any(rounds < LEAST_ROUNDS and PARTS[name].by_default for name, (rounds, _) in plans.items()):
+            raise BenchError(f"--keep: results have {LEAST_ROUNDS} rounds at least")
+        results, failed = [], False
+        for name in names:
+            try:
+                results.append(measure(name, *plans[name], connections))
+            except FAILURES as error:
+                failed = True
+                print(f"error: {name} could not be measured: {error}", file=sys.stderr)
+                continue
+            if kept:
+                results[-1].write(RESULTS)
+                PAGE.write_text(page(read_results(RESULTS, list(PARTS))))
+    except (BenchError, UsageError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    print(page(results))
+    print(f"{'written to' if kept else 'a trial: not written to'} {PAGE.name} and {RESULTS.name} in {FOLDER.name}", file=sys.stderr)
+    return exit_code(results, failed)
+
+
+def exit_code(results: list[PartResult], failed: bool) -> int:
+    """3: a part could not be measured; 4: the machine was not quiet; 1: a bar is missed; 0: all is well."""
+    noisy = [result.part for result in results if not result.provenance.quiet]
+    if noisy:
+        print(
+            f"warning: other processes took more than {QUIET_FRACTION:.0%} of the CPUs during {', '.join(noisy)}: measure again",
+            file=sys.stderr,
+        )
+    if failed:
+        return 3
+    if noisy:
+        return 4
+    return 1 if any(bar.reached is False for result in results for bar in result.found.bars) else 0
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=PARTS, action="append", help="this part only; may be repeated")
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of every contest (5)")
-    parser.add_argument("--seconds", type=int, default=2, metavar="S", help="length of a round (2)")
+    parts = "; ".join(f"{name}: {part.rounds} × {part.seconds} s" for name, part in PARTS.items())
+    parser.add_argument("--only", choices=PARTS, action="append", metavar="PART", help=f"this part; may be repeated ({', '.join(PARTS)})")
+    parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every contest ({parts})")
+    parser.add_argument("--seconds", type=int, metavar="S", help="length of a round")
+    parser.add_argument("--keep", action="store_true", help="write the results although they are not of the default length")
     parser.add_argument(
         "--connections",
-        type=lambda text: [int(part) for part in text.split(",")],
-        default=list(CONNECTIONS),
+        type=lambda text: tuple(int(part) for part in text.split(",")),
+        default=CONNECTIONS,
         metavar="N,N",
         help="of throughput",
     )
-    options = parser.parse_args()
-    parts = options.only or list(PARTS)
-    try:
-        connections = allowed(options.connections)
-        text, passed, quiet = measure(parts, options.rounds, options.seconds, connections)
-    except BenchError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 3
-    print(text)
-    if not quiet:
-        print(f"warning: other processes took more than {QUIET_FRACTION:.0%} of the CPUs; end them and measure again", file=sys.stderr)
-    if parts == list(PARTS) and connections == list(CONNECTIONS):
-        RESULTS.write_text(text)
-        print(f"written to {RESULTS.relative_to(Path.cwd()) if RESULTS.is_relative_to(Path.cwd()) else RESULTS}", file=sys.stderr)
-    return 4 if not quiet else 0 if passed else 1
+    return parser.parse_args()
 
 
-def allowed(connections: list[int]) -> list[int]:
+def allowed(connections: tuple[int, ...]) -> tuple[int, ...]:
     """Those numbers of connections for which this process and its children may have enough files; says which are left out."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = MANY + 2 * SPARE_FILES if hard == resource.RLIM_INFINITY else hard
@@ -65,59 +170,67 @@ def allowed(connections: list[int]) -> list[int]:
     for count in connections:
         if count + SPARE_FILES > files:
             print(f"left out: {count:,} connections need `ulimit -n {count + SPARE_FILES}`; it is {files}", file=sys.stderr)
-    return [count for count in connections if count + SPARE_FILES <= files]
+    return tuple(count for count in connections if count + SPARE_FILES <= files)
 
 
-def measure(parts: list[str], rounds: int, duration_s: int, connections: list[int]) -> tuple[str, bool, bool]:
-    """The benchmarks asked for as one page of Markdown, whether every bar is reached, and whether the machine was quiet."""
+def measure(name: str, rounds: int, seconds: int, connections: tuple[int, ...]) -> PartResult:
+    """One part, on an nginx of its own."""
+    part = PARTS[name]
     cpus = placement()
     others = OtherLoad()
-    bars: list[tuple[str, str, bool]] = []
-    sections: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="weir-bench-") as name, running_nginx(cpus.server) as nginx:
-        folder = Path(name)
-        if "throughput" in parts:
-            throughput = measure_throughput(nginx, cpus, rounds, duration_s, folder, connections)
-            bars += throughput.bars()
-            sections += ["## Throughput: closed loop, nginx `return 200`", "", *throughput.table(), ""]
-        if "latency" in parts:
-            print("weir and the floor, alternating …", file=sys.stderr)
-            latency = measure_latency(nginx, cpus, rounds, duration_s, folder)
-            bars += latency.bars()
-            sections += ["## Response time: open loop, 10,000 requests/s, nginx `return 200`", "", *latency.table(), ""]
-        if "ceiling" in parts:
-            print("weir and its null server …", file=sys.stderr)
-            ceiling = measure_ceiling(cpus, rounds, duration_s, folder)
-            sections += ["## Ceiling: closed loop, 64 connections, the null server", "", *ceiling.table(), ""]
-    busy = others.fraction()
-    lines = [
-        "# Results",
-        "",
-        "Written by `make bench`. A figure is the median of the rounds, with the lowest and the highest; "
-        f"of {rounds} rounds that range holds the true median with {confidence(rounds):.1%} confidence. Ratios are taken round by round.",
-        "",
-        "| bar | found | reached |",
-        "|---|---|---|",
-        *(f"| {bar} | {found} | {'yes' if reached else 'NO'} |" for bar, found, reached in bars),
-        "",
-        *sections,
-        "## Machine",
-        "",
-        *(f"- {fact}: {value}" for fact, value in facts()),
-        f"- other processes took {busy:.1%} of the CPUs meanwhile{'' if busy <= QUIET_FRACTION else ': NOT QUIET, measure again'}",
-        f"- server on CPU {cpus.server}, load on CPU {cpus.load}; {rounds} rounds of {duration_s} s each",
-        f"- {_version([str(engine_binary()), '--version'])}, {_version([program('nginx', 'nginx-light'), '-v'])}, "
-        f"{_version([program('wrk', 'wrk'), '-v'])}",
-        "",
-    ]
-    return "\n".join(lines), all(reached for _, _, reached in bars), busy <= QUIET_FRACTION
+    with (
+        tempfile.TemporaryDirectory(prefix="weir-bench-") as folder,
+        running_nginx(cpus.server, tls=part.tls) as nginx,
+    ):
+        found = part.measure(Setting(nginx, cpus, rounds, seconds, Path(folder), connections))
+    return PartResult(
+        name,
+        found,
+        Provenance(
+            rounds,
+            seconds,
+            facts(),
+            f"server on CPU {cpus.server}, load on CPU {cpus.load}",
+            others.fraction(),
+            _versions(part),
+        ),
+    )
+
+
+def _versions(part: Part) -> list[str]:
+    """Of weir, with the commit of a checkout, nginx, and what took part."""
+    versions = [_version([str(engine_binary()), "--version"]) + _commit()]
+    versions.append(_version([program("nginx", "Debian: nginx-light"), "-v"]))
+    for peer in part.peers:
+        if peer.binary is not None and peer.version:
+            version = _version([peer.binary, *peer.version])
+            versions.append(version if version.startswith(peer.name) else f"{peer.name}: {version}")
+    return versions
+
+
+def _commit() -> str:
+    """Of a checkout, and whether anything but these results differs from it."""
+    git = ["git", "-C", str(FOLDER.parent)]
+    commit = _output([*git, "rev-parse", "--short", "HEAD"]).strip()
+    if not re.fullmatch(r"[0-9a-f]+", commit):
+        return ""
+    results = [f":(exclude){path.relative_to(FOLDER.parent)}" for path in (RESULTS, PAGE)]
+    changed = _output([*git, "status", "--porcelain", "--", ".", *results]).strip()
+    return f" at {commit}{', changed' if changed else ''}"
 
 
 def _version(command: list[str]) -> str:
     """The first line of what a program says of its version, which wrk and nginx do on whichever stream and with whichever exit code."""
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    line = (result.stdout or result.stderr).splitlines()[0]
-    return re.sub(r"\s*(Copyright.*|\[\w+\].*)", "", line.removeprefix("nginx version: ")).strip()
+    line = next(iter(_output(command).splitlines()), f"{Path(command[0]).name}, version unknown")
+    return re.sub(r"^(nginx version: |This is )|\s*(Copyright|\[\w+\]|<\$|\(go|from /).*", "", line).strip()
+
+
+def _output(command: list[str]) -> str:
+    try:
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return result.stdout or result.stderr
 
 
 if __name__ == "__main__":

@@ -1,35 +1,26 @@
-"""The engine against its own null server: the most this machine lets it do, and the most that any stack measured with it could show."""
+"""weir on its own null server: the most that any stack measured with it could show."""
 
 import json
 import subprocess
-from dataclasses import dataclass
-from pathlib import Path
 
 from bench.engine import engine_load
-from bench.machine import Placement
+from bench.result import Found, Table
+from bench.rounds import alternate
+from bench.setting import Setting
 from bench.spread import Spread
-from weir.model.load import ClosedLoad
+from weir.model.load import ClosedLoad, LoadPlan, Request
 from weir.places import engine_binary
 
 CONNECTIONS = 64
+NAME = "weir on `weir-engine serve null`"
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    """Throughput of each round."""
-
-    throughput_rps: list[float]
-
-    def table(self) -> list[str]:
-        """The result in Markdown."""
-        return ["| | requests/s |", "|---|---:|", f"| weir on `weir-engine serve null` | {Spread.of(self.throughput_rps).text()} |"]
-
-
-def measure_ceiling(cpus: Placement, rounds: int, duration_s: int, folder: Path) -> Ceiling:
-    """`rounds` loads on one null server."""
+def measure_ceiling(setting: Setting) -> Found:
+    """Loads on one null server."""
+    left_out: list[str] = []
     # Its standard input is our pipe: the server ends with this process, whatever happens to it.
     with subprocess.Popen(
-        ["taskset", "--cpu-list", str(cpus.server), engine_binary(), "serve", "null", "--listen", "127.0.0.1:0"],
+        ["taskset", "--cpu-list", str(setting.cpus.server), engine_binary(), "serve", "null", "--listen", "127.0.0.1:0"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -37,7 +28,18 @@ def measure_ceiling(cpus: Placement, rounds: int, duration_s: int, folder: Path)
         try:
             assert server.stdout is not None
             url = f"http://{json.loads(server.stdout.readline())['address']}/"
-            loads = [engine_load(cpus.load, url, ClosedLoad(CONNECTIONS), duration_s, folder) for _ in range(rounds)]
+            plan = LoadPlan(Request("GET", url), ClosedLoad(CONNECTIONS), setting.seconds)
+
+            def load() -> float:
+                throughput_rps: float = engine_load(plan, setting.cpus.load, setting.folder).summary["throughput_rps"]
+                return throughput_rps
+
+            measured = alternate({NAME: load}, setting.rounds, [NAME], left_out, "ceiling")
         finally:
             server.terminate()
-    return Ceiling([load.summary["throughput_rps"] for load in loads])
+    return Found(
+        f"Ceiling: closed loop, {CONNECTIONS} connections, the null server",
+        Table(["", "requests/s"], [[NAME, Spread.of(measured[NAME]).text()]]),
+        left_out=left_out,
+        measured={name: [{"throughput_rps": value} for value in values] for name, values in measured.items()},
+    )

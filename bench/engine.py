@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.machine import BenchError, Finished, run_on
-from weir.model.load import Load, LoadPlan, Request
+from weir.model.load import LoadPlan
 from weir.places import engine_binary
 
 
@@ -25,17 +25,14 @@ class EngineLoad:
         return completed
 
 
-def engine_load(
-    cpu: int, url: str, load: Load, duration_s: float, folder: Path, *, request: Request | None = None, back_end: str = "auto"
-) -> EngineLoad:
-    """Put `load` on `url` from `cpu`, with GET unless another request is given.
+def engine_load(plan: LoadPlan, cpu: int, folder: Path, *, back_end: str = "auto") -> EngineLoad:
+    """Carry out a plan from `cpu`.
 
     A load that the engine does not call valid is an error: it would be no measurement.
     """
-    plan = folder / "plan.json"
-    value = LoadPlan(request or Request("GET", url), load, duration_s, cpus=(cpu,)).to_json()
-    plan.write_text(json.dumps({**value, "backend": back_end}))
-    process = run_on(cpu, [engine_binary(), "load", "--plan", plan], folder)
+    path = folder / "plan.json"
+    path.write_text(json.dumps({**plan.to_json(), "cpus": [cpu], "backend": back_end}))
+    process = run_on(cpu, [engine_binary(), "load", "--plan", path], folder, plan.duration_s)
     records = [json.loads(line) for line in process.output.splitlines()]
     hello, end = records[0], records[-1]
     summary = end["summary"]

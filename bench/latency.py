@@ -1,75 +1,168 @@
-"""Response times at a fixed rate: how much of what weir reports is weir's own?
+"""Response times at fixed rates: how much of what weir reports is weir's own?
 
-An open loop of 10,000 requests a second over 50 connections on nginx, alternating with a client that has one connection and does
-nothing but spin (`bench/floor`), at the same rate. Both count from the moment a request was due.
+An open loop over 50 connections on nginx, alternating with a client that has one connection and does nothing but spin (`bench/floor`),
+and with the other generators that can hold a rate. weir and the floor count from the moment a request was due. Above what one connection
+can carry, the floor stays at its highest rate, which is looked for first.
 """
 
 import json
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.engine import engine_load
-from bench.machine import BenchError, Placement, run_on
-from bench.nginx import Nginx
+from bench.machine import BenchError, built, run_on
+from bench.paced import PACED_PEERS, QUANTILES, Paced, PacedPeer
+from bench.result import Bar, Found, Table
+from bench.rounds import alternate
+from bench.setting import Setting
 from bench.spread import Spread
-from weir.model.load import OpenLoad
+from weir.model.load import LoadPlan, OpenLoad, Request
 
-RATE_RPS = 10_000
+RATES_RPS = (1_000, 10_000, 50_000)
 CONNECTIONS = 50
-BAR_RATIO = 2.0
-QUANTILES = ("p50", "p90", "p99", "p99_9", "max")
-FLOOR_BINARY = Path(__file__).resolve().parent.parent / "target" / "release" / "weir-bench-floor"
+BAR_P50, BAR_P99 = 1.25, 2.0
+BAR_LAG_RATE_RPS, BAR_LAG_US = 10_000, 50.0
+BAR_RATE = 0.001
+WEIR, FLOOR = "weir", "floor"
+# Beyond all reach: what the floor achieves then is the most that one connection can do.
+UNREACHABLE_RPS = 1_000_000
+LADDER = tuple(percent / 100 for percent in range(95, 25, -5))
+# The floor carries a rate if it achieves it and half of its requests did not have to wait for the one before.
+WAITING, FLOOR_ACHIEVES = 1.1, 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
-    """Response times in µs by quantile, a dictionary a round."""
+class PacedRound:
+    """What one generator said in one round at one rate."""
 
-    weir: list[dict[str, float]]
-    floor: list[dict[str, float]]
-
-    @property
-    def ratio(self) -> Spread:
-        """weir's median divided by the floor's, round by round."""
-        return Spread.of([ours["p50"] / theirs["p50"] for ours, theirs in zip(self.weir, self.floor, strict=True)])
-
-    def table(self) -> list[str]:
-        """The result in Markdown."""
-        lines = [
-            "| response time, µs | " + " | ".join(name.replace("_", ".") for name in QUANTILES) + " |",
-            "|---|" + "---:|" * len(QUANTILES),
-        ]
-        for name, rounds in ((f"weir, {CONNECTIONS} connections", self.weir), ("floor, 1 connection", self.floor)):
-            lines.append(
-                f"| {name} | " + " | ".join(Spread.of([times[quantile] for times in rounds]).text() for quantile in QUANTILES) + " |"
-            )
-        return lines
-
-    def bars(self) -> list[tuple[str, str, bool]]:
-        """What is asked of it, what was found, and whether that is enough."""
-        return [(f"weir's p50 at most {BAR_RATIO:g} times the floor's", self.ratio.text(2), self.ratio.median <= BAR_RATIO)]
+    paced: Paced
+    schedule_lag_p99_us: float | None = None
+    wait: str | None = None
+    """weir's wait strategy, which is part of the result."""
 
 
-def measure_latency(nginx: Nginx, cpus: Placement, rounds: int, duration_s: int, folder: Path) -> Latency:
-    """`rounds` rounds of each, the first of each round alternating."""
-    if not FLOOR_BINARY.exists():
-        raise BenchError("the floor client is not built: cargo build --release --package weir-bench-floor")
+@dataclass(frozen=True, slots=True)
+class FloorLoad:
+    """What the floor did."""
 
-    def weir() -> dict[str, float]:
-        load = engine_load(cpus.load, nginx.url, OpenLoad(RATE_RPS, CONNECTIONS), duration_s, folder)
-        times = load.summary["response_time_us"]
-        return {quantile: times[quantile] for quantile in QUANTILES}
+    paced: Paced
+    service_p50_us: float
 
-    def floor() -> dict[str, float]:
-        process = run_on(cpus.load, [FLOOR_BINARY, nginx.address, "/", str(RATE_RPS), str(duration_s)], folder)
-        times = json.loads(process.output)["response_time_us"]
-        return {quantile: times[quantile] for quantile in QUANTILES}
 
-    result = Latency([], [])
-    for index in range(rounds):
-        for name in ("weir", "floor") if index % 2 == 0 else ("floor", "weir"):
-            if name == "weir":
-                result.weir.append(weir())
-            else:
-                result.floor.append(floor())
-    return result
+def measure_latency(setting: Setting) -> Found:
+    """All rates, each with all generators."""
+    left_out: list[str] = []
+    highest_rps = _highest_rate(setting, left_out)
+    rows: list[list[str]] = []
+    bars: list[Bar] = []
+    measured: dict[str, object] = {"floor's highest rate": highest_rps}
+    for rate_rps in RATES_RPS:
+        rounds, floor_rps = _at_rate(setting, rate_rps, highest_rps, left_out)
+        rows += _rows(rate_rps, floor_rps, rounds)
+        bars += latency_bars(rate_rps, floor_rps, rounds)
+        measured[f"{rate_rps} requests/s"] = {name: [asdict(round_) for round_ in theirs] for name, theirs in rounds.items()}
+    columns = ["offered", "", "achieved, requests/s", *(f"{name.replace('_', '.')}, µs" for name in QUANTILES), "schedule lag p99, µs"]
+    return Found(
+        f"Response time: open loop, {CONNECTIONS} connections, nginx `return 200`",
+        Table(columns, rows, 2),
+        bars,
+        list(dict.fromkeys(left_out)),
+        measured,
+    )
+
+
+def _at_rate(setting: Setting, rate_rps: int, highest_rps: int, left_out: list[str]) -> tuple[dict[str, list[PacedRound]], int]:
+    floor_rps = min(rate_rps, highest_rps)
+
+    def weir() -> PacedRound:
+        plan = LoadPlan(Request("GET", setting.nginx.url), OpenLoad(rate_rps, CONNECTIONS), setting.seconds)
+        load = engine_load(plan, setting.cpus.load, setting.folder)
+        summary = load.summary
+        times = summary["response_time_us"]
+        achieved_rps = summary["requests"]["sent"] / summary["duration_s"]
+        return PacedRound(
+            Paced(achieved_rps, {name: times[name] for name in QUANTILES}), summary["schedule_lag_us"]["p99"], load.hello["wait"]
+        )
+
+    def floor() -> PacedRound:
+        return PacedRound(_floor(setting, floor_rps, setting.seconds).paced)
+
+    def other(peer: PacedPeer) -> PacedRound:
+        if peer.binary is None:
+            raise BenchError(f"{peer.name} is not installed")
+        command = peer.command(rate_rps, CONNECTIONS, setting.nginx.url, setting.seconds, setting.folder)
+        process = run_on(setting.cpus.load, [peer.binary, *command], setting.folder, setting.seconds + peer.calibration_s)
+        return PacedRound(peer.parse(process.output))
+
+    generators: dict[str, Callable[[], PacedRound]] = {WEIR: weir, FLOOR: floor}
+    for peer in PACED_PEERS:
+        if peer.binary is None:
+            left_out.append(f"{peer.name} is not installed ({peer.origin})")
+        else:
+            generators[peer.name] = partial(other, peer)
+    what = f"{rate_rps:,} requests/s"
+    print(f"{what}: {', '.join(generators)} …", file=sys.stderr)
+    return alternate(generators, setting.rounds, [WEIR, FLOOR], left_out, what), floor_rps
+
+
+def _rows(rate_rps: int, floor_rps: int, rounds: dict[str, list[PacedRound]]) -> list[list[str]]:
+    rows = []
+    for name, theirs in rounds.items():
+        label = name
+        if name == WEIR:
+            label = f"weir ({theirs[0].wait})"
+        elif name == FLOOR:
+            label = "floor, 1 connection" + ("" if floor_rps == rate_rps else f" at its highest rate, {floor_rps:,}/s")
+        lags = [round_.schedule_lag_p99_us for round_ in theirs if round_.schedule_lag_p99_us is not None]
+        rows.append(
+            [
+                f"{rate_rps:,}/s",
+                label,
+                Spread.of([round_.paced.achieved_rps for round_ in theirs]).text(),
+                *(Spread.of([round_.paced.response_time_us[quantile] for round_ in theirs]).text() for quantile in QUANTILES),
+                Spread.of(lags).text(1) if lags else "",
+            ]
+        )
+    return rows
+
+
+def latency_bars(rate_rps: int, floor_rps: int, rounds: dict[str, list[PacedRound]]) -> list[Bar]:
+    what = f"{rate_rps:,} requests/s over {CONNECTIONS} connections"
+    against = "the floor's" if floor_rps == rate_rps else f"the floor's at {floor_rps:,}/s"
+    bars = []
+    for quantile, bar in (("p50", BAR_P50), ("p99", BAR_P99)):
+        pairs = zip(rounds[WEIR], rounds[FLOOR], strict=True)
+        ratio = Spread.of([ours.paced.response_time_us[quantile] / theirs.paced.response_time_us[quantile] for ours, theirs in pairs])
+        bars.append(Bar(f"{what}: {quantile} at most {bar:g} × {against}", ratio.text(2), ratio.median <= bar))
+    off = Spread.of([abs(round_.paced.achieved_rps / rate_rps - 1) * 100 for round_ in rounds[WEIR]])
+    bars.append(Bar(f"{what}: rate within {BAR_RATE:.1%}", f"{off.text(3)} % off", off.median <= BAR_RATE * 100))
+    if rate_rps == BAR_LAG_RATE_RPS:
+        lag = Spread.of([round_.schedule_lag_p99_us or 0.0 for round_ in rounds[WEIR]])
+        bars.append(Bar(f"{what}: schedule lag p99 at most {BAR_LAG_US:g} µs", f"{lag.text(1)} µs", lag.median <= BAR_LAG_US))
+    return bars
+
+
+def _highest_rate(setting: Setting, left_out: list[str]) -> int:
+    """The highest rate that the floor carries, to 5 % of what it does without any pause."""
+    print("the floor's highest rate …", file=sys.stderr)
+    most_rps = _floor(setting, UNREACHABLE_RPS, 1).paced.achieved_rps
+    for fraction in LADDER:
+        rate_rps = int(most_rps * fraction)
+        load = _floor(setting, rate_rps, 1)
+        if load.paced.response_time_us["p50"] <= WAITING * load.service_p50_us and load.paced.achieved_rps >= FLOOR_ACHIEVES * rate_rps:
+            return rate_rps
+    left_out.append(
+        f"the floor had to wait at every rate down to {rate_rps:,}/s, which is taken for its highest: the machine was not quiet"
+    )
+    return rate_rps
+
+
+def _floor(setting: Setting, rate_rps: int, duration_s: float) -> FloorLoad:
+    command: list[str | Path] = [built("weir-bench-floor"), setting.nginx.address, "/", str(rate_rps), str(duration_s)]
+    value = json.loads(run_on(setting.cpus.load, command, setting.folder, duration_s).output)
+    times = value["response_time_us"]
+    paced = Paced(float(value["achieved_rps"]), {name: float(times[name]) for name in QUANTILES})
+    return FloorLoad(paced, float(value["service_time_us"]["p50"]))

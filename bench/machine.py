@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import select
 import shutil
 import subprocess
 import time
@@ -10,7 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+from weir.places import cache_folder
+
+# First what scripts/bench-peers installs, whose versions are known.
+SEARCH_PATH = os.pathsep.join([str(cache_folder() / "bench-peers" / "bin"), os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+# Beyond the time that a program was told to take: after that it hangs.
+PATIENCE_S = 30.0
+MEMORY_PERIOD_MS = 100
 
 
 class BenchError(Exception):
@@ -41,26 +48,70 @@ def placement() -> Placement:
     return Placement(server=cpus[-1], load=cpus[0])
 
 
+def built(name: str) -> Path:
+    """A program of this workspace that `make bench` has built."""
+    target = os.environ.get("CARGO_TARGET_DIR")
+    path = (Path(target) if target else Path(__file__).resolve().parent.parent / "target") / "release" / name
+    if not path.is_file():
+        raise BenchError(f"{name} is not built: cargo build --release --package {name}")
+    return path
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a program printed, and the CPU it used. Not its memory: the kernel's figure would include what Python held when it forked."""
+    """What a program printed, and the CPU and memory it used."""
 
     output: str
     cpu_user_s: float
     cpu_system_s: float
+    peak_rss_bytes: int | None
+    """As it was last seen, ten times a second: what the kernel tells at the end includes what Python held when it forked."""
 
 
-def run_on(cpu: int, command: Sequence[str | Path], folder: Path) -> Finished:
-    """Run `command` on `cpu` to its end. Its output goes to a file, so that nobody reads along while it measures."""
+def run_on(cpu: int, command: Sequence[str | Path], folder: Path, duration_s: float) -> Finished:
+    """Run `command`, which should take `duration_s`, on `cpu` to its end. It does not outlive this call, whatever ends it.
+
+    Its output goes to a file, so that nobody reads along while it measures.
+    """
+    name = Path(command[0]).name
     output_path, error_path = folder / "output", folder / "error"
     with output_path.open("wb") as output, error_path.open("wb") as error:
         process = subprocess.Popen(["taskset", "--cpu-list", str(cpu), *command], stdin=subprocess.DEVNULL, stdout=output, stderr=error)
-        _, status, usage = os.wait4(process.pid, 0)
+        try:
+            peak_rss_bytes = _watch(process.pid, duration_s + PATIENCE_S)
+            _, status, usage = os.wait4(process.pid, 0)
+        except TimeoutError:
+            process.kill()
+            process.wait()
+            raise BenchError(f"{name} did not end within {PATIENCE_S:g} s of its time") from None
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
-        text = error_path.read_text() or output_path.read_text()
-        raise BenchError(f"{Path(command[0]).name} ended with exit code {process.returncode}: {text.strip()[-500:]}")
-    return Finished(output_path.read_text(), usage.ru_utime, usage.ru_stime)
+        text = error_path.read_text(errors="replace") or output_path.read_text(errors="replace")
+        raise BenchError(f"{name} ended with exit code {process.returncode}: {' '.join(text.split())[-300:]}")
+    return Finished(output_path.read_text(), usage.ru_utime, usage.ru_stime, peak_rss_bytes)
+
+
+def _watch(pid: int, limit_s: float) -> int | None:
+    """Wait for the end of a process without reaping it; gives the most memory it had."""
+    deadline = time.monotonic() + limit_s
+    peak_rss_bytes = None
+    descriptor = os.pidfd_open(pid)
+    try:
+        end = select.poll()
+        end.register(descriptor, select.POLLIN)
+        while not end.poll(MEMORY_PERIOD_MS):
+            status = Path(f"/proc/{pid}/status").read_text()
+            if peak := re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE):
+                peak_rss_bytes = int(peak.group(1)) * 1024
+            if time.monotonic() > deadline:
+                raise TimeoutError
+    finally:
+        os.close(descriptor)
+    return peak_rss_bytes
 
 
 class OtherLoad:
@@ -97,12 +148,12 @@ class OtherLoad:
         return others_ticks / os.sysconf("SC_CLK_TCK"), stolen_ticks / os.sysconf("SC_CLK_TCK")
 
 
-def facts() -> list[tuple[str, str]]:
+def facts() -> list[str]:
     """What a reader must know of the machine to judge the numbers; nothing that says whose it is."""
     return [
-        ("CPU", f"{_cpu_model()}, {len(os.sched_getaffinity(0))} CPUs" + _hypervisor()),
-        ("memory", f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"),
-        ("kernel", f"{platform.system()} {platform.release()}"),
+        f"CPU: {_cpu_model()}, {len(os.sched_getaffinity(0))} CPUs{_hypervisor()}",
+        f"memory: {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
+        f"kernel: {platform.system()} {platform.release()}",
     ]
 
 

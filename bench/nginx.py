@@ -1,6 +1,7 @@
 """nginx with one worker on one CPU that answers `return 200`: the server that every benchmark here aims at.
 
 It runs in the foreground with a prefix and a configuration of its own, listens on loopback only, and is ended by its process id.
+With TLS it listens on a second port, with a certificate made for the occasion, and one cipher, so that all clients do the same work.
 """
 
 import re
@@ -35,11 +36,21 @@ http {{
     scgi_temp_path {folder}/scgi;
     server {{
         listen 127.0.0.1:{port} backlog=4096;
+        {tls}
         location / {{ return 200 "Hello, world!"; }}
+        location /json/ {{ default_type application/json; return 200 '{json}'; }}
         location = /status {{ stub_status; }}
     }}
 }}
 """
+TLS_CONFIGURATION = """
+        listen 127.0.0.1:{port} ssl backlog=4096;
+        ssl_certificate {folder}/certificate.pem;
+        ssl_certificate_key {folder}/key.pem;
+        ssl_protocols TLSv1.3;
+        ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
+"""
+JSON = '{"id": 7, "name": "weir", "active": true, "tags": ["http", "load"], "text": "a small answer"}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,7 @@ class Nginx:
     """A running nginx."""
 
     address: str
+    tls_address: str | None = None
 
     @property
     def url(self) -> str:
@@ -64,13 +76,18 @@ class Nginx:
 
 
 @contextmanager
-def running_nginx(cpu: int) -> Iterator[Nginx]:
+def running_nginx(cpu: int, *, tls: bool = False) -> Iterator[Nginx]:
     """nginx on a free port, bound to `cpu`, ended when the block ends."""
     binary = program("nginx", "nginx-light")
     with tempfile.TemporaryDirectory(prefix="weir-bench-nginx-") as folder:
-        port = _free_port()
+        port, tls_port = _free_port(), _free_port() if tls else None
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        tls_configuration = ""
+        if tls:
+            _make_certificate(Path(folder))
+            tls_configuration = TLS_CONFIGURATION.format(folder=folder, port=tls_port)
         configuration = Path(folder) / "nginx.conf"
-        configuration.write_text(CONFIGURATION.format(folder=folder, port=port, files=resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+        configuration.write_text(CONFIGURATION.format(folder=folder, port=port, files=files, tls=tls_configuration, json=JSON))
         with (Path(folder) / "log").open("wb") as log:
             process = subprocess.Popen(
                 ["taskset", "--cpu-list", str(cpu), binary, "-p", folder, "-c", configuration, "-e", "stderr"],
@@ -80,10 +97,24 @@ def running_nginx(cpu: int) -> Iterator[Nginx]:
             )
         try:
             _wait_until_listening(process, port, Path(folder) / "log")
-            yield Nginx(f"127.0.0.1:{port}")
+            yield Nginx(f"127.0.0.1:{port}", f"127.0.0.1:{tls_port}" if tls else None)
         finally:
             process.terminate()
             process.wait()
+
+
+def _make_certificate(folder: Path) -> None:
+    """A key, and a certificate that nobody has to trust."""
+    command = [program("openssl", "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    made = subprocess.run(
+        [*command, "-days", "2", "-subj", "/CN=localhost", "-keyout", folder / "key.pem", "-out", folder / "certificate.pem"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode != 0:
+        raise BenchError(f"openssl made no certificate: {made.stderr.strip()[-300:]}")
 
 
 def _free_port() -> int:

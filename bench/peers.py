@@ -1,6 +1,7 @@
-"""The other generators: how each is told what to do, and where it says what it did.
+"""The other generators in a closed loop: how each is told what to do, and where it says what it did.
 
-Every one gets one CPU and, where it can be told, one thread. One that is not installed, or that cannot do a job, is left out with a line.
+Every one gets one CPU and, where it can be told, one thread, and sends no more than it must: a request's head is the server's work too.
+One that is not installed, or that cannot do a job, is left out with a line. At fixed rates they are in `paced`.
 """
 
 import json
@@ -10,14 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
-from bench.machine import SEARCH_PATH, BenchError
+from bench.machine import SEARCH_PATH, BenchError, built
 
-Kind = Literal["GET", "POST", "close"]
-"""GET with keep-alive, a POST of 400 bytes of JSON with keep-alive, or GET on a connection for each request."""
+Kind = Literal["GET", "POST", "close", "tls"]
+"""With keep-alive: GET, a POST of 400 bytes of JSON, GET over TLS; and GET on a connection for each request ("close")."""
 
 BODY = b'{"text": "' + b"x" * 388 + b'"}'
 assert len(BODY) == 400
+FROM_REGISTRIES = "scripts/bench-peers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Job:
     @property
     def label(self) -> str:
         """How it is named in the tables."""
-        what = {"GET": "GET", "POST": "POST of 400 bytes", "close": "GET, `Connection: close`"}[self.kind]
+        what = {"GET": "GET", "POST": "POST of 400 bytes", "close": "GET, `Connection: close`", "tls": "GET over TLS"}[self.kind]
         return f"{what}, {self.connections:,} connections"
 
 
@@ -44,17 +47,38 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One generator. `command` gives None for a job that it cannot do; files it needs go into the folder."""
+    """One generator. `command` gives None for a job that it cannot do or is not compared in; files it needs go into the folder."""
 
     name: str
-    package: str
+    origin: str
+    """The Debian package, or what installs it."""
     command: Callable[[Job, str, int, Path], list[str] | None]
     parse: Callable[[str], Said]
+    version: tuple[str, ...] = ()
+    """What it is asked to name its version."""
 
     @property
     def binary(self) -> str | None:
         """Its path, if it is installed."""
         return shutil.which(self.name, path=SEARCH_PATH)
+
+    @property
+    def missing(self) -> str:
+        """The line for one that is not installed."""
+        return f"{self.name} is not installed ({self.origin})"
+
+
+class Bare(Peer):
+    """A loop of `bench/bare`."""
+
+    __slots__ = ()
+
+    @property
+    def binary(self) -> str | None:
+        try:
+            return str(built("weir-bench-bare"))
+        except BenchError:
+            return None
 
 
 def _body_file(folder: Path) -> str:
@@ -76,7 +100,9 @@ def _wrk(job: Job, url: str, duration_s: int, folder: Path) -> list[str]:
 
 def _wrk_said(output: str) -> Said:
     completed = re.search(r"^\s*(\d+) requests in ", output, re.MULTILINE)
-    if completed is None or "Non-2xx" in output or "Socket errors" in output:
+    # A timeout is an answer that took longer than two seconds; it comes nevertheless, and is counted.
+    errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+)", output)
+    if completed is None or "Non-2xx" in output or (errors and errors.groups() != ("0", "0", "0")):
         raise BenchError(f"wrk did not measure what was asked: {output.strip()}")
     return Said(_number(r"^Requests/sec:\s*([\d.]+)", output), int(completed.group(1)))
 
@@ -84,6 +110,8 @@ def _wrk_said(output: str) -> Said:
 def _ab(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
     # -n after -t, which sets it to 50,000; it takes memory for each, so no more than can be done.
     options = ["-q", "-t", str(duration_s), "-n", str(1_000_000 * duration_s), "-c", str(job.connections)]
+    if job.kind == "tls":
+        return None
     if job.kind == "POST":
         options += ["-p", _body_file(folder), "-T", "application/json"]
     if job.kind != "close":
@@ -92,15 +120,17 @@ def _ab(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
 
 
 def _ab_said(output: str) -> Said:
+    if _number(r"^Failed requests:\s*(\d+)", output) or "Non-2xx" in output:
+        raise BenchError(f"ab had failures: {output.strip()[-500:]}")
     return Said(_number(r"^Requests per second:\s*([\d.]+)", output), int(_number(r"^Complete requests:\s*(\d+)", output)))
 
 
-def _hey(job: Job, url: str, duration_s: int, folder: Path) -> list[str]:
-    options = ["-z", f"{duration_s}s", "-c", str(job.connections), "-cpus", "1"]
+def _hey(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
+    if job.kind not in ("GET", "POST"):
+        return None
+    options = ["-z", f"{duration_s}s", "-c", str(job.connections), "-cpus", "1", "-disable-compression"]
     if job.kind == "POST":
         options += ["-m", "POST", "-D", _body_file(folder), "-T", "application/json"]
-    if job.kind == "close":
-        options.append("-disable-keepalive")
     return [*options, url]
 
 
@@ -110,7 +140,7 @@ def _hey_said(output: str) -> Said:
 
 
 def _h2load(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
-    if job.kind == "close":
+    if job.kind not in ("GET", "POST"):
         return None
     options = ["--h1", "-t", "1", "-D", str(duration_s), "-c", str(job.connections)]
     if job.kind == "POST":
@@ -122,12 +152,12 @@ def _h2load_said(output: str) -> Said:
     return Said(_number(r"^finished in .*, ([\d.]+) req/s", output), int(_number(r"(\d+) succeeded", output)))
 
 
-def _oha(job: Job, url: str, duration_s: int, folder: Path) -> list[str]:
+def _oha(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
+    if job.kind not in ("GET", "POST"):
+        return None
     options = ["-z", f"{duration_s}s", "-c", str(job.connections), "--no-tui", "--output-format", "json"]
     if job.kind == "POST":
         options += ["-m", "POST", "-D", _body_file(folder), "-T", "application/json"]
-    if job.kind == "close":
-        options.append("--disable-keepalive")
     return [*options, url]
 
 
@@ -135,13 +165,15 @@ def _oha_said(output: str) -> Said:
     return Said(float(json.loads(output)["summary"]["requestsPerSec"]))
 
 
-def _k6(job: Job, url: str, duration_s: int, folder: Path) -> list[str]:
+def _k6(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
+    if job.kind not in ("GET", "POST"):
+        return None
     script = folder / "script.js"
     call = f"http.get('{url}')"
     if job.kind == "POST":
         call = f"http.post('{url}', '{BODY.decode()}', {{headers: {{'Content-Type': 'application/json'}}}})"
     script.write_text(
-        f"import http from 'k6/http';\nexport const options = {{noConnectionReuse: {str(job.kind == 'close').lower()}}};\n"
+        "import http from 'k6/http';\nexport const options = {discardResponseBodies: true};\n"
         f"export default function () {{ {call}; }}\n"
         "export function handleSummary(data) { return {stdout: JSON.stringify(data.metrics.http_reqs.values)}; }\n"
     )
@@ -153,6 +185,43 @@ def _k6_said(output: str) -> Said:
     return Said(float(values["rate"]), int(values["count"]))
 
 
+def _locust(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
+    if job.kind not in ("GET", "POST"):
+        return None
+    script = folder / "locustfile.py"
+    call = "get('/')"
+    if job.kind == "POST":
+        call = f"post('/', data={BODY!r}, headers={{'Content-Type': 'application/json'}})"
+    script.write_text(
+        f"from locust import FastHttpUser, task\n\n\nclass User(FastHttpUser):\n    @task\n    def ask(self):\n        self.client.{call}\n"
+    )
+    users = str(job.connections)
+    options = ["--headless", "--json", "--skip-log", "--loglevel", "ERROR", "--stop-timeout", "0"]
+    return ["-f", str(script), *options, "-u", users, "-r", users, "-t", f"{duration_s}s", "--host", url.rstrip("/")]
+
+
+def _locust_said(output: str) -> Said:
+    (entry,) = json.loads(output)
+    if entry["num_failures"]:
+        raise BenchError(f"locust had {entry['num_failures']} failures")
+    completed = int(entry["num_requests"])
+    # Its own figure is that of the last ten seconds, of which there may be one.
+    return Said(completed / (entry["last_request_timestamp"] - entry["start_time"]), completed)
+
+
+def _bare(back_end: str) -> Callable[[Job, str, int, Path], list[str] | None]:
+    def command(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
+        target = urlsplit(url)
+        return [back_end, target.netloc, target.path, str(job.connections), str(duration_s)] if job.kind == "GET" else None
+
+    return command
+
+
+def _bare_said(output: str) -> Said:
+    counted = json.loads(output)
+    return Said(float(counted["throughput_rps"]), int(counted["completed"]))
+
+
 def _number(pattern: str, output: str) -> float:
     match = re.search(pattern, output, re.MULTILINE)
     if match is None:
@@ -160,11 +229,17 @@ def _number(pattern: str, output: str) -> float:
     return float(match.group(1))
 
 
-WRK = Peer("wrk", "wrk", _wrk, _wrk_said)
+WRK = Peer("wrk", "Debian: wrk", _wrk, _wrk_said, ("-v",))
+AB = Peer("ab", "Debian: apache2-utils", _ab, _ab_said, ("-V",))
 OTHERS = (
-    Peer("ab", "apache2-utils", _ab, _ab_said),
-    Peer("hey", "hey", _hey, _hey_said),
-    Peer("h2load", "nghttp2-client", _h2load, _h2load_said),
-    Peer("oha", "oha, from its own releases", _oha, _oha_said),
-    Peer("k6", "k6, from its own releases", _k6, _k6_said),
+    AB,
+    Peer("hey", "Debian: hey", _hey, _hey_said),
+    Peer("h2load", "Debian: nghttp2-client", _h2load, _h2load_said, ("--version",)),
+    Peer("oha", FROM_REGISTRIES, _oha, _oha_said, ("--version",)),
+    Peer("k6", FROM_REGISTRIES, _k6, _k6_said, ("version",)),
+    Peer("locust", FROM_REGISTRIES, _locust, _locust_said, ("--version",)),
+)
+BARE = (
+    Bare("bare epoll loop", "cargo build --release --package weir-bench-bare", _bare("epoll"), _bare_said),
+    Bare("bare io_uring loop", "cargo build --release --package weir-bench-bare", _bare("io_uring"), _bare_said),
 )

@@ -2,7 +2,8 @@
 //!
 //! One connection, one thread. It spins until a request is due, writes it with one system call, and spins on a non-blocking read until the
 //! whole answer is there. No event loop, no timer, no parser: whatever a load generator adds to these times is its own. Where an answer
-//! takes longer than the distance between two requests, the next one is late, and its waiting counts, as in any open loop.
+//! takes longer than the distance between two requests, the next one is late, and its waiting counts, as in any open loop. What is not
+//! sent when the time is over is left: at a rate beyond all reach, what it achieves is the most that one connection can carry.
 //!
 //! `weir-bench-floor ADDRESS PATH RATE_RPS DURATION_S` prints one JSON object. Bind it to a CPU with taskset.
 
@@ -23,6 +24,7 @@ struct Arguments {
 struct Measured {
     response_time_ns: Histogram<u64>,
     service_time_ns: Histogram<u64>,
+    achieved_rps: f64,
 }
 
 fn main() -> ExitCode {
@@ -78,14 +80,19 @@ fn measure(arguments: &Arguments) -> io::Result<Measured> {
     let mut measured = Measured {
         response_time_ns: histogram()?,
         service_time_ns: histogram()?,
+        achieved_rps: 0.0,
     };
     let start = Instant::now();
+    let end = start + Duration::from_secs_f64(arguments.duration_s);
     for index in 0..requests {
         let due = start + Duration::from_secs_f64(index as f64 / arguments.rate_rps);
         while Instant::now() < due {
             std::hint::spin_loop();
         }
         let written = Instant::now();
+        if written >= end {
+            break;
+        }
         write_at_once(&mut stream, &request)?;
         let mut received = 0;
         while received < answer_bytes {
@@ -105,6 +112,9 @@ fn measure(arguments: &Arguments) -> io::Result<Measured> {
             .service_time_ns
             .saturating_record(nanoseconds(answered - written));
     }
+    // Where every request was sent, the last one's distance to the next belongs to the time.
+    let elapsed_s = start.elapsed().as_secs_f64().max(arguments.duration_s);
+    measured.achieved_rps = measured.response_time_ns.len() as f64 / elapsed_s;
     Ok(measured)
 }
 
@@ -190,8 +200,9 @@ fn print(arguments: &Arguments, measured: &Measured) -> io::Result<()> {
     };
     writeln!(
         io::stdout(),
-        r#"{{"rate_rps": {}, "requests": {}, "response_time_us": {}, "service_time_us": {}}}"#,
+        r#"{{"rate_rps": {}, "achieved_rps": {}, "requests": {}, "response_time_us": {}, "service_time_us": {}}}"#,
         arguments.rate_rps,
+        measured.achieved_rps,
         measured.response_time_ns.len(),
         clock(&measured.response_time_ns),
         clock(&measured.service_time_ns)

@@ -1,0 +1,84 @@
+//! The loop on epoll: a request costs one `send`, one `recv` and its share of an `epoll_wait`. Sockets are registered once, edge-triggered;
+//! a `recv` that gave less than it could take has emptied its socket.
+
+use std::io::{self, Error};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use crate::client::{Client, Counted, ended, is_whole};
+
+const EVENTS: usize = 256;
+const RECEIVE_BYTES: usize = 64 * 1024;
+
+/// Asks on all connections until the time is over.
+pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
+    let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+    for (slot, stream) in client.streams.iter().enumerate() {
+        stream.set_nonblocking(true)?;
+        epoll::add(
+            &epoll,
+            stream,
+            EventData::new_u64(slot as u64),
+            EventFlags::IN | EventFlags::ET,
+        )?;
+    }
+    let mut received = vec![0_u32; client.streams.len()];
+    let mut buffer = vec![0; RECEIVE_BYTES];
+    let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
+    let mut answers = 0;
+    let start = Instant::now();
+    for stream in &client.streams {
+        send_all(stream, &client.request)?;
+    }
+    while start.elapsed() < duration {
+        events.clear();
+        match epoll::wait(
+            &epoll,
+            rustix::buffer::spare_capacity(&mut events),
+            Some(&TICK),
+        ) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        for event in &events {
+            let slot = event.data.u64() as usize;
+            let stream = &client.streams[slot];
+            let bytes = match recv(stream, &mut buffer[..], RecvFlags::empty()) {
+                Ok((0, _)) => return Err(ended()),
+                Ok((bytes, _)) => bytes,
+                Err(Errno::AGAIN) => continue,
+                Err(errno) => return Err(errno.into()),
+            };
+            if is_whole(&mut received[slot], bytes, client.answer_bytes)? {
+                answers += 1;
+                send_all(stream, &client.request)?;
+            }
+        }
+    }
+    Ok(Counted {
+        answers,
+        elapsed_s: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// The end is seen at least this often where no answer comes.
+const TICK: rustix::event::Timespec = rustix::event::Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// A request is far smaller than a socket's buffer, so a partial write means something else is wrong.
+#[inline]
+fn send_all(stream: &TcpStream, request: &[u8]) -> io::Result<()> {
+    match send(stream, request, SendFlags::NOSIGNAL)? {
+        sent if sent == request.len() => Ok(()),
+        sent => Err(Error::other(format!(
+            "wrote {sent} of {} bytes",
+            request.len()
+        ))),
+    }
+}

@@ -1,0 +1,50 @@
+//! The loop on io_uring: no system call for a request. Receiving is asked for once a connection and goes on into shared buffers; sends
+//! are gathered and submitted by the next wait. A send that worked is not reported.
+
+mod ring;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::client::{Client, Counted, ended, is_whole};
+use ring::Ring;
+
+/// Asks on all connections until the time is over.
+pub(crate) fn run(client: Client, duration: Duration) -> io::Result<Counted> {
+    let mut ring = Ring::new(client.streams.len(), client.request)?;
+    let mut received = vec![0_u32; client.streams.len()];
+    let mut answers = 0;
+    let start = Instant::now();
+    for (slot, stream) in client.streams.iter().enumerate() {
+        ring.receive(stream, slot as u32)?;
+        ring.send(stream, slot as u32)?;
+    }
+    while start.elapsed() < duration {
+        ring.submit_and_wait()?;
+        while let Some(completed) = ring.next() {
+            let slot = completed.slot as usize;
+            let stream = &client.streams[slot];
+            match completed.result {
+                Ok(0) => return Err(ended()),
+                Ok(bytes) => {
+                    if is_whole(&mut received[slot], bytes as usize, client.answer_bytes)? {
+                        answers += 1;
+                        ring.send(stream, completed.slot)?;
+                    }
+                }
+                // All buffers were full: they are empty when this request is submitted.
+                Err(Errno::NOBUFS) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            if !completed.goes_on {
+                ring.receive(stream, completed.slot)?;
+            }
+        }
+    }
+    Ok(Counted {
+        answers,
+        elapsed_s: start.elapsed().as_secs_f64(),
+    })
+}

@@ -1,0 +1,24 @@
+"""What every part of the benchmark is given."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.machine import Placement
+from bench.nginx import Nginx
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The server, the CPUs, how often and how long, and a folder for what is only needed meanwhile."""
+
+    nginx: Nginx
+    cpus: Placement
+    rounds: int
+    seconds: int
+    folder: Path
+    connections: tuple[int, ...]
+    """Of the contests of throughput."""
+
+    def with_rounds(self, rounds: int) -> "Setting":
+        """The same with another number of rounds."""
+        return replace(self, rounds=rounds)
