@@ -29,7 +29,7 @@ from bench.templates import measure_templates
 from bench.throughput import (
     CONNECTIONS,
     MANY,
-    MOST_ROUNDS_OF_MANY,
+    length_at,
     measure_close,
     measure_peers,
     measure_throughput,
@@ -65,12 +65,12 @@ class Part:
 
 
 def _throughput_s(rounds: int, seconds: int, connections: tuple[int, ...]) -> float:
-    return sum(
-        (min(rounds, MOST_ROUNDS_OF_MANY) if count >= MANY else rounds)
-        * (5 + 3)
-        * (seconds + (LOAD_OF_MANY_S if count >= MANY else LOAD_S))
-        for count in connections
-    )
+    total_s = 0.0
+    for count in connections:
+        rounds_here, seconds_here = length_at(count, rounds, seconds)
+        # Five generators for GET, three for POST.
+        total_s += rounds_here * 8 * (seconds_here + (LOAD_OF_MANY_S if count >= MANY else LOAD_S))
+    return total_s
 
 
 def _loads_s(loads: int, peers: int = 0) -> Callable[[int, int, tuple[int, ...]], float]:
@@ -84,12 +84,12 @@ def _latency_s(rounds: int, seconds: int, connections: tuple[int, ...]) -> float
 
 
 PARTS = {
-    "throughput": Part(measure_throughput, 11, 1, _throughput_s, (WRK,)),
-    "close": Part(measure_close, 11, 1, _loads_s(4), (WRK, OTHERS[0])),
-    "tls": Part(measure_tls, 11, 1, _loads_s(3), (WRK,), tls=True),
-    "templates": Part(measure_templates, 11, 1, _loads_s(4)),
+    "throughput": Part(measure_throughput, 9, 1, _throughput_s, (WRK,)),
+    "close": Part(measure_close, 9, 1, _loads_s(4), (WRK, OTHERS[0])),
+    "tls": Part(measure_tls, 7, 2, _loads_s(3), (WRK,), tls=True),
+    "templates": Part(measure_templates, 9, 1, _loads_s(4)),
     "latency": Part(measure_latency, 5, 3, _latency_s),
-    "peers": Part(measure_peers, 5, 1, _loads_s(6, 2 * len(OTHERS)), (WRK, *OTHERS)),
+    "peers": Part(measure_peers, 5, 1, _loads_s(6, 2 * len(OTHERS) + 2), (WRK, *OTHERS)),
     "ceiling": Part(measure_ceiling, 5, 1, _loads_s(1)),
     "memory": Part(measure_memory, 1, 600, lambda rounds, seconds, _: SHORT_S + seconds + 1, by_default=False),
 }

@@ -17,7 +17,7 @@ NAME = "weir on `weir-engine serve null`"
 
 def measure_ceiling(setting: Setting) -> Found:
     """Loads on one null server."""
-    left_out: list[str] = []
+    notes: list[str] = []
     # Its standard input is our pipe: the server ends with this process, whatever happens to it.
     with subprocess.Popen(
         ["taskset", "--cpu-list", str(setting.cpus.server), engine_binary(), "serve", "null", "--listen", "127.0.0.1:0"],
@@ -34,12 +34,12 @@ def measure_ceiling(setting: Setting) -> Found:
                 throughput_rps: float = engine_load(plan, setting.cpus.load, setting.folder).summary["throughput_rps"]
                 return throughput_rps
 
-            measured = alternate({NAME: load}, setting.rounds, [NAME], left_out, "ceiling")
+            measured = alternate({NAME: load}, setting.rounds, [NAME], notes, "ceiling")
         finally:
             server.terminate()
     return Found(
         f"Ceiling: closed loop, {CONNECTIONS} connections, the null server",
         Table(["", "requests/s"], [[NAME, Spread.of(measured[NAME]).text()]]),
-        left_out=left_out,
+        notes=notes,
         measured={name: [{"throughput_rps": value} for value in values] for name, values in measured.items()},
     )

@@ -92,11 +92,11 @@ def contest_table(contests: list[Contest], baseline: str = "weir", ratio: str = 
 
 
 def hold_contest(
-    setting: Setting, label: str, generators: Mapping[str, Callable[[], Round]], left_out: list[str], required: Collection[str]
+    setting: Setting, label: str, generators: Mapping[str, Callable[[], Round]], notes: list[str], required: Collection[str]
 ) -> Contest:
     """All rounds of one contest."""
     print(f"{label}: {', '.join(generators)} …", file=sys.stderr)
-    return Contest(label, alternate(generators, setting.rounds, required, left_out, label))
+    return Contest(label, alternate(generators, setting.rounds, required, notes, label))
 
 
 def weir_round(setting: Setting, plan: LoadPlan, back_end: str) -> Round:

@@ -54,13 +54,13 @@ class FloorLoad:
 
 def measure_latency(setting: Setting) -> Found:
     """All rates, each with all generators."""
-    left_out: list[str] = []
-    highest_rps = _highest_rate(setting, left_out)
+    notes: list[str] = []
+    highest_rps = _highest_rate(setting, notes)
     rows: list[list[str]] = []
     bars: list[Bar] = []
     measured: dict[str, object] = {"floor's highest rate": highest_rps}
     for rate_rps in RATES_RPS:
-        rounds, floor_rps = _at_rate(setting, rate_rps, highest_rps, left_out)
+        rounds, floor_rps = _at_rate(setting, rate_rps, highest_rps, notes)
         rows += _rows(rate_rps, floor_rps, rounds)
         bars += latency_bars(rate_rps, floor_rps, rounds)
         measured[f"{rate_rps} requests/s"] = {name: [asdict(round_) for round_ in theirs] for name, theirs in rounds.items()}
@@ -69,12 +69,12 @@ def measure_latency(setting: Setting) -> Found:
         f"Response time: open loop, {CONNECTIONS} connections, nginx `return 200`",
         Table(columns, rows, 2),
         bars,
-        list(dict.fromkeys(left_out)),
+        list(dict.fromkeys(notes)),
         measured,
     )
 
 
-def _at_rate(setting: Setting, rate_rps: int, highest_rps: int, left_out: list[str]) -> tuple[dict[str, list[PacedRound]], int]:
+def _at_rate(setting: Setting, rate_rps: int, highest_rps: int, notes: list[str]) -> tuple[dict[str, list[PacedRound]], int]:
     floor_rps = min(rate_rps, highest_rps)
 
     def weir() -> PacedRound:
@@ -100,12 +100,12 @@ def _at_rate(setting: Setting, rate_rps: int, highest_rps: int, left_out: list[s
     generators: dict[str, Callable[[], PacedRound]] = {WEIR: weir, FLOOR: floor}
     for peer in PACED_PEERS:
         if peer.binary is None:
-            left_out.append(f"{peer.name} is not installed ({peer.origin})")
+            notes.append(f"{peer.name} is not installed ({peer.origin})")
         else:
             generators[peer.name] = partial(other, peer)
     what = f"{rate_rps:,} requests/s"
     print(f"{what}: {', '.join(generators)} …", file=sys.stderr)
-    return alternate(generators, setting.rounds, [WEIR, FLOOR], left_out, what), floor_rps
+    return alternate(generators, setting.rounds, [WEIR, FLOOR], notes, what), floor_rps
 
 
 def _rows(rate_rps: int, floor_rps: int, rounds: dict[str, list[PacedRound]]) -> list[list[str]]:
@@ -145,7 +145,7 @@ def latency_bars(rate_rps: int, floor_rps: int, rounds: dict[str, list[PacedRoun
     return bars
 
 
-def _highest_rate(setting: Setting, left_out: list[str]) -> int:
+def _highest_rate(setting: Setting, notes: list[str]) -> int:
     """The highest rate that the floor carries, to 5 % of what it does without any pause."""
     print("the floor's highest rate …", file=sys.stderr)
     most_rps = _floor(setting, UNREACHABLE_RPS, 1).paced.achieved_rps
@@ -154,9 +154,7 @@ def _highest_rate(setting: Setting, left_out: list[str]) -> int:
         load = _floor(setting, rate_rps, 1)
         if load.paced.response_time_us["p50"] <= WAITING * load.service_p50_us and load.paced.achieved_rps >= FLOOR_ACHIEVES * rate_rps:
             return rate_rps
-    left_out.append(
-        f"the floor had to wait at every rate down to {rate_rps:,}/s, which is taken for its highest: the machine was not quiet"
-    )
+    notes.append(f"the floor had to wait at every rate down to {rate_rps:,}/s, which is taken for its highest: the machine was not quiet")
     return rate_rps
 
 

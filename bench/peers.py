@@ -21,6 +21,7 @@ Kind = Literal["GET", "POST", "close", "tls"]
 BODY = b'{"text": "' + b"x" * 388 + b'"}'
 assert len(BODY) == 400
 FROM_REGISTRIES = "scripts/bench-peers"
+LOCUST_LEAST_S = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +197,8 @@ def _locust(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | No
         f"from locust import FastHttpUser, task\n\n\nclass User(FastHttpUser):\n    @task\n    def ask(self):\n        self.client.{call}\n"
     )
     users = str(job.connections)
+    # Its users come within the time.
+    duration_s = max(duration_s, LOCUST_LEAST_S)
     options = ["--headless", "--json", "--skip-log", "--loglevel", "ERROR", "--stop-timeout", "0"]
     return ["-f", str(script), *options, "-u", users, "-r", users, "-t", f"{duration_s}s", "--host", url.rstrip("/")]
 

@@ -42,12 +42,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one part found. `measured` holds every round's figures, by contest and generator."""
+    """What one part found.
+
+    `notes` say what was left out and what else a reader must know; `measured` holds every round's figures, by contest and generator.
+    """
 
     title: str
     table: Table
     bars: list[Bar] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     measured: dict[str, Any] = field(default_factory=dict)
 
 
@@ -107,7 +110,7 @@ def _read(path: Path) -> PartResult:
             found["title"],
             Table(**found["table"]),
             [Bar(**bar) for bar in found["bars"]],
-            found["left_out"],
+            found["notes"],
             found["measured"],
         ),
         Provenance(**value["provenance"]),
@@ -122,15 +125,15 @@ def page(results: Sequence[PartResult]) -> str:
         "# Results",
         "",
         "Written by `make bench`; the figures of every round are in [results](results). A figure is the median of the rounds, with the",
-        f"lowest and the highest: of 5 rounds that range holds the true median with {confidence(5):.1%} confidence, of 11 with",
-        f"{confidence(11):.1%}. Ratios are taken round by round. CPU, which the kernel counts in ticks, is of all rounds together.",
+        f"lowest and the highest: of 5 rounds that range holds the true median with {confidence(5):.1%} confidence, of 9 with",
+        f"{confidence(9):.1%}. Ratios are taken round by round. CPU, which the kernel counts in ticks, is of all rounds together.",
         "",
         *Table(["bar", "found", "reached"], [[bar.text, bar.found, _reached(bar)] for bar in bars], 3).lines(),
         "",
     ]
     for result in results:
         lines += [f"## {result.found.title}", "", *result.found.table.lines(), ""]
-        lines += [*(f"- {line}" for line in result.found.left_out), ""] if result.found.left_out else []
+        lines += [*(f"- {line}" for line in result.found.notes), ""] if result.found.notes else []
         lines += [result.provenance.line(), ""]
     for machine in machines:
         measured = [result.part for result in results if _machine(result) == machine]

@@ -14,12 +14,12 @@ FAILURES = (BenchError, OSError, json.JSONDecodeError, ValueError, KeyError, Ind
 
 
 def alternate(
-    generators: Mapping[str, Callable[[], Measured]], rounds: int, required: Collection[str], left_out: list[str], what: str
+    generators: Mapping[str, Callable[[], Measured]], rounds: int, required: Collection[str], notes: list[str], what: str
 ) -> dict[str, list[Measured]]:
     """What each generator measured, round by round; `what` they do is named where one fails.
 
     The order goes there and back, and everybody comes first in turn, so that what drifts (clock speed, neighbours) touches all alike.
-    One that fails has a second try at once, which is noted in `left_out`; one that fails again is left out of all rounds, with a line,
+    One that fails has a second try at once, which is noted in `notes`; one that fails again is left out of all rounds, with a line,
     or ends the measurement if it is `required`.
     """
     measured: dict[str, list[Measured]] = {name: [] for name in generators}
@@ -31,19 +31,19 @@ def alternate(
             try:
                 measured[name].append(generators[name]())
             except FAILURES as error:
-                _note(left_out, f"{name}, {what}: a second try in round {index + 1}, after: {_said(error)}")
+                _note(notes, f"{name}, {what}: a second try in round {index + 1}, after: {_said(error)}")
                 try:
                     measured[name].append(generators[name]())
                 except FAILURES as again:
                     if name in required:
                         raise BenchError(f"{name}, {what}: {_said(again)}") from again
-                    _note(left_out, f"{name}, {what}: left out, in round {index + 1}: {_said(again)}")
+                    _note(notes, f"{name}, {what}: left out, in round {index + 1}: {_said(again)}")
                     del measured[name]
     return measured
 
 
-def _note(left_out: list[str], line: str) -> None:
-    left_out.append(line)
+def _note(notes: list[str], line: str) -> None:
+    notes.append(line)
     print(line, file=sys.stderr)
 
 

@@ -19,6 +19,6 @@ class Setting:
     connections: tuple[int, ...]
     """Of the contests of throughput."""
 
-    def with_rounds(self, rounds: int) -> "Setting":
-        """The same with another number of rounds."""
-        return replace(self, rounds=rounds)
+    def with_length(self, rounds: int, seconds: int) -> "Setting":
+        """The same with other rounds."""
+        return replace(self, rounds=rounds, seconds=seconds)

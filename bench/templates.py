@@ -27,7 +27,7 @@ def measure_templates(setting: Setting) -> Found:
     body = BODY.decode()
     contests: list[Contest] = []
     bars: list[Bar] = []
-    left_out: list[str] = []
+    notes: list[str] = []
     for label, fixed, step in (
         (
             "GET",
@@ -52,7 +52,7 @@ def measure_templates(setting: Setting) -> Found:
         made = LoadPlan(Request("GET", url), load, setting.seconds, scenario=scenario)
 
         generators = {STATIC: partial(weir_round, setting, static, "auto"), MADE: partial(weir_round, setting, made, "auto")}
-        contest = hold_contest(setting, f"{label}, {CONNECTIONS} connections", generators, left_out, generators)
+        contest = hold_contest(setting, f"{label}, {CONNECTIONS} connections", generators, notes, generators)
         ratio = contest.ratio(MADE, STATIC)
         assert ratio is not None
         bars.append(Bar(f"{contest.label}: {MADE} at least {BAR:g} of {STATIC}", ratio.text(3), ratio.median >= BAR))
@@ -61,6 +61,6 @@ def measure_templates(setting: Setting) -> Found:
         "Templates and a JSON check: closed loop, nginx `return 200` with a JSON body",
         contest_table(contests, MADE, "times as fast with templates"),
         bars,
-        left_out,
+        notes,
         {contest.label: contest.measured() for contest in contests},
     )

@@ -10,8 +10,9 @@ from weir.model.load import ClosedLoad, LoadPlan, Request, Tls
 
 CONNECTIONS = (16, 64, 256, 1_024, 10_000)
 MANY = 10_000
-# Opening and closing so many takes longer than the round itself.
-MOST_ROUNDS_OF_MANY = 7
+# wrk opens its connections within the time that it counts, and weir before: rounds are longer, and fewer, the more there are.
+# Connections at least, how many times as long, rounds at most.
+LONGER = ((MANY, 4, 5), (1_024, 2, 7))
 BACK_ENDS = {"weir": "auto", "weir on epoll": "epoll"}
 # What is asked of weir ÷ wrk, by the number of connections.
 BARS = {16: 1.05, 64: 1.10, 256: 1.13, 1_024: 1.17, 10_000: 1.3}
@@ -25,8 +26,12 @@ BAR_RSS_BYTES = 30_000_000
 def measure_throughput(setting: Setting) -> Found:
     """GET and POST at each number of connections, against wrk and, for GET, the bare loops."""
     jobs = [Job(kind, count) for kind in ("GET", "POST") for count in setting.connections]
-    left_out: list[str] = []
-    contests = [_contest(setting, job, [WRK, *BARE], left_out) for job in jobs]
+    notes: list[str] = []
+    for count in setting.connections:
+        length = length_at(count, setting.rounds, setting.seconds)
+        if length != (setting.rounds, setting.seconds):
+            notes.append(f"{count:,} connections: {length[0]} rounds of {length[1]} s, since wrk opens them within its time")
+    contests = [_contest(setting, job, [WRK, *BARE], notes) for job in jobs]
     bars = []
     for job, contest in zip(jobs, contests, strict=True):
         bars.append(at_least(contest, "weir", WRK, BARS.get(job.connections, 1.0)))
@@ -39,44 +44,52 @@ def measure_throughput(setting: Setting) -> Found:
             memory = contest.memory_bytes("weir") or 0
             text = f"{job.label}: memory at most {BAR_RSS_BYTES / 1e6:.0f} MB"
             bars.append(Bar(text, f"{memory / 1e6:.1f} MB", memory <= BAR_RSS_BYTES))
-    return _found("Throughput: closed loop, nginx `return 200`", contests, bars, left_out)
+    return _found("Throughput: closed loop, nginx `return 200`", contests, bars, notes)
 
 
 def measure_close(setting: Setting) -> Found:
     """A connection for each request."""
-    left_out: list[str] = []
-    contest = _contest(setting, Job("close", 64), [WRK, AB], left_out)
+    notes: list[str] = []
+    contest = _contest(setting, Job("close", 64), [WRK, AB], notes)
     bars = [at_least(contest, "weir", peer, BAR_CLOSE) for peer in (WRK, AB)]
-    return _found("Throughput without keep-alive: closed loop, nginx `return 200`", [contest], bars, left_out)
+    return _found("Throughput without keep-alive: closed loop, nginx `return 200`", [contest], bars, notes)
 
 
 def measure_tls(setting: Setting) -> Found:
     """TLS 1.3 with one cipher, AES-128-GCM, for all; nobody looks at the certificate."""
-    left_out: list[str] = []
-    contest = _contest(setting, Job("tls", 64), [WRK], left_out)
+    notes: list[str] = []
+    contest = _contest(setting, Job("tls", 64), [WRK], notes)
     bars = [at_least(contest, "weir", WRK, BAR_TLS)]
-    return _found("Throughput over TLS 1.3 (AES-128-GCM): closed loop, nginx `return 200`", [contest], bars, left_out)
+    return _found("Throughput over TLS 1.3 (AES-128-GCM): closed loop, nginx `return 200`", [contest], bars, notes)
 
 
 def measure_peers(setting: Setting) -> Found:
     """All generators at 64 connections."""
-    left_out: list[str] = []
-    contests = [_contest(setting, Job(kind, 64), [WRK, *OTHERS], left_out) for kind in ("GET", "POST")]
-    return _found("Throughput beside the others: closed loop, nginx `return 200`", contests, [], list(dict.fromkeys(left_out)))
+    notes: list[str] = []
+    contests = [_contest(setting, Job(kind, 64), [WRK, *OTHERS], notes) for kind in ("GET", "POST")]
+    return _found("Throughput beside the others: closed loop, nginx `return 200`", contests, [], list(dict.fromkeys(notes)))
 
 
-def _contest(setting: Setting, job: Job, peers: list[Peer], left_out: list[str]) -> Contest:
+def _contest(setting: Setting, job: Job, peers: list[Peer], notes: list[str]) -> Contest:
+    setting = setting.with_length(*length_at(job.connections, setting.rounds, setting.seconds))
     url = f"https://{setting.nginx.tls_address}/" if job.kind == "tls" else setting.nginx.url
     plan = weir_plan(job, url, setting.seconds)
 
     generators = {name: partial(weir_round, setting, plan, back_end) for name, back_end in BACK_ENDS.items()}
     for peer in peers:
         if peer.binary is None:
-            left_out.append(peer.missing)
+            notes.append(peer.missing)
         elif peer.command(job, url, setting.seconds, setting.folder) is not None:
             generators[peer.name] = partial(peer_round, setting, peer, job, url)
-    rounds = min(setting.rounds, MOST_ROUNDS_OF_MANY) if job.connections >= MANY else setting.rounds
-    return hold_contest(setting.with_rounds(rounds), job.label, generators, left_out, BACK_ENDS)
+    return hold_contest(setting, job.label, generators, notes, BACK_ENDS)
+
+
+def length_at(connections: int, rounds: int, seconds: int) -> tuple[int, int]:
+    """Rounds and their seconds with so many connections, where a few have `rounds` of `seconds`."""
+    for least, times, most_rounds in LONGER:
+        if connections >= least:
+            return min(rounds, most_rounds), seconds * times
+    return rounds, seconds
 
 
 def weir_plan(job: Job, url: str, duration_s: int) -> LoadPlan:
@@ -99,7 +112,7 @@ def at_least(contest: Contest, ours: str, peer: Peer, bar: float) -> Bar:
     return Bar(text, "", None) if ratio is None else Bar(text, ratio.text(3), ratio.median >= bar)
 
 
-def _found(title: str, contests: list[Contest], bars: list[Bar], left_out: list[str]) -> Found:
+def _found(title: str, contests: list[Contest], bars: list[Bar], notes: list[str]) -> Found:
     return Found(
-        title, contest_table(contests), bars, list(dict.fromkeys(left_out)), {contest.label: contest.measured() for contest in contests}
+        title, contest_table(contests), bars, list(dict.fromkeys(notes)), {contest.label: contest.measured() for contest in contests}
     )

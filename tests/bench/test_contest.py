@@ -6,7 +6,7 @@ from bench.contest import Contest, Round, contest_table
 from bench.latency import PacedRound, latency_bars
 from bench.paced import QUANTILES, Paced
 from bench.peers import WRK, Job
-from bench.throughput import at_least, weir_plan
+from bench.throughput import at_least, length_at, weir_plan
 
 
 def rounds(*throughputs_rps: float) -> list[Round]:
@@ -47,6 +47,11 @@ def test_without_keep_alive_and_over_tls_weir_is_told_so() -> None:
     tls = weir_plan(Job("tls", 64), "https://h/", 1).tls
     assert tls is not None
     assert tls.insecure
+
+
+def test_rounds_are_longer_and_fewer_where_many_connections_are_opened_within_them() -> None:
+    assert [length_at(count, 9, 1) for count in (64, 1_024, 10_000)] == [(9, 1), (7, 2), (5, 4)]
+    assert length_at(10_000, 2, 1) == (2, 4)
 
 
 def paced(achieved_rps: float, time_us: float, lag_us: float | None = None) -> PacedRound:

@@ -36,19 +36,19 @@ def test_everybody_has_a_turn_in_every_round_and_comes_first_in_one() -> None:
 
 
 def test_one_that_fails_twice_is_left_out_of_all_rounds_and_the_others_go_on() -> None:
-    left_out: list[str] = []
-    measured = alternate({"weir": lambda: 1, "peer": failing([False, True, True])}, 3, ["weir"], left_out, "a job")
+    notes: list[str] = []
+    measured = alternate({"weir": lambda: 1, "peer": failing([False, True, True])}, 3, ["weir"], notes, "a job")
     assert measured == {"weir": [1, 1, 1]}
-    assert left_out == [
+    assert notes == [
         "peer, a job: a second try in round 2, after: it broke",
         "peer, a job: left out, in round 2: it broke",
     ]
 
 
 def test_one_that_fails_once_is_noted_and_stays() -> None:
-    left_out: list[str] = []
-    assert alternate({"peer": failing([True, False, False])}, 2, [], left_out, "a job") == {"peer": [1, 1]}
-    assert len(left_out) == 1
+    notes: list[str] = []
+    assert alternate({"peer": failing([True, False, False])}, 2, [], notes, "a job") == {"peer": [1, 1]}
+    assert len(notes) == 1
 
 
 def test_one_that_is_required_ends_the_measurement() -> None:
@@ -61,9 +61,9 @@ def test_output_that_makes_no_sense_is_a_failure_of_its_generator(error: Excepti
     def nonsense() -> int:
         raise error
 
-    left_out: list[str] = []
-    assert alternate({"weir": lambda: 1, "peer": nonsense}, 1, ["weir"], left_out, "a job") == {"weir": [1]}
-    assert type(error).__name__ in left_out[-1]
+    notes: list[str] = []
+    assert alternate({"weir": lambda: 1, "peer": nonsense}, 1, ["weir"], notes, "a job") == {"weir": [1]}
+    assert type(error).__name__ in notes[-1]
 
 
 def test_an_interrupt_ends_the_measurement() -> None:
