@@ -146,7 +146,8 @@ fn run_thread<D: Driver>(
     let driver = D::new(connections).map_err(LoadError::System)?;
     let parts = Parts {
         driver,
-        request: prepared.request.clone(),
+        requests: prepared.requests.clone(),
+        urls: plan.targets.clone(),
         endpoints: prepared.endpoints.clone(),
         keep_alive: plan.keep_alive,
         pipeline: plan.pipeline,
@@ -160,15 +161,13 @@ fn run_thread<D: Driver>(
         to_head_request: prepared.is_head(),
         scenario,
     };
-    match &prepared.tls {
-        None => live(LoadThread::new(parts), plan, stop, messages, started),
-        Some(settings) => {
-            let client = Client::new(settings)
-                .map_err(|error| LoadError::System(std::io::Error::other(error)))?;
-            let thread = LoadThread::new(parts.secured(client));
-            live(thread, plan, stop, messages, started)
-        }
+    if prepared.tls.is_empty() {
+        return live(LoadThread::new(parts), plan, stop, messages, started);
     }
+    let clients: Result<Vec<Client>, _> = prepared.tls.iter().map(Client::new).collect();
+    let clients = clients.map_err(|error| LoadError::System(std::io::Error::other(error)))?;
+    let thread = LoadThread::new(parts.secured(clients));
+    live(thread, plan, stop, messages, started)
 }
 
 fn live<D: Driver>(
@@ -301,7 +300,7 @@ impl Collector<'_> {
             let failure = first_failure.filter(|failure| failure.errno != Errno::TIMEDOUT);
             return Err(LoadError::Unreachable {
                 endpoint: Box::new(self.prepared.endpoints[0].clone()),
-                is_tls: self.prepared.tls.is_some(),
+                is_tls: !self.prepared.tls.is_empty(),
                 problem: failure.as_ref().map(|failure| failure.errno),
                 text: failure.and_then(|failure| failure.text),
                 timeout_s: self.prepared.plan.timeout_s,
@@ -348,20 +347,11 @@ impl Collector<'_> {
         let (counts, response_time) = merger.totals();
         let mut clocks = Clocks::default();
         let mut status = StatusCounts::default();
-        let mut steps: Option<Vec<StepOutcome>> = None;
         let mut slowest = Slowest::new(plan.slowest);
         for end in &ends {
             clocks.add(&end.clocks);
             status.add(&end.status);
             slowest.add(&end.slowest);
-            steps = match steps {
-                None => Some(end.steps.clone()),
-                Some(mut steps) => {
-                    let pairs = steps.iter_mut().zip(&end.steps);
-                    pairs.for_each(|(step, other)| step.add(other));
-                    Some(steps)
-                }
-            };
         }
         let first_failure = ends
             .iter()
@@ -374,7 +364,7 @@ impl Collector<'_> {
             .map(|end| ratio(end.busy_ns, end.lasted_ns).min(1.0))
             .fold(0.0, f64::max);
         let outcome = Outcome {
-            target: &plan.target,
+            target: &plan.urls().join(" "),
             asked_rate_rps: self.prepared.asked_rate_rps(lasted_s, counts.due),
             connects_each: !plan.keep_alive,
             ports_used_up: ends.iter().any(|end| end.ports_used_up),
@@ -389,7 +379,8 @@ impl Collector<'_> {
             until_failure: plan.until.map(|Until::FirstFailure| {
                 until_failure(counts.ok, best, response_time, first_failure)
             }),
-            steps: steps.filter(|steps| !steps.is_empty()),
+            steps: sums(ends.iter().map(|end| &end.steps)),
+            targets: sums(ends.iter().map(|end| &end.targets)),
             generator: Generator {
                 version: VERSION.to_owned(),
                 cpu_fraction: ratio(cpu_ns, lasted_ns * ends.len() as u64),
@@ -410,6 +401,17 @@ impl Collector<'_> {
             slowest: slowest.to_records(),
         }
     }
+}
+
+/// The sums of the threads' parts, one by one; nothing where there are none.
+fn sums<'a>(threads: impl Iterator<Item = &'a Vec<StepOutcome>>) -> Option<Vec<StepOutcome>> {
+    let mut threads = threads.filter(|parts| !parts.is_empty());
+    let mut sums = threads.next()?.clone();
+    for parts in threads {
+        let pairs = sums.iter_mut().zip(parts);
+        pairs.for_each(|(sum, part)| sum.add(part));
+    }
+    Some(sums)
 }
 
 fn until_failure(

@@ -13,6 +13,7 @@ mod error;
 mod fifo;
 mod pipelines;
 mod prepare;
+mod requests;
 mod script;
 mod secured;
 mod stop;

@@ -47,22 +47,37 @@ pub(crate) struct Pipelines {
     pipelines: Vec<Pipeline>,
     /// All that are unanswered, in the order of writing.
     unanswered: Fifo,
-    /// The bytes of one request, several times.
-    copies: Vec<u8>,
+    /// By target.
+    copies: Vec<Copies>,
+}
+
+/// The bytes of one request, several times.
+#[derive(Debug)]
+struct Copies {
+    bytes: Vec<u8>,
     request_bytes: usize,
 }
 
+impl Copies {
+    fn of(request: &[u8], depth: usize) -> Self {
+        let times = depth.min((COPIES_BYTES / request.len()).max(1));
+        Self {
+            bytes: request.repeat(times),
+            request_bytes: request.len(),
+        }
+    }
+}
+
 impl Pipelines {
-    /// So many connections with up to `depth` requests on each.
-    pub(crate) fn new(connections: usize, depth: usize, request: &[u8]) -> Self {
-        let copies = depth.min((COPIES_BYTES / request.len()).max(1));
+    /// So many connections with up to `depth` requests on each, and what is asked of each target.
+    pub(crate) fn new(connections: usize, depth: usize, requests: &[Vec<u8>]) -> Self {
+        let copies = requests.iter().map(|request| Copies::of(request, depth));
         Self {
             depth: depth as u32,
             asked: vec![Asked::default(); connections * depth],
             pipelines: vec![Pipeline::default(); connections],
             unanswered: Fifo::new(),
-            copies: request.repeat(copies),
-            request_bytes: request.len(),
+            copies: copies.collect(),
         }
     }
 
@@ -133,14 +148,21 @@ impl Pipelines {
         self.pipelines[slot as usize].gathered = 0;
     }
 
-    /// Sends so many requests on a connection, at once where there are copies enough. Gives their length.
+    /// Sends a target so many requests on a connection, at once where there are copies enough. Gives their length.
     #[inline]
-    pub(crate) fn send(&self, slot: Slot, count: u32, driver: &mut impl Driver) -> u64 {
-        let length = count as usize * self.request_bytes;
+    pub(crate) fn send(
+        &self,
+        slot: Slot,
+        target: usize,
+        count: u32,
+        driver: &mut impl Driver,
+    ) -> u64 {
+        let copies = &self.copies[target];
+        let length = count as usize * copies.request_bytes;
         let mut left = length;
         while left > 0 {
-            let part = left.min(self.copies.len());
-            driver.send_bytes(slot, &self.copies[..part]);
+            let part = left.min(copies.bytes.len());
+            driver.send_bytes(slot, &copies.bytes[..part]);
             left -= part;
         }
         length as u64
@@ -185,7 +207,7 @@ mod tests {
     #[test]
     fn a_connections_requests_leave_in_the_order_in_which_they_came_however_often_its_places_are_used()
      {
-        let mut pipelines = Pipelines::new(2, 3, b"x");
+        let mut pipelines = Pipelines::new(2, 3, &[b"x".to_vec()]);
         let mut next = 0;
         for expected in 0..20 {
             while pipelines.has_room(1) {
@@ -202,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_oldest_is_the_first_that_was_written_on_any_connection() {
-        let mut pipelines = Pipelines::new(2, 2, b"x");
+        let mut pipelines = Pipelines::new(2, 2, &[b"x".to_vec()]);
         for (slot, at) in [(0, 1), (1, 2), (0, 3), (1, 4)] {
             pipelines.push(slot, at, at);
         }
@@ -219,7 +241,7 @@ mod tests {
 
     #[test]
     fn only_what_was_gathered_is_written_now() {
-        let mut pipelines = Pipelines::new(1, 3, b"x");
+        let mut pipelines = Pipelines::new(1, 3, &[b"x".to_vec()]);
         pipelines.push(0, 1, 1);
         pipelines.stamp(0, 10);
         pipelines.push(0, 2, 2);
@@ -232,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_was_gathered_and_is_gone_is_not_written() {
-        let mut pipelines = Pipelines::new(1, 2, b"x");
+        let mut pipelines = Pipelines::new(1, 2, &[b"x".to_vec()]);
         pipelines.push(0, 1, 1);
         pipelines.pop(0);
         pipelines.stamp(0, 10);
@@ -245,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_connection_has_room_while_it_is_neither_empty_nor_full() {
-        let mut pipelines = Pipelines::new(1, 2, b"x");
+        let mut pipelines = Pipelines::new(1, 2, &[b"x".to_vec()]);
         assert_eq!(pipelines.changes_list(0), None);
         pipelines.push(0, 1, 1);
         assert_eq!(pipelines.changes_list(0), Some(true));

@@ -26,12 +26,12 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Prepared {
     /// The plan.
     pub plan: Plan,
-    /// Where to connect to, one connection after the other.
+    /// Where to connect to, one connection after the other: each target from an address, then each from the next address.
     pub endpoints: Vec<Endpoint>,
-    /// What TLS needs, if it is spoken.
-    pub tls: Option<Settings>,
-    /// The bytes of every request.
-    pub request: Vec<u8>,
+    /// What TLS needs, if it is spoken, for each target.
+    pub tls: Vec<Settings>,
+    /// The bytes of every request, for each target.
+    pub requests: Vec<Vec<u8>>,
     /// What users do, instead of the one request.
     pub scenario: Option<Arc<Compiled>>,
 }
@@ -42,18 +42,24 @@ impl Prepared {
     /// # Errors
     /// When the host has no address, the body's file cannot be read, or the connections are more than this process may have.
     pub fn new(mut plan: Plan) -> Result<Self, LoadError> {
-        let target = plan.target()?;
+        let targets = plan.parsed_targets()?;
         allow_files(plan.load.connections())?;
         let body = read_body(plan.request.body.as_ref())?;
-        let request = render_request(&RequestParts {
-            method: plan.request.method.as_str(),
-            path_and_query: &target.path_and_query,
-            authority: &target.authority,
-            headers: &plan.request.headers,
-            body: body.as_deref(),
-            keep_alive: plan.keep_alive,
-        });
-        if u32::try_from(request.len()).is_err() {
+        let render = |target: &Target| {
+            render_request(&RequestParts {
+                method: plan.request.method.as_str(),
+                path_and_query: &target.path_and_query,
+                authority: &target.authority,
+                headers: &plan.request.headers,
+                body: body.as_deref(),
+                keep_alive: plan.keep_alive,
+            })
+        };
+        let requests: Vec<Vec<u8>> = targets.iter().map(render).collect();
+        if let Some(request) = requests
+            .iter()
+            .find(|request| u32::try_from(request.len()).is_err())
+        {
             return Err(PlanError::value(
                 "request.body",
                 format_args!("{} bytes", request.len()),
@@ -61,7 +67,7 @@ impl Prepared {
             )
             .into());
         }
-        let scenario = compile_scenario(&plan, &target)?.map(Arc::new);
+        let scenario = compile_scenario(&plan, &targets[0])?.map(Arc::new);
         let pauses = |scenario: &Scenario| scenario.all().any(|step| step.think.is_some());
         if let (Load::Closed(closed), true) =
             (&mut plan.load, plan.scenario.as_ref().is_some_and(pauses))
@@ -69,12 +75,14 @@ impl Prepared {
             // Whose steps pause is a user with a time of its own.
             closed.think.get_or_insert(Think::ConstantS(0.0));
         }
-        let tls = target.is_tls.then(|| tls_settings(&plan, &target));
+        let encrypted = targets.iter().filter(|target| target.is_tls);
         Ok(Self {
-            endpoints: endpoints(&plan, &target)?,
-            tls: tls.transpose()?,
+            endpoints: endpoints(&plan, &targets)?,
+            tls: encrypted
+                .map(|target| tls_settings(&plan, target))
+                .collect::<Result<_, _>>()?,
             plan,
-            request,
+            requests,
             scenario,
         })
     }
@@ -141,25 +149,37 @@ fn compile_scenario(plan: &Plan, target: &Target) -> Result<Option<Compiled>, Lo
     Ok(Some(compiled))
 }
 
-fn endpoints(plan: &Plan, target: &Target) -> Result<Vec<Endpoint>, LoadError> {
-    if let Some(path) = plan.unix_path()? {
-        let endpoint = Endpoint::unix(&path)
-            .map_err(|errno| PlanError::value("unix", format_args!("{path:?}"), errno))?;
-        return Ok(vec![endpoint]);
+fn endpoints(plan: &Plan, targets: &[Target]) -> Result<Vec<Endpoint>, LoadError> {
+    let first = plan.local_addresses.first().copied();
+    let of_targets: Vec<Endpoint> = targets
+        .iter()
+        .map(|target| endpoint(plan, target, first))
+        .collect::<Result<_, _>>()?;
+    if plan.local_addresses.is_empty() {
+        return Ok(of_targets);
     }
-    let from = plan.local_addresses.first().copied();
-    let to = match plan.address {
-        Some(address) => address,
-        None => resolve(target, from)?,
-    };
-    if from.is_none() {
-        return Ok(vec![to.into()]);
-    }
-    let from_each = plan.local_addresses.iter().map(|&from| Endpoint::Tcp {
-        to,
-        from: Some(from),
+    let from_each = plan.local_addresses.iter().flat_map(|&address| {
+        of_targets.iter().map(move |endpoint| match endpoint {
+            &Endpoint::Tcp { to, .. } => Endpoint::Tcp {
+                to,
+                from: Some(address),
+            },
+            Endpoint::Unix(_) => endpoint.clone(),
+        })
     });
     Ok(from_each.collect())
+}
+
+/// Where a target is.
+fn endpoint(plan: &Plan, target: &Target, from: Option<IpAddr>) -> Result<Endpoint, LoadError> {
+    if let Some(path) = plan.unix_path(target) {
+        return Endpoint::unix(&path)
+            .map_err(|errno| PlanError::value("unix", format_args!("{path:?}"), errno).into());
+    }
+    match plan.address {
+        Some(address) => Ok(address.into()),
+        None => resolve(target, from).map(Endpoint::from),
+    }
 }
 
 /// Reads the files that TLS needs, and sees that they can be used.

@@ -7,6 +7,7 @@
 use std::io;
 
 use weir_net::{Completion, Driver, Endpoint, Errno, Payload, Slot, Wait};
+use weir_schedule::Shard;
 use weir_tls::{Client, Session};
 
 use crate::clock::now_ns;
@@ -19,7 +20,9 @@ const TRUNCATED: &str = "TLS: connection closed without close_notify";
 /// A driver of connections that are encrypted.
 pub(crate) struct Secured<D> {
     below: D,
-    client: Client,
+    /// One for each target; connections take them in turn.
+    clients: Vec<Client>,
+    shard: Shard,
     places: Vec<Place>,
     payloads: Vec<Vec<u8>>,
     plaintext: Vec<u8>,
@@ -39,11 +42,12 @@ struct Place {
 
 impl<D: Driver> Parts<D> {
     /// The same over TLS.
-    pub(crate) fn secured(mut self, client: Client) -> Parts<Secured<D>> {
+    pub(crate) fn secured(mut self, clients: Vec<Client>) -> Parts<Secured<D>> {
         self.tally.clocks.tls_handshake = Some(weir_record::new_histogram());
         Parts {
-            driver: Secured::over(self.driver, client, self.connections),
-            request: self.request,
+            driver: Secured::over(self.driver, clients, self.shard, self.connections),
+            requests: self.requests,
+            urls: self.urls,
             endpoints: self.endpoints,
             keep_alive: self.keep_alive,
             pipeline: self.pipeline,
@@ -61,10 +65,11 @@ impl<D: Driver> Parts<D> {
 }
 
 impl<D: Driver> Secured<D> {
-    fn over(below: D, client: Client, capacity: usize) -> Self {
+    fn over(below: D, clients: Vec<Client>, shard: Shard, capacity: usize) -> Self {
         Self {
             below,
-            client,
+            clients,
+            shard,
             places: (0..capacity).map(|_| Place::default()).collect(),
             payloads: Vec::new(),
             plaintext: Vec::new(),
@@ -76,7 +81,8 @@ impl<D: Driver> Secured<D> {
     }
 
     fn connected(&mut self, slot: Slot) -> Option<Completion> {
-        match self.client.connect() {
+        let index = self.shard.index(u64::from(slot)) % self.clients.len() as u64;
+        match self.clients[index as usize].connect() {
             Ok(session) => {
                 self.places[slot as usize] = Place {
                     session: Some(Box::new(session)),

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
-use weir_net::{Driver, Endpoint, Payload, Slot, Wait};
+use weir_net::{Driver, Endpoint, Slot, Wait};
 use weir_record::{FirstFailure, Stopped};
 use weir_schedule::Shard;
 use weir_wire::ResponseReader;
@@ -27,7 +27,7 @@ use crate::connection::{Connection, Phase};
 use crate::demand::{Demand, Source};
 use crate::fifo::Fifo;
 use crate::pipelines::Pipelines;
-use crate::script::Script;
+use crate::requests::Requests;
 use crate::tally::Tally;
 use crate::wait::WaitStrategy;
 
@@ -51,8 +51,7 @@ enum Next {
 /// See the module's description.
 pub(crate) struct LoadThread<D> {
     driver: D,
-    payload: Payload,
-    request_bytes: u64,
+    requests: Requests,
     endpoints: Vec<Endpoint>,
     keep_alive: bool,
     /// Whether a request that is due is written at once and alone, as it is unless connections are made for requests or carry
@@ -72,8 +71,6 @@ pub(crate) struct LoadThread<D> {
     /// Slots whose writes the driver gathers: the moment of writing is filled in before the driver waits.
     gathered: Vec<Slot>,
     reader: ResponseReader,
-    /// What users do, instead of the one request.
-    script: Option<Box<Script>>,
     demand: Demand,
     tally: Tally,
     wait: WaitStrategy,
@@ -215,11 +212,7 @@ impl<D: Driver> LoadThread<D> {
     /// Takes one request from those that the load may have; false if it has no more, or the connection's user has none.
     #[inline]
     fn take_one(&mut self, slot: Slot) -> bool {
-        if self
-            .script
-            .as_ref()
-            .is_some_and(|script| script.is_done(slot))
-        {
+        if self.requests.are_done(slot) {
             self.demand.end();
         }
         self.demand.take_one()
@@ -227,7 +220,7 @@ impl<D: Driver> LoadThread<D> {
 
     /// The user of a connection has left: the next one begins anew.
     fn user_left(&mut self, slot: Slot) {
-        if let Some(script) = &mut self.script {
+        if let Some(script) = self.requests.script() {
             script.restart(slot);
         }
     }
@@ -246,7 +239,7 @@ impl<D: Driver> LoadThread<D> {
     fn begin(&mut self, slot: Slot, due_ns: u64, now: u64) {
         if let Some(users) = &mut self.demand.users {
             users.begin_session(slot, due_ns);
-            if let Some(script) = &mut self.script {
+            if let Some(script) = self.requests.script() {
                 script.restart(slot);
             }
         }
@@ -293,15 +286,8 @@ impl<D: Driver> LoadThread<D> {
 
     #[inline]
     fn write(&mut self, slot: Slot, intended_ns: u64, now: u64) {
-        let length = match &mut self.script {
-            None => {
-                self.driver.send(slot, self.payload);
-                self.request_bytes
-            }
-            Some(script) => match script.send(slot, &mut self.driver) {
-                Some(length) => length,
-                None => return self.no_row_left(slot),
-            },
+        let Some(length) = self.requests.send(slot, &mut self.driver) else {
+            return self.no_row_left(slot);
         };
         let connection = &mut self.connections[slot as usize];
         connection.phase = Phase::Waiting;

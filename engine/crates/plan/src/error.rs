@@ -37,6 +37,20 @@ impl PlanError {
         }
     }
 
+    /// The same of another key.
+    pub(crate) fn about(self, key: &'static str) -> Self {
+        match self {
+            Self::Value {
+                found, expected, ..
+            } => Self::Value {
+                key,
+                found,
+                expected,
+            },
+            json @ Self::Json { .. } => json,
+        }
+    }
+
     /// The next thing to try.
     pub fn hint(&self) -> String {
         match self {

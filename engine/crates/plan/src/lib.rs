@@ -15,6 +15,7 @@ pub use load::{Closed, Load, Open, Process, Profile, Session, Think};
 pub use target::Target;
 pub use transport::Tls;
 
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 
 use base64::Engine as _;
@@ -25,6 +26,9 @@ pub const SCHEMA: u32 = 1;
 
 /// The most connections one plan may ask for.
 pub const MAX_CONNECTIONS: usize = 1_000_000;
+
+/// The most targets of one plan.
+pub const MAX_TARGETS: usize = 1_000;
 
 /// The most requests that one connection may carry unanswered.
 pub const MAX_PIPELINE: usize = 1_024;
@@ -38,8 +42,12 @@ pub const MAX_SLOWEST: usize = 1_000;
 pub struct Plan {
     /// Version of the plan's form; [`SCHEMA`].
     pub schema: u32,
-    /// The URL of every request.
+    /// The URL of every request; empty where there are `targets`.
+    #[serde(default)]
     pub target: String,
+    /// The URLs of requests, one connection after the other, instead of `target`.
+    #[serde(default)]
+    pub targets: Vec<String>,
     /// Where to connect to, instead of resolving the host of `target`.
     #[serde(default)]
     pub address: Option<SocketAddr>,
@@ -250,12 +258,28 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The parts of `target`.
+    /// The URLs of requests: one, or those of `targets`.
+    pub fn urls(&self) -> &[String] {
+        if self.targets.is_empty() {
+            std::slice::from_ref(&self.target)
+        } else {
+            &self.targets
+        }
+    }
+
+    /// The parts of each of [`Self::urls`].
     ///
     /// # Errors
-    /// When `target` is none of the URLs that [`Target::parse`] takes.
-    pub fn target(&self) -> Result<Target, PlanError> {
-        Target::parse(&self.target)
+    /// When one is none of the URLs that [`Target::parse`] takes.
+    pub fn parsed_targets(&self) -> Result<Vec<Target>, PlanError> {
+        let key = if self.targets.is_empty() {
+            "target"
+        } else {
+            "targets"
+        };
+        let urls = self.urls().iter();
+        urls.map(|url| Target::parse(url).map_err(|error| error.about(key)))
+            .collect()
     }
 
     /// Checks every value that its type alone does not.
@@ -266,7 +290,10 @@ impl Plan {
         if self.schema != SCHEMA {
             return Err(PlanError::value("schema", self.schema, "1"));
         }
-        self.validate_transport(&self.target()?)?;
+        let targets = self.validate_targets()?;
+        for target in &targets {
+            self.validate_transport(target)?;
+        }
         self.validate_request()?;
         self.validate_scenario()?;
         self.load.validate()?;
@@ -317,6 +344,55 @@ impl Plan {
             ));
         }
         Ok(())
+    }
+
+    /// One target, or several of one kind with a connection each.
+    fn validate_targets(&self) -> Result<Vec<Target>, PlanError> {
+        let wrong =
+            |found: &dyn Display, expected: &str| Err(PlanError::value("targets", found, expected));
+        match (self.target.is_empty(), self.targets.is_empty()) {
+            (true, true) => {
+                let found = "neither target nor targets";
+                return Err(PlanError::value("target", found, "one of the two"));
+            }
+            (false, false) => return wrong(&"both target and targets", "one of the two"),
+            _ => {}
+        }
+        let targets = self.parsed_targets()?;
+        let count = targets.len();
+        if count > MAX_TARGETS {
+            return wrong(
+                &format_args!("{count} URLs"),
+                &format!("at most {MAX_TARGETS}"),
+            );
+        }
+        let scheme = |target: &Target| match &target.unix {
+            Some(_) => "unix:",
+            None if target.is_tls => "https://",
+            None => "http://",
+        };
+        let first = scheme(&targets[0]);
+        if let Some(other) = targets.iter().map(scheme).find(|&other| other != first) {
+            let found = format_args!("{first} and {other}").to_string();
+            return wrong(&found, "URLs of one scheme");
+        }
+        if self.targets.is_empty() {
+            return Ok(targets);
+        }
+        if self.scenario.is_some() {
+            return wrong(
+                &format_args!("{count} URLs beside a scenario"),
+                "one target, whose users do the scenario",
+            );
+        }
+        let connections = self.load.connections();
+        if connections < count {
+            return wrong(
+                &format_args!("{count} URLs for {connections} connections"),
+                "no more URLs than connections",
+            );
+        }
+        Ok(targets)
     }
 
     /// What the plan alone tells; `weir-scenario` sees to the rest.

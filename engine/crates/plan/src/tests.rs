@@ -15,6 +15,25 @@ fn with(key: &str, value: &str) -> String {
     )
 }
 
+/// The smallest plan with these for targets.
+fn several(urls: &str) -> String {
+    let one = "\"target\": \"http://127.0.0.1:8080/\"";
+    SMALLEST.replace(one, &format!("\"targets\": [{urls}]"))
+}
+
+#[test]
+fn several_targets_are_what_one_is() {
+    let plan = Plan::from_json(&several("\"http://a/\", \"http://b:81/x\"")).unwrap();
+    assert_eq!(plan.urls(), ["http://a/", "http://b:81/x"]);
+    let targets = plan.parsed_targets().unwrap();
+    assert_eq!(
+        (targets[1].port, targets[1].path_and_query.as_str()),
+        (81, "/x")
+    );
+    let plan = Plan::from_json(SMALLEST).unwrap();
+    assert_eq!(plan.urls(), ["http://127.0.0.1:8080/"]);
+}
+
 #[test]
 fn the_smallest_plan_gets_the_documented_defaults() {
     let plan = Plan::from_json(SMALLEST).unwrap();
@@ -106,6 +125,37 @@ fn every_value_out_of_range_names_its_key() {
             "key interval_s: found 0.01, expected a number of seconds from 0.1 to 10",
         ),
         (with("threads", "0"), "key threads: found 0"),
+        (
+            SMALLEST.replace("\"target\": \"http://127.0.0.1:8080/\", ", ""),
+            "key target: found neither target nor targets, expected one of the two",
+        ),
+        (
+            with("targets", "[\"http://a/\"]"),
+            "key targets: found both target and targets, expected one of the two",
+        ),
+        (
+            several("\"http://a/\", \"b\""),
+            "key targets: found \"b\", expected a URL that begins with http:// or https://",
+        ),
+        (
+            several("\"http://a/\", \"https://b/\""),
+            "key targets: found http:// and https://, expected URLs of one scheme",
+        ),
+        (
+            several("\"http://a/\", \"http://b/\"").replace("20", "1"),
+            "key targets: found 2 URLs for 1 connections, expected no more URLs than connections",
+        ),
+        (
+            several("\"http://a/\", \"http://b/\"").replace(
+                "\"schema\"",
+                "\"scenario\": {\"steps\": [{\"path\": \"/\"}]}, \"schema\"",
+            ),
+            "key targets: found 2 URLs beside a scenario, expected one target",
+        ),
+        (
+            several(&vec!["\"http://a/\""; 1_001].join(", ")).replace("20", "2000"),
+            "key targets: found 1001 URLs, expected at most 1000",
+        ),
         (
             with("pipeline", "0"),
             "key pipeline: found 0, expected a number from 1 to 1024",

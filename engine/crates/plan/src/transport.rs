@@ -51,12 +51,9 @@ impl Default for Tls {
 }
 
 impl Plan {
-    /// The Unix socket to connect to, if any.
-    ///
-    /// # Errors
-    /// When `target` is not a URL.
-    pub fn unix_path(&self) -> Result<Option<String>, PlanError> {
-        Ok(self.unix.clone().or(self.target()?.unix))
+    /// The Unix socket to connect to for a target, if any.
+    pub fn unix_path(&self, target: &Target) -> Option<String> {
+        self.unix.clone().or_else(|| target.unix.clone())
     }
 
     pub(crate) fn validate_transport(&self, target: &Target) -> Result<(), PlanError> {
@@ -161,7 +158,7 @@ impl Plan {
         if !target.is_tls {
             return Err(PlanError::value(
                 "tls",
-                format_args!("settings for {:?}", self.target),
+                format_args!("settings for {:?}", self.urls()[0]),
                 "none, or a target that begins with https://",
             ));
         }

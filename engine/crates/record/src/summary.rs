@@ -41,14 +41,16 @@ pub struct Outcome<'a> {
     pub until_failure: Option<UntilFailure>,
     /// What came of each step of a scenario, in their order.
     pub steps: Option<Vec<StepOutcome>>,
+    /// What came of each target, where there are several.
+    pub targets: Option<Vec<StepOutcome>>,
     /// The engine itself.
     pub generator: Generator,
 }
 
-/// What one thread, or all of them, saw of one step of a scenario.
+/// What one thread, or all of them, saw of a part of the load: a step of a scenario, or a target.
 #[derive(Debug, Clone)]
 pub struct StepOutcome {
-    /// Its name.
+    /// Its name; a target's is its URL.
     pub name: String,
     /// Requests written.
     pub sent: u64,
@@ -56,7 +58,7 @@ pub struct StepOutcome {
     pub ok: u64,
     /// Whole answers that were not.
     pub wrong: u64,
-    /// Requests without a whole answer, those in flight at the end excluded.
+    /// Requests without a whole answer, those in flight at the end excluded; of a target those too that it could not be connected to for.
     pub lost: u64,
     /// Response times of the whole answers.
     pub response_time: Histogram,
@@ -105,6 +107,15 @@ pub struct StepSummary {
     pub ok: u64,
     pub failed: u64,
     pub response_time_us: Statistics,
+}
+
+/// One target of several.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct TargetSummary {
+    pub url: String,
+    #[serde(flatten)]
+    pub outcome: StepSummary,
 }
 
 /// Steps by name, as a map that keeps their order.
@@ -179,6 +190,8 @@ pub struct Summary {
     pub until_failure: Option<UntilFailure>,
     #[serde(serialize_with = "by_name", skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<(String, StepSummary)>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub targets: Option<Vec<TargetSummary>>,
     pub verdict: Verdict,
 }
 
@@ -240,6 +253,13 @@ impl Outcome<'_> {
             steps: self.steps.as_ref().map(|steps| {
                 let named = |step: &StepOutcome| (step.name.clone(), step.summary());
                 steps.iter().map(named).collect()
+            }),
+            targets: self.targets.as_ref().map(|targets| {
+                let of_url = |target: &StepOutcome| TargetSummary {
+                    url: target.name.clone(),
+                    outcome: target.summary(),
+                };
+                targets.iter().map(of_url).collect()
             }),
             verdict,
         }

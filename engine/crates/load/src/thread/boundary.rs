@@ -66,6 +66,7 @@ impl<D: Driver> LoadThread<D> {
             let ages = &mut self.tally.clocks.unanswered_age;
             ages.saturating_record(end_ns.saturating_sub(intended_ns));
         }
+        let (steps, targets) = self.requests.take_outcomes();
         let shard = self.shard;
         self.tally.slowest.place(|own| shard.index(own));
         ThreadEnd {
@@ -79,7 +80,8 @@ impl<D: Driver> LoadThread<D> {
             ports_used_up: self.ports_used_up,
             requests: self.requests_by_connection(),
             slowest: self.tally.slowest,
-            steps: self.script.map(|script| script.steps).unwrap_or_default(),
+            steps,
+            targets,
             clocks: self.tally.clocks,
             status: self.tally.status,
         }

@@ -92,8 +92,8 @@ impl<D: Driver> LoadThread<D> {
             return Next::Free;
         };
         if let Some(pause_ns) = self
-            .script
-            .as_mut()
+            .requests
+            .script()
             .and_then(|script| script.think_ns(slot))
         {
             users.pause(slot, pause_ns);

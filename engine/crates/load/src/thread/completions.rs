@@ -53,10 +53,7 @@ impl<D: Driver> LoadThread<D> {
             connection.first_byte_ns = now;
         }
         let state = &mut connection.response;
-        let fed = match &mut self.script {
-            None => self.reader.feed(state, bytes, |_| {}),
-            Some(script) => script.feed(slot, &mut self.reader, state, bytes),
-        };
+        let fed = self.requests.feed(slot, &mut self.reader, state, bytes);
         match fed {
             Ok(Progress::More) => {}
             Ok(Progress::Complete { answer, used }) => {
@@ -85,16 +82,9 @@ impl<D: Driver> LoadThread<D> {
             last_byte_ns: now,
             connection: slot,
         };
-        let is_right = match &mut self.script {
-            None => self.tally.complete(answer.status, readings),
-            Some(script) => {
-                let response_ns = now.saturating_sub(readings.intended_ns);
-                let verdict = script.answered(slot, answer.status, response_ns);
-                let describe = |wrong| script.describe(wrong);
-                self.tally
-                    .complete_as(answer.status, readings, verdict, describe)
-            }
-        };
+        let is_right = self
+            .requests
+            .complete(slot, answer.status, readings, &mut self.tally);
         if !is_right && self.until_failure {
             self.end_at_failure(ErrorKind::Check, now);
         }

@@ -14,7 +14,10 @@ use crate::wait::WaitStrategy;
 /// What a thread is made of.
 pub(crate) struct Parts<D> {
     pub(crate) driver: D,
-    pub(crate) request: Vec<u8>,
+    /// What is asked of each target, one connection after the other.
+    pub(crate) requests: Vec<Vec<u8>>,
+    /// The targets' URLs, where they are told apart.
+    pub(crate) urls: Vec<String>,
     /// Where connections go, one after the other.
     pub(crate) endpoints: Vec<Endpoint>,
     /// Whether a connection carries more than one request.
@@ -53,6 +56,8 @@ pub(crate) struct ThreadEnd {
     pub(crate) slowest: Slowest,
     /// What came of each step of a scenario.
     pub(crate) steps: Vec<StepOutcome>,
+    /// What came of each target, where there are several.
+    pub(crate) targets: Vec<StepOutcome>,
     /// Requests of each connection that took part.
     pub(crate) requests: Vec<u32>,
 }

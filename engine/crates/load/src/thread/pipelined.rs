@@ -15,6 +15,7 @@ use crate::connection::{Connection, Phase};
 use crate::demand::Source;
 use crate::error::describe;
 use crate::pipelines::Pipelines;
+use crate::requests::Requests;
 use crate::tally::{Readings, Tally};
 
 /// What becomes of a connection whose answers were looked at.
@@ -77,7 +78,8 @@ impl<D: Driver> LoadThread<D> {
         if count > 0 {
             connection.requests = connection.requests.saturating_add(count);
             self.tally.counts.sent += u64::from(count);
-            self.tally.counts.bytes_sent += pipelines.send(slot, count, &mut self.driver);
+            let target = self.requests.sent(slot, count);
+            self.tally.counts.bytes_sent += pipelines.send(slot, target, count, &mut self.driver);
             if D::GATHERS_SENDS {
                 self.gathered.push(slot);
             } else {
@@ -137,7 +139,8 @@ impl<D: Driver> LoadThread<D> {
                 let detail = format!("{} bytes beyond the end of the last answer", rest.len());
                 break Turn::Broken(ErrorKind::Protocol, detail);
             }
-            let is_right = complete(pipelines, connection, &mut self.tally, slot, answer, now);
+            let parts = (&mut self.requests, &mut self.tally);
+            let is_right = complete(pipelines, connection, parts, slot, answer, now);
             if !is_right && self.until_failure {
                 break Turn::Over;
             }
@@ -164,7 +167,8 @@ impl<D: Driver> LoadThread<D> {
         let begun = !connection.response.is_untouched();
         match connection.response.end_of_stream() {
             Ok(Some(answer)) => {
-                let is_right = complete(pipelines, connection, &mut self.tally, slot, answer, now);
+                let parts = (&mut self.requests, &mut self.tally);
+                let is_right = complete(pipelines, connection, parts, slot, answer, now);
                 if !is_right && self.until_failure {
                     return self.end_at_failure(ErrorKind::Check, now);
                 }
@@ -207,6 +211,7 @@ impl<D: Driver> LoadThread<D> {
             {
                 break;
             }
+            self.requests.lost(slot);
             self.fail(kind, now, || detail.clone());
         }
         if self.first_failure.is_some() {
@@ -257,7 +262,7 @@ const CLOSED: &str = "connection closed by the server behind an answer, with req
 fn complete(
     pipelines: &mut Pipelines,
     connection: &mut Connection,
-    tally: &mut Tally,
+    (requests, tally): (&mut Requests, &mut Tally),
     slot: Slot,
     answer: Answer,
     now: u64,
@@ -275,5 +280,5 @@ fn complete(
         connection: slot,
     };
     connection.first_byte_ns = 0;
-    tally.complete(answer.status, readings)
+    requests.complete(slot, answer.status, readings, tally)
 }

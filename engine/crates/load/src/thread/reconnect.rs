@@ -25,8 +25,8 @@ impl<D: Driver> LoadThread<D> {
         connection.since_ns = now;
         connection.response = ResponseState::new();
         self.connecting.push(&mut self.connections, slot);
-        let endpoint = &self.endpoints[slot as usize % self.endpoints.len()];
-        self.driver.connect(slot, endpoint);
+        let index = self.shard.index(u64::from(slot)) % self.endpoints.len() as u64;
+        self.driver.connect(slot, &self.endpoints[index as usize]);
     }
 
     /// Makes a connection for a user who is free, or for the arrivals to come.
@@ -92,9 +92,7 @@ impl<D: Driver> LoadThread<D> {
         detail: impl FnOnce() -> String,
     ) {
         self.waiting.remove(&mut self.connections, slot);
-        if let Some(script) = &mut self.script {
-            script.failed(slot);
-        }
+        self.requests.lost(slot);
         self.fail(kind, now, detail);
         self.driver.close(slot);
         self.reconnect(slot, now);
@@ -115,6 +113,7 @@ impl<D: Driver> LoadThread<D> {
         let had_request = std::mem::take(&mut connection.has_request);
         self.demand.waiting -= u64::from(had_request);
         if had_request || self.demand.take_from_queue().is_some() {
+            self.requests.never_sent(slot);
             self.fail(ErrorKind::Connect, now, || describe_connect(&failure));
         } else {
             self.tally

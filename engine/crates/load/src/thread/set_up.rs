@@ -12,6 +12,7 @@ use crate::clock::now_ns;
 use crate::connection::{Connection, Phase};
 use crate::fifo::Fifo;
 use crate::pipelines::Pipelines;
+use crate::requests::Requests;
 use crate::script::Script;
 
 /// The most that one look at a clock can be away from the next while the load is set up.
@@ -20,10 +21,8 @@ const SET_UP_WAIT_NS: u64 = 20_000_000;
 impl<D: Driver> LoadThread<D> {
     pub(crate) fn new(parts: Parts<D>) -> Self {
         let mut driver = parts.driver;
-        let request_bytes = parts.request.len() as u64;
         let pipelines = (parts.pipeline > 1)
-            .then(|| Pipelines::new(parts.connections, parts.pipeline, &parts.request));
-        let payload = driver.register(parts.request);
+            .then(|| Pipelines::new(parts.connections, parts.pipeline, &parts.requests));
         let script = parts.scenario.map(|(compiled, seed, worker)| {
             let connections = parts.connections;
             let script = Script::new(
@@ -36,10 +35,16 @@ impl<D: Driver> LoadThread<D> {
             );
             Box::new(script)
         });
+        let requests = match script {
+            Some(script) => Requests::Scenario(script),
+            None => {
+                let (connections, shard) = (parts.connections, parts.shard);
+                Requests::of(parts.requests, parts.urls, &mut driver, connections, shard)
+            }
+        };
         Self {
             driver,
-            payload,
-            request_bytes,
+            requests,
             endpoints: parts.endpoints,
             is_plain: parts.keep_alive && pipelines.is_none(),
             keep_alive: parts.keep_alive,
@@ -52,7 +57,6 @@ impl<D: Driver> LoadThread<D> {
             retries: BinaryHeap::new(),
             gathered: Vec::new(),
             reader: ResponseReader::new(parts.to_head_request),
-            script,
             demand: parts.demand,
             tally: parts.tally,
             wait: parts.wait,

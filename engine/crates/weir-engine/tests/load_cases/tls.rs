@@ -233,6 +233,40 @@ fn several_requests_at_a_time_go_through_tls() {
 }
 
 #[test]
+fn each_of_several_targets_is_asked_for_its_own_name() {
+    let pki = Pki::new("targets");
+    let names = Arc::new(Mutex::new(std::collections::BTreeSet::new()));
+    let seen = Arc::clone(&names);
+    let address = tls_server(pki.server_config(false), move |stream| {
+        let mut reader = BufReader::new(stream);
+        while let Some(head) = next_request(&mut reader) {
+            let name = reader.get_ref().conn.server_name().map(str::to_owned);
+            let host = head.lines().nth(1).unwrap().to_owned();
+            seen.lock().unwrap().insert((name, host));
+            if reader.get_mut().write_all(OK).is_err() {
+                return;
+            }
+        }
+    });
+    let port = address.port();
+    let mut plan = https(address, 4, json!({"ca": pki.path("ca.pem")}));
+    plan["targets"] = json!([
+        format!("https://127.0.0.1:{port}/"),
+        format!("https://localhost:{port}/")
+    ]);
+    plan["address"] = address.to_string().into();
+    plan.as_object_mut().unwrap().remove("target");
+    let run = Run::of(&plan);
+    run.assert_all_ok();
+    let named = Some("localhost".to_owned());
+    let expected = [
+        (None, format!("Host: 127.0.0.1:{port}")),
+        (named, format!("Host: localhost:{port}")),
+    ];
+    assert_eq!(*names.lock().unwrap(), expected.into());
+}
+
+#[test]
 fn a_large_body_goes_there_and_a_large_answer_comes_back() {
     const LENGTH: usize = 1_000_000;
     let pki = Pki::new("large");
