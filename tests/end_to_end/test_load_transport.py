@@ -155,9 +155,29 @@ def test_several_requests_at_a_time_on_a_connection_are_all_answered(weir: Weir,
     assert weir("load", "http://127.0.0.1/", "--pipeline", "16", "--no-keepalive").returncode == 2
 
 
+def test_several_targets_are_loaded_in_turn_and_told_apart(weir: Weir, serve: Callable[..., str]) -> None:
+    urls = [f"http://{serve('null')}/a", f"http://{serve('null')}/b", f"http://{serve('fault', '--kind', 'status-500')}/"]
+    done = weir("load", *urls, "-c", "6", "-d", "300ms", "--json", "r.json", "--out", "kept.weir")
+    assert done.returncode == 0, done.stderr
+    assert "\n  targets\n" in done.stdout
+    assert all(f"    {url}" in done.stdout for url in urls)
+    assert weir("report", "kept.weir").returncode == 0
+    result = json.loads(weir("load", *urls, "-c", "3", "-d", "300ms", "--json", "-").stdout)
+    targets = result["targets"]
+    assert [target["url"] for target in targets] == urls
+    assert result["target"] == " ".join(urls)
+    for key in ("sent", "completed", "ok", "failed"):
+        assert sum(target[key] for target in targets) == result["requests"][key]
+    assert [target["failed"] == 0 for target in targets] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
+        (["127.0.0.1:80"], "URL: found '127.0.0.1:80', expected http://"),
+        (["http://127.0.0.1/", "b"], "URL: found 'b', expected http://"),
+        (["http://127.0.0.1/", "https://127.0.0.1/"], "URL: found http and https, expected URLs of one scheme"),
+        (["http://127.0.0.1/", "http://127.0.0.2/", "-c", "1"], "URL: found 2 for 1 connections, expected a connection for each"),
         (["http://127.0.0.1/", "--insecure"], "--insecure: found with 'http://127.0.0.1/'"),
         (["https://127.0.0.1/", "--cacert", "nowhere.pem"], "--cacert: nowhere.pem: cannot be read"),
         (["https://127.0.0.1/", "--cacert", "/proc/self/status"], "--cacert: /proc/self/status: found no PEM"),

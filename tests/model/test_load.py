@@ -61,6 +61,16 @@ def test_a_plan_says_what_ends_it_only_where_something_does() -> None:
     assert (ended["requests"], ended["until"], ended["seed"], ended["pipeline"]) == (5, "first_failure", 7, 8)
 
 
+def test_several_targets_are_in_the_place_of_one() -> None:
+    request = Request("GET", "http://a/")
+    one = LoadPlan(request, ClosedLoad(2), 10.0)
+    assert (one.title, one.to_json()["target"]) == ("http://a/", "http://a/")
+    assert "targets" not in one.to_json()
+    two = LoadPlan(request, ClosedLoad(2), 10.0, targets=("http://a/", "http://b/"))
+    assert (two.title, two.to_json()["targets"]) == ("http://a/ http://b/", ["http://a/", "http://b/"])
+    assert "target" not in two.to_json()
+
+
 @pytest.mark.parametrize("value", [{}, {"bursty": {}}, {"closed": {"users": 1, "think": {"forever": 1}}}])
 def test_what_is_no_load_is_refused(value: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"neither a closed nor an open load|not a think time"):

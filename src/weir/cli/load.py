@@ -15,7 +15,7 @@ from weir.cli.load_file import KeptLoad, file_of, with_kept_intervals
 from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s, pipelining
 from weir.cli.load_text import interval_line, summary_text
 from weir.cli.output import at_terminal, say, stderr, write_json
-from weir.cli.transport import TlsFlags, connect_to, local_addresses, tls
+from weir.cli.transport import TlsFlags, connect_to, local_addresses, several_targets, tls
 from weir.cli.values import body, cpu_list, duration_s, header
 from weir.generators.engine import EngineLoad, LoadListener
 from weir.model.errors import ExitCode, UsageError
@@ -32,7 +32,13 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 
 def load(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where to: http://HOST[:PORT]/PATH, https://..., or unix:/SOCKET[:/PATH].")],
+    urls: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="URL...",
+            help="Where to: http://HOST[:PORT]/PATH, https://..., or unix:/SOCKET[:/PATH]. Connections take several in turn.",
+        ),
+    ],
     connections: Annotated[
         int | None,
         typer.Option(
@@ -140,8 +146,9 @@ def load(
         LoadFlags(connections=connections, rate=rate, poisson=poisson, users=users, ramp=ramp, loops=loops, think=think, pace=pace)
     )
     plan = LoadPlan(
+        targets=several_targets(urls, chosen.connections, has_scenario=scenario is not None),
         pipeline=pipelining(pipeline, chosen, keep_alive=not no_keepalive, has_scenario=scenario is not None),
-        request=_request(url, method, headers or [], body_),
+        request=_request(urls[0], method, headers or [], body_),
         load=chosen,
         duration_s=default_duration_s(chosen, ramp, requests, until_failure) if duration is None else duration_s(duration, "-d/--duration"),
         timeout_s=duration_s(timeout, "--timeout"),
@@ -154,7 +161,7 @@ def load(
         address=None if connect is None else connect_to(connect),
         keep_alive=not no_keepalive,
         local_addresses=local_addresses(bind or []),
-        tls=tls(url, TlsFlags(cacert, cert, key, insecure, sni, no_tls_resumption)),
+        tls=tls(urls, TlsFlags(cacert, cert, key, insecure, sni, no_tls_resumption)),
     )
     file = None if out is None else file_of(out)
     if file is not None:
@@ -246,8 +253,6 @@ def _request(url: str, method: str | None, headers: list[str], body_: str | None
     chosen = (method or ("GET" if body_ is None else "POST")).upper()
     if chosen not in _METHODS:
         raise UsageError(f"-m/--method: found {method!r}, expected one of: {', '.join(_METHODS)}")
-    if "://" not in url and not url.startswith("unix:"):
-        raise UsageError(f"URL: found {url!r}, expected http://HOST[:PORT]/PATH", hint=f"weir load http://{url}")
     return Request(chosen, url, tuple(header(text) for text in headers), None if body_ is None else body(body_))
 
 

@@ -71,7 +71,7 @@ class KeptLoad:
     def __init__(self, path: Path, plan: LoadPlan, arguments: Sequence[str]) -> None:
         self.path = path
         self._made_folder = not path.parent.exists()
-        target = plan.request.target
+        target = plan.title
         asked = (
             f"{len(plan.scenario.get('steps') or plan.scenario.get('requests') or [])} requests" if plan.scenario else plan.request.method
         )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from weir.model.load import Load, OpenLoad
-from weir.model.records import Fairness, Interval, LoadSummary, Quantiles, SlowRequest, UntilFailure
+from weir.model.records import Fairness, Interval, LoadSummary, Quantiles, SlowRequest, StepSummary, UntilFailure
 from weir.model.run import StackResources
 from weir.objective import Judged, judged_from_json
 
@@ -29,13 +29,9 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
         lines.append(_row("TLS handshake", summary.tls_handshake_us))
     lines += ["", "  status  " + (", ".join(f"{code}: {count:,}" for code, count in summary.status.items()) or "none")]
     if summary.steps:
-        width = max(map(len, summary.steps))
-        lines += ["", "  steps"]
-        for name, step in summary.steps.items():
-            times = step.response_time_us
-            shown = "none" if times.p50 is None or times.p99 is None else f"p50 {microseconds(times.p50)}  p99 {microseconds(times.p99)}"
-            lines.append(f"    {name:<{width}}  {step.completed:>10,} answered, {step.failed:,} failed  {shown}")
-        lines.append("")
+        lines += _parts("steps", list(summary.steps.items()))
+    if summary.targets:
+        lines += _parts("targets", [(target.url, target) for target in summary.targets])
     if requests.unanswered or requests.unsent:
         lines.append(f"  at the end  {requests.unanswered:,} unanswered, {requests.unsent:,} due but not sent")
     if summary.slowest:
@@ -127,6 +123,16 @@ def _until_failure(until: UntilFailure) -> list[str]:
         f"{end}, after {until.requests_before:,} answered",
         f"highest throughput until then  {until.highest_throughput_rps:,.0f} req/s in a second; mean response time {mean}",
     ]
+
+
+def _parts(title: str, parts: Sequence[tuple[str, StepSummary]]) -> list[str]:
+    width = max(len(name) for name, _ in parts)
+    lines = ["", f"  {title}"]
+    for name, part in parts:
+        times = part.response_time_us
+        shown = "none" if times.p50 is None or times.p99 is None else f"p50 {microseconds(times.p50)}  p99 {microseconds(times.p99)}"
+        lines.append(f"    {name:<{width}}  {part.completed:>10,} answered, {part.failed:,} failed  {shown}")
+    return [*lines, ""]
 
 
 def _row(name: str, quantiles: Quantiles) -> str:

@@ -33,7 +33,28 @@ class TlsFlags:
         return [flag for flag, value in values.items() if value]
 
 
-def tls(url: str, flags: TlsFlags) -> Tls | None:
+def several_targets(urls: list[str], connections: int, *, has_scenario: bool) -> tuple[str, ...]:
+    """The URLs where there are several; nothing for one.
+
+    Raises:
+        UsageError: one is no URL, they are of several schemes, or there is not a connection for each.
+    """
+    for url in urls:
+        if "://" not in url and not url.startswith("unix:"):
+            raise UsageError(f"URL: found {url!r}, expected http://HOST[:PORT]/PATH", hint=f"weir load http://{url}")
+    if len(urls) == 1:
+        return ()
+    if has_scenario:
+        raise UsageError(f"URL: found {len(urls)} beside --scenario, expected one, whose users do the scenario")
+    schemes = sorted({url.partition(":")[0].lower() for url in urls})
+    if len(schemes) > 1:
+        raise UsageError(f"URL: found {' and '.join(schemes)}, expected URLs of one scheme")
+    if connections < len(urls):
+        raise UsageError(f"URL: found {len(urls)} for {connections} connections, expected a connection for each", hint=f"-c {len(urls)}")
+    return tuple(urls)
+
+
+def tls(urls: list[str], flags: TlsFlags) -> Tls | None:
     """The plan's settings of TLS; None where no flag was given.
 
     Raises:
@@ -42,8 +63,9 @@ def tls(url: str, flags: TlsFlags) -> Tls | None:
     given = flags.given()
     if not given:
         return None
-    if not url.lower().startswith("https://"):
-        raise UsageError(f"{given[0]}: found with {url!r}, expected a URL that begins with https://")
+    for url in urls:
+        if not url.lower().startswith("https://"):
+            raise UsageError(f"{given[0]}: found with {url!r}, expected a URL that begins with https://")
     if (flags.cert is None) != (flags.key is None):
         alone, missing = ("--cert", "--key") if flags.key is None else ("--key", "--cert")
         raise UsageError(f"{alone}: found without {missing}, expected both or neither")

@@ -246,6 +246,8 @@ class LoadPlan:
     """IP and port to connect to, instead of resolving the host of the target."""
     keep_alive: bool = True
     """Whether a connection carries one request after the other, or each request makes its own."""
+    targets: tuple[str, ...] = ()
+    """Where there are several: their URLs, one connection after the other, in place of the request's own."""
     pipeline: int = 1
     """How many requests a connection may carry unanswered."""
     local_addresses: tuple[str, ...] = ()
@@ -263,6 +265,11 @@ class LoadPlan:
     """Where think times, Poisson arrivals and what is random in a scenario begin."""
     scenario: dict[str, Any] | None = None
     """What users do, instead of the one request, of which only the target holds then: `weir.Scenario.to_plan()`."""
+
+    @property
+    def title(self) -> str:
+        """The URLs, with spaces between."""
+        return " ".join(self.targets or (self.request.target,))
 
     def to_json(self) -> dict[str, Any]:
         """The plan as the engine reads it."""
@@ -292,6 +299,9 @@ class LoadPlan:
             plan["scenario"] = self.scenario
         if self.seed:
             plan["seed"] = self.seed
+        if self.targets:
+            del plan["target"]
+            plan["targets"] = list(self.targets)
         if self.pipeline != 1:
             plan["pipeline"] = self.pipeline
         if not self.keep_alive:

@@ -123,6 +123,12 @@ class SlowRequest(Record):
     connection: int
 
 
+class TargetSummary(StepSummary):
+    """What came of one target of several."""
+
+    url: str
+
+
 class LoadSummary(Record):
     """The JSON of one load (`weir load --json`), computed once, by the engine; what `weir load` adds is None where it is not there."""
 
@@ -146,6 +152,8 @@ class LoadSummary(Record):
     until_failure: UntilFailure | None = None
     steps: dict[str, StepSummary] | None = Field(default=None, exclude_if=lambda steps: steps is None)
     """By name; None without a scenario."""
+    targets: list[TargetSummary] | None = Field(default=None, exclude_if=lambda targets: targets is None)
+    """In the order of the plan; None where there is one."""
     verdict: Verdict
     slowest: list[SlowRequest] | None = Field(default=None, exclude_if=lambda slowest: slowest is None)
     objectives: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda objectives: objectives is None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from weir.findings import LoadFindings
 from weir.findings.words import counted, listed, significant
 from weir.model.load import Load, OpenLoad
-from weir.model.records import LoadSummary, Quantiles
+from weir.model.records import LoadSummary, Quantiles, StepSummary
 from weir.report.html import flat, render_page, write_page
 from weir.report.load_series import LoadSeries, load_series
 from weir.store import RunReader
@@ -70,6 +70,7 @@ def render_load_html(reader: RunReader, findings: LoadFindings) -> str:
             }
             for slow in summary.slowest or ()
         ],
+        parts=_parts(summary),
         ms=_ms,
         asked=_asked(findings),
         environment=flat(findings.info.environment),
@@ -123,6 +124,13 @@ def _clocks(summary: LoadSummary) -> list[tuple[str, str, list[str]]]:
     return rows
 
 
+def _parts(summary: LoadSummary) -> list[tuple[str, str, list[tuple[str, StepSummary]]]]:
+    """(title, what one is called, what came of each by name): of the steps of a scenario, and of several targets."""
+    steps = list((summary.steps or {}).items())
+    targets: list[tuple[str, StepSummary]] = [(target.url, target) for target in summary.targets or ()]
+    return [part for part in (("Steps", "step", steps), ("Targets", "target", targets)) if part[2]]
+
+
 def _asked(findings: LoadFindings) -> list[tuple[str, str]]:
     """The plan in words, as far as words are clearer than its JSON."""
     plan, request = findings.plan, findings.plan.get("request", {})
@@ -135,6 +143,8 @@ def _asked(findings: LoadFindings) -> list[tuple[str, str]]:
         ("timeout", f"{plan['timeout_s']:g} s"),
         ("generator", f"{counted(plan['threads'], 'thread')}, CPUs {', '.join(map(str, plan['cpus'])) or 'any'}"),
     ]
+    if (depth := plan.get("pipeline", 1)) > 1:
+        rows.append(("pipelining", f"up to {depth} requests unanswered on a connection"))
     return [*rows, ("keep-alive", "no: a connection for each request")] if plan.get("keep_alive") is False else rows
 
 
