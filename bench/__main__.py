@@ -88,7 +88,7 @@ PARTS = {
     "close": Part(measure_close, 9, 1, _loads_s(4), (WRK, OTHERS[0])),
     "tls": Part(measure_tls, 7, 2, _loads_s(3), (WRK,), tls=True),
     "templates": Part(measure_templates, 9, 1, _loads_s(4)),
-    "latency": Part(measure_latency, 5, 3, _latency_s),
+    "latency": Part(measure_latency, 5, 3, _latency_s, tuple(peer for peer in OTHERS if peer.name in ("oha", "k6"))),
     "peers": Part(measure_peers, 5, 1, _loads_s(6, 2 * len(OTHERS) + 2), (WRK, *OTHERS)),
     "ceiling": Part(measure_ceiling, 5, 1, _loads_s(1)),
     "memory": Part(measure_memory, 1, 600, lambda rounds, seconds, _: SHORT_S + seconds + 1, by_default=False),
@@ -104,7 +104,7 @@ def main() -> int:
         connections = allowed(options.connections)
         plans = {name: (options.rounds or PARTS[name].rounds, options.seconds or PARTS[name].seconds) for name in names}
         expected_s = sum(PARTS[name].expected_s(*plans[name], connections) for name in names)
-        print(f"{', '.join(names)}: about {expected_s / 60:.0f} minutes; let nothing else run meanwhile", file=sys.stderr)
+        print(f"{', '.join(names)}: about {max(1, round(expected_s / 60))} min; let nothing else run meanwhile", file=sys.stderr)
         kept = options.keep or (options.rounds, options.seconds, connections) == (None, None, CONNECTIONS)
         if options.keep and any(rounds < LEAST_ROUNDS and PARTS[name].by_default for name, (rounds, _) in plans.items()):
             raise BenchError(f"--keep: results have {LEAST_ROUNDS} rounds at least")
