@@ -62,6 +62,9 @@ pub trait Driver: Sized {
     /// When the kernel does not give what it needs.
     fn new(capacity: usize) -> io::Result<Self>;
 
+    /// From here on the kernel stamps what comes on connections that are made, which are of TCP; see [`Self::received_at_unix_ns`].
+    fn stamp_arrivals(&mut self);
+
     /// Keeps bytes to be sent later.
     fn register(&mut self, bytes: Vec<u8>) -> Payload;
 
@@ -94,6 +97,12 @@ pub trait Driver: Sized {
 
     /// The bytes of the last `Received`.
     fn received(&self) -> &[u8];
+
+    /// When the kernel received the bytes of the last `Received`, those of several packets when it received the last one; as time of
+    /// day, in nanoseconds since 1970. Nothing unless it was asked to stamp them, and perhaps not even then.
+    fn received_at_unix_ns(&self) -> Option<u64> {
+        None
+    }
 
     /// What the last `Failed` was about, where its number does not say it.
     fn failure_text(&self) -> Option<&str> {

@@ -4,16 +4,18 @@
 //! No `epoll_ctl`, because a connection is registered once, edge-triggered and for both directions; no second `recv` to see
 //! EAGAIN, because one that gave less than it could take has emptied the socket, and whatever comes after it is a new edge
 //! (epoll(7), "Possible pitfalls"). Only the end of a stream may hide behind a short read: its edge says so, and only then the
-//! socket is read again. One receive buffer for all connections of the thread.
+//! socket is read again. One receive buffer for all connections of the thread. The kernel's stamps are asked for once for each
+//! connection, and then `recvmsg` takes the place of `recv`.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags};
 
+use crate::message::receive_message;
 use crate::socket::{connect_error, start_connecting};
 use crate::{Completion, Driver, Endpoint, Payload, Slot, Wait};
 
@@ -80,6 +82,10 @@ pub struct EpollDriver {
     failures: Vec<(Slot, u32, Errno)>,
     buffer: Vec<u8>,
     received: usize,
+    /// Whether the kernel stamps what comes.
+    stamps: bool,
+    /// Its stamp of what the buffer holds.
+    received_at: Option<u64>,
 }
 
 impl Driver for EpollDriver {
@@ -100,7 +106,13 @@ impl Driver for EpollDriver {
             failures: Vec::new(),
             buffer: vec![0; RECEIVE_BYTES],
             received: 0,
+            stamps: false,
+            received_at: None,
         })
+    }
+
+    fn stamp_arrivals(&mut self) {
+        self.stamps = true;
     }
 
     fn register(&mut self, bytes: Vec<u8>) -> Payload {
@@ -112,7 +124,8 @@ impl Driver for EpollDriver {
         let place = &mut self.places[slot as usize];
         debug_assert!(place.socket.is_none(), "the slot is free");
         place.generation = place.generation.wrapping_add(1);
-        match start_connection(&self.epoll, event_data(slot, place.generation), endpoint) {
+        let data = event_data(slot, place.generation);
+        match start_connection(&self.epoll, data, endpoint, self.stamps) {
             Ok(descriptor) => {
                 place.socket = Some(Socket {
                     descriptor,
@@ -273,6 +286,11 @@ impl Driver for EpollDriver {
     fn received(&self) -> &[u8] {
         &self.buffer[..self.received]
     }
+
+    #[inline]
+    fn received_at_unix_ns(&self) -> Option<u64> {
+        self.received_at
+    }
 }
 
 impl EpollDriver {
@@ -288,12 +306,22 @@ impl EpollDriver {
         if socket.state == State::Ended {
             return None;
         }
-        match net::recv(&socket.descriptor, &mut self.buffer[..], RecvFlags::empty()) {
-            Ok((0, _)) => {
+        let received = if self.stamps {
+            let message = receive_message(socket.descriptor.as_fd(), &mut self.buffer);
+            message.map(|(received, stamp)| {
+                self.received_at = stamp;
+                received
+            })
+        } else {
+            net::recv(&socket.descriptor, &mut self.buffer[..], RecvFlags::empty())
+                .map(|(received, _)| received)
+        };
+        match received {
+            Ok(0) => {
                 socket.state = State::Ended;
                 Some(Completion::Ended(slot))
             }
-            Ok((received, _)) => {
+            Ok(received) => {
                 self.received = received;
                 if received == self.buffer.len() {
                     self.reading = Some(slot);
@@ -366,8 +394,9 @@ fn start_connection(
     epoll: &OwnedFd,
     data: EventData,
     endpoint: &Endpoint,
+    stamps: bool,
 ) -> Result<OwnedFd, Errno> {
-    let descriptor = start_connecting(endpoint)?;
+    let descriptor = start_connecting(endpoint, stamps)?;
     // Registered after connecting began: a socket that never did would report a hang-up at once.
     let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
     epoll::add(epoll, &descriptor, data, interest)?;

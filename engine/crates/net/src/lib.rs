@@ -7,12 +7,15 @@
 mod driver;
 mod endpoint;
 mod epoll;
-mod late_port;
+mod message;
+mod options;
 mod socket;
+mod stamps;
 mod uring;
 
 pub use driver::{Completion, Driver, Payload, Slot, Wait};
 pub use endpoint::Endpoint;
 pub use epoll::EpollDriver;
 pub use rustix::io::Errno;
+pub use stamps::Stamping;
 pub use uring::UringDriver;

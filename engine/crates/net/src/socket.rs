@@ -1,16 +1,16 @@
 //! What both back ends do with a socket before anything is sent on it.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::Endpoint;
-use crate::late_port::choose_port_when_connecting;
+use crate::options::{choose_port_when_connecting, stamp_what_is_received};
 
-/// A socket that is being connected. It does not block.
-pub(crate) fn start_connecting(endpoint: &Endpoint) -> Result<OwnedFd, Errno> {
+/// A socket that is being connected. It does not block. If so asked, what it receives is stamped.
+pub(crate) fn start_connecting(endpoint: &Endpoint, stamps: bool) -> Result<OwnedFd, Errno> {
     let family = match endpoint {
         Endpoint::Tcp {
             to: SocketAddr::V4(_),
@@ -24,11 +24,14 @@ pub(crate) fn start_connecting(endpoint: &Endpoint) -> Result<OwnedFd, Errno> {
     };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let descriptor = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    if stamps {
+        stamp_what_is_received(descriptor.as_fd())?;
+    }
     let connected = match endpoint {
         Endpoint::Tcp { to, from } => {
             sockopt::set_tcp_nodelay(&descriptor, true)?;
             if let Some(from) = from {
-                choose_port_when_connecting(&descriptor);
+                choose_port_when_connecting(descriptor.as_fd());
                 net::bind(&descriptor, &SocketAddr::new(*from, 0))?;
             }
             net::connect(&descriptor, to)

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{self, Shutdown};
 
-use self::ring::{Outgoing, Ring};
+use self::ring::{Incoming, Outgoing, Ring};
 use crate::socket::{connect_error, start_connecting};
 use crate::{Completion, Driver, Endpoint, Payload, Slot, Wait};
 
@@ -59,8 +59,10 @@ pub struct UringDriver {
     /// Descriptors that requests which are not submitted yet may name: closed after the next submission.
     closing: Vec<OwnedFd>,
     failures: Vec<(Slot, u32, Errno)>,
-    /// The buffer of the last `Received` and its length.
-    received: Option<(u16, usize)>,
+    /// Whether the kernel stamps what comes.
+    stamps: bool,
+    /// Where the last `Received` is.
+    received: Option<Incoming>,
 }
 
 impl Driver for UringDriver {
@@ -75,8 +77,14 @@ impl Driver for UringDriver {
             once: Vec::new(),
             closing: Vec::new(),
             failures: Vec::new(),
+            stamps: false,
             received: None,
         })
+    }
+
+    fn stamp_arrivals(&mut self) {
+        self.stamps = true;
+        self.ring.receive_messages();
     }
 
     fn register(&mut self, bytes: Vec<u8>) -> Payload {
@@ -89,7 +97,7 @@ impl Driver for UringDriver {
         let place = &mut self.places[slot as usize];
         debug_assert!(place.socket.is_none(), "the slot is free");
         place.generation = next_generation(place.generation);
-        match start_connecting(endpoint) {
+        match start_connecting(endpoint, self.stamps) {
             Ok(descriptor) => {
                 self.ring.when_writable(
                     descriptor.as_fd(),
@@ -219,18 +227,19 @@ impl Driver for UringDriver {
                 continue;
             };
             match (completed.result, completed.buffer) {
-                (Ok(length), Some(buffer)) if length > 0 => {
+                (Ok(length), buffer) => {
+                    let incoming = buffer.map(|buffer| self.ring.incoming(buffer, length as usize));
+                    let Some(incoming) = incoming.filter(|incoming| incoming.length > 0) else {
+                        buffer
+                            .into_iter()
+                            .for_each(|buffer| self.ring.give_back(buffer));
+                        return Some(Completion::Ended(slot));
+                    };
                     if !completed.goes_on {
                         self.ring.receive(socket.descriptor.as_fd(), completed.tag);
                     }
-                    self.received = Some((buffer, length as usize));
+                    self.received = Some(incoming);
                     return Some(Completion::Received(slot));
-                }
-                (Ok(_), buffer) => {
-                    buffer
-                        .into_iter()
-                        .for_each(|buffer| self.ring.give_back(buffer));
-                    return Some(Completion::Ended(slot));
                 }
                 // All buffers were full: they are empty when this request is submitted.
                 (Err(Errno::NOBUFS | Errno::INTR | Errno::AGAIN), _) => {
@@ -244,18 +253,23 @@ impl Driver for UringDriver {
 
     #[inline]
     fn received(&self) -> &[u8] {
-        match self.received {
-            Some((buffer, length)) => self.ring.buffer(buffer, length),
+        match &self.received {
+            Some(incoming) => self.ring.bytes(incoming),
             None => &[],
         }
+    }
+
+    #[inline]
+    fn received_at_unix_ns(&self) -> Option<u64> {
+        self.received.as_ref()?.stamp
     }
 }
 
 impl UringDriver {
     #[inline]
     fn return_buffer(&mut self) {
-        if let Some((buffer, _)) = self.received.take() {
-            self.ring.give_back(buffer);
+        if let Some(incoming) = self.received.take() {
+            self.ring.give_back(incoming.buffer);
         }
     }
 

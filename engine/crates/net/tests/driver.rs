@@ -3,10 +3,73 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use weir_net::{Completion, Driver, Endpoint, EpollDriver, Errno, Slot, UringDriver, Wait};
+use weir_net::{
+    Completion, Driver, Endpoint, EpollDriver, Errno, Payload, Slot, Stamping, UringDriver, Wait,
+};
 
 const A_WHILE: Wait = Wait::AtMostNs(5_000_000_000);
+
+/// A back end whose connections are stamped: it promises the same.
+struct Stamped<D>(D);
+
+impl<D: Driver> Driver for Stamped<D> {
+    const NAME: &'static str = D::NAME;
+    const GATHERS_SENDS: bool = D::GATHERS_SENDS;
+
+    fn new(capacity: usize) -> std::io::Result<Self> {
+        let mut driver = D::new(capacity)?;
+        driver.stamp_arrivals();
+        Ok(Self(driver))
+    }
+
+    fn stamp_arrivals(&mut self) {}
+
+    fn register(&mut self, bytes: Vec<u8>) -> Payload {
+        self.0.register(bytes)
+    }
+
+    fn connect(&mut self, slot: Slot, endpoint: &Endpoint) {
+        self.0.connect(slot, endpoint);
+    }
+
+    fn send(&mut self, slot: Slot, payload: Payload) {
+        self.0.send(slot, payload);
+    }
+
+    fn send_once(&mut self, slot: Slot, bytes: &[u8]) {
+        self.0.send_once(slot, bytes);
+    }
+
+    fn send_bytes(&mut self, slot: Slot, bytes: &[u8]) {
+        self.0.send_bytes(slot, bytes);
+    }
+
+    fn has_unsent(&self, slot: Slot) -> bool {
+        self.0.has_unsent(slot)
+    }
+
+    fn close(&mut self, slot: Slot) {
+        self.0.close(slot);
+    }
+
+    fn wait(&mut self, wait: Wait) -> std::io::Result<bool> {
+        self.0.wait(wait)
+    }
+
+    fn next(&mut self) -> Option<Completion> {
+        self.0.next()
+    }
+
+    fn received(&self) -> &[u8] {
+        self.0.received()
+    }
+
+    fn received_at_unix_ns(&self) -> Option<u64> {
+        self.0.received_at_unix_ns()
+    }
+}
 
 /// What happened, with the bytes of what was received.
 #[derive(Debug, PartialEq)]
@@ -199,7 +262,9 @@ fn bytes_sent_once_arrive_in_their_order<D: Driver>() {
 }
 
 fn a_unix_socket_is_as_good_as_any<D: Driver>() {
-    let path = std::env::temp_dir().join(format!("weir-net-{}-{}", std::process::id(), D::NAME));
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("weir-net-{}-{number}", std::process::id()));
     let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let mut driver = D::new(1).unwrap();
     driver.connect(0, &Endpoint::unix(path.to_str().unwrap()).unwrap());
@@ -290,16 +355,57 @@ fn a_wait_is_as_long_as_asked_to_the_tenth_of_a_millisecond<D: Driver>() {
     assert!((300..900).contains(&shortest.as_micros()), "{shortest:?}");
 }
 
+fn unix_ns() -> u64 {
+    let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap();
+    since_1970.as_nanos() as u64
+}
+
+/// The stamp is of when the bytes came, and not of when they were read.
+fn what_comes_is_stamped_when_it_comes_if_so_asked<D: Driver>() {
+    let _stamping = Stamping::begin().unwrap();
+    let (mut driver, mut peer) = connected::<Stamped<D>>();
+    driver.wait(Wait::Poll).unwrap();
+    peer.set_nodelay(true).unwrap();
+    let mut earlier_ns = unix_ns();
+    for _ in 0..10 {
+        peer.write_all(b"stamped").unwrap();
+        // Over loopback the bytes are there when the write returns.
+        let there_ns = unix_ns();
+        assert_eq!(next(&mut driver), Seen::Received(0, b"stamped".to_vec()));
+        let stamp_ns = driver.received_at_unix_ns().unwrap();
+        assert!((earlier_ns..=there_ns).contains(&stamp_ns));
+        earlier_ns = stamp_ns;
+    }
+}
+
+fn nothing_is_stamped_unasked<D: Driver>() {
+    let _stamping = Stamping::begin().unwrap();
+    let (mut driver, mut peer) = connected::<D>();
+    peer.write_all(b"plain").unwrap();
+    assert_eq!(next(&mut driver), Seen::Received(0, b"plain".to_vec()));
+    assert_eq!(driver.received_at_unix_ns(), None);
+}
+
 macro_rules! on_every_back_end {
     ($($name:ident),* $(,)?) => {
         mod epoll {
             $(#[test] fn $name() { super::$name::<super::EpollDriver>(); })*
+        }
+        mod epoll_with_stamps {
+            $(#[test] fn $name() { super::$name::<super::Stamped<super::EpollDriver>>(); })*
         }
         /// Nothing is tested where io_uring is not allowed: there the engine does not use it.
         mod io_uring {
             $(#[test] fn $name() {
                 if <super::UringDriver as super::Driver>::new(1).is_ok() {
                     super::$name::<super::UringDriver>();
+                }
+            })*
+        }
+        mod io_uring_with_stamps {
+            $(#[test] fn $name() {
+                if <super::UringDriver as super::Driver>::new(1).is_ok() {
+                    super::$name::<super::Stamped<super::UringDriver>>();
                 }
             })*
         }
@@ -320,4 +426,19 @@ on_every_back_end!(
     nothing_is_heard_of_a_closed_connection_on_a_slot_used_again,
     a_reset_is_a_failure_and_not_an_end,
     a_wait_is_as_long_as_asked_to_the_tenth_of_a_millisecond,
+    what_comes_is_stamped_when_it_comes_if_so_asked,
 );
+
+mod unasked {
+    #[test]
+    fn epoll_stamps_nothing() {
+        super::nothing_is_stamped_unasked::<super::EpollDriver>();
+    }
+
+    #[test]
+    fn io_uring_stamps_nothing() {
+        if <super::UringDriver as super::Driver>::new(1).is_ok() {
+            super::nothing_is_stamped_unasked::<super::UringDriver>();
+        }
+    }
+}

@@ -12,13 +12,14 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{BufRingEntry, Fd, SubmitArgs, Timespec};
+use io_uring::types::{BufRingEntry, Fd, RecvMsgOut, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use rustix::net::SendFlags;
 
 use crate::Wait;
+use crate::stamps::{CONTROL_BYTES, stamp_in};
 
 /// Requests gathered before the kernel is told; more are submitted early.
 const SUBMISSIONS: u32 = 1024;
@@ -51,6 +52,15 @@ pub(super) struct Completed {
     pub(super) goes_on: bool,
 }
 
+/// Bytes that came: where they are in the buffers, and the kernel's stamp of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Incoming {
+    pub(super) buffer: u16,
+    from: u16,
+    pub(super) length: usize,
+    pub(super) stamp: Option<u64>,
+}
+
 /// Memory of bytes that are sent once, with what the sender wants to know when they were.
 #[derive(Debug)]
 struct Owned {
@@ -67,6 +77,9 @@ pub(super) struct Ring {
     /// Which of them the kernel has done with.
     free_owned: Vec<u32>,
     buffers: &'static [[u8; BUFFER_BYTES]],
+    /// What messages are to look like, where they are asked for instead of their bytes alone. Leaked: the kernel reads it when a
+    /// request is submitted.
+    message: Option<&'static libc::msghdr>,
     entries: *mut BufRingEntry,
     tail: u16,
 }
@@ -106,6 +119,7 @@ impl Ring {
             owned: Vec::new(),
             free_owned: Vec::new(),
             buffers,
+            message: None,
             entries,
             tail: 0,
         };
@@ -122,13 +136,22 @@ impl Ring {
         );
     }
 
+    /// From here on buffers are filled with messages: what the kernel says beside the bytes, and the bytes.
+    pub(super) fn receive_messages(&mut self) {
+        // SAFETY: a head of zeros is one without an address, without pieces and without control.
+        let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
+        head.msg_controllen = CONTROL_BYTES as _;
+        self.message = Some(Box::leak(Box::new(head)));
+    }
+
     /// Completes for each piece that comes, until it says that it does not go on.
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, tag: u64) {
-        self.push(
-            opcode::RecvMulti::new(Fd(socket.as_raw_fd()), BUFFER_GROUP)
-                .build()
-                .user_data(tag),
-        );
+        let socket = Fd(socket.as_raw_fd());
+        let entry = match self.message {
+            None => opcode::RecvMulti::new(socket, BUFFER_GROUP).build(),
+            Some(head) => opcode::RecvMsgMulti::new(socket, head, BUFFER_GROUP).build(),
+        };
+        self.push(entry.user_data(tag));
     }
 
     /// Sends all of the bytes. Completes when that failed, and if it is to be reported, also when it worked.
@@ -247,10 +270,37 @@ impl Ring {
         completed
     }
 
-    /// The first bytes of a buffer that was filled and not given back.
+    /// What is in a buffer of which so many bytes were filled.
     #[inline]
-    pub(super) fn buffer(&self, buffer: u16, length: usize) -> &[u8] {
-        &self.buffers[usize::from(buffer)][..length]
+    pub(super) fn incoming(&self, buffer: u16, filled: usize) -> Incoming {
+        match self.message {
+            None => Incoming {
+                buffer,
+                from: 0,
+                length: filled,
+                stamp: None,
+            },
+            Some(head) => self.incoming_message(buffer, filled, head),
+        }
+    }
+
+    fn incoming_message(&self, buffer: u16, filled: usize, head: &libc::msghdr) -> Incoming {
+        let memory = &self.buffers[usize::from(buffer)][..filled];
+        let message = RecvMsgOut::parse(memory, head).ok();
+        let length = message.as_ref().map_or(0, |it| it.payload_data().len());
+        Incoming {
+            buffer,
+            // The bytes are the message's last part.
+            from: (filled - length) as u16,
+            length,
+            stamp: message.and_then(|it| stamp_in(it.control_data())),
+        }
+    }
+
+    /// The bytes that came, in a buffer that was not given back.
+    #[inline]
+    pub(super) fn bytes(&self, incoming: &Incoming) -> &[u8] {
+        &self.buffers[usize::from(incoming.buffer)][usize::from(incoming.from)..][..incoming.length]
     }
 
     /// Lets the kernel fill a buffer again.
