@@ -5,18 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use weir_net::{Driver, EpollDriver, Errno, UringDriver};
+use weir_net::{Driver, EpollDriver, Errno, Stamping, UringDriver};
 use weir_plan::{Backend, Plan, Until};
 use weir_record::{
     BestSecond, Clocks, Event, Fairness, FirstFailure, Generator, Hello, Histogram, Interval,
-    IntervalMerger, IntervalPart, Outcome, Record, SCHEMA, Slowest, StatusCounts, StepOutcome,
-    Stopped, UntilFailure,
+    IntervalMerger, IntervalPart, KernelTimestamps, Outcome, Record, SCHEMA, Slowest, StatusCounts,
+    StepOutcome, Stopped, UntilFailure,
 };
 use weir_schedule::Shard;
 use weir_tls::Client;
 
 use crate::clock::{now_ns, process_cpu_ns, unix_ns};
 use crate::demand::Demand;
+use crate::kernel_clock::KernelClock;
 use crate::tally::{Pool, Tally};
 use crate::thread::{LoadThread, Opened, Parts, ThreadEnd};
 use crate::wait::WaitStrategy;
@@ -59,6 +60,11 @@ pub fn run(
     emit: &mut dyn FnMut(Record),
 ) -> Result<(), LoadError> {
     let backend = prepared.plan.backend;
+    // Held until the load is over.
+    let _stamping = match prepared.plan.kernel_timestamps {
+        true => Some(Stamping::begin().map_err(LoadError::KernelTimestamps)?),
+        false => None,
+    };
     if wants_uring(&prepared.plan) {
         match UringDriver::new(0) {
             Ok(_) => return run_on::<UringDriver>(prepared, stop, emit),
@@ -143,7 +149,10 @@ fn run_thread<D: Driver>(
             Some((Arc::clone(compiled), plan.seed, worker))
         }
     };
-    let driver = D::new(connections).map_err(LoadError::System)?;
+    let mut driver = D::new(connections).map_err(LoadError::System)?;
+    if plan.kernel_timestamps {
+        driver.stamp_arrivals();
+    }
     let parts = Parts {
         driver,
         requests: prepared.requests.clone(),
@@ -158,6 +167,7 @@ fn run_thread<D: Driver>(
         wait: WaitStrategy::of(plan),
         timeout_ns: (plan.timeout_s * 1e9).round() as u64,
         until_failure: plan.until == Some(Until::FirstFailure),
+        kernel_clock: plan.kernel_timestamps.then(KernelClock::new),
         to_head_request: prepared.is_head(),
         scenario,
     };
@@ -317,6 +327,7 @@ impl Collector<'_> {
             pid: std::process::id(),
             backend: self.backend,
             wait: WaitStrategy::of(plan).name(),
+            kernel_timestamps: plan.kernel_timestamps,
             threads: plan.threads,
             cpus: plan.cpus.clone(),
             connected,
@@ -386,6 +397,10 @@ impl Collector<'_> {
                 cpu_fraction: ratio(cpu_ns, lasted_ns * ends.len() as u64),
                 busy_fraction: busy,
                 peak_rss_bytes: peak_rss_bytes(),
+                kernel_timestamps: plan.kernel_timestamps.then(|| {
+                    let all = ends.iter().map(|end| end.kernel_timestamps);
+                    all.fold(KernelTimestamps::default(), KernelTimestamps::plus)
+                }),
                 threads: plan.threads,
                 cpus: plan.cpus.clone(),
             },

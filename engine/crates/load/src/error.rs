@@ -77,6 +77,8 @@ pub enum LoadError {
     },
     /// The plan asks for io_uring and there is none.
     Uring(io::Error),
+    /// The plan asks for kernel timestamps and there are none.
+    KernelTimestamps(io::Error),
     /// The kernel does not give what a load thread needs.
     System(io::Error),
 }
@@ -116,6 +118,7 @@ impl LoadError {
                 ),
             },
             Self::Uring(_) => "set backend to \"auto\" or \"epoll\"; see kernel.io_uring_disabled and the container's seccomp profile".to_owned(),
+            Self::KernelTimestamps(_) => "set kernel_timestamps to false, or leave out --kernel-timestamps".to_owned(),
             Self::System(_) => "see that the limits of this process and container allow sockets, threads and epoll".to_owned(),
         }
     }
@@ -205,6 +208,10 @@ impl fmt::Display for LoadError {
             Self::Uring(error) => write!(
                 formatter,
                 "plan, key backend: found \"io_uring\", which this kernel or container does not allow ({error})"
+            ),
+            Self::KernelTimestamps(error) => write!(
+                formatter,
+                "plan, key kernel_timestamps: found true, expected false, since this kernel does not stamp what it receives ({error})"
             ),
             Self::System(error) => write!(formatter, "the load cannot be run here: {error}"),
         }

@@ -11,6 +11,7 @@ mod connection;
 mod demand;
 mod error;
 mod fifo;
+mod kernel_clock;
 mod pipelines;
 mod prepare;
 mod requests;

@@ -54,6 +54,7 @@ impl<D: Driver> Parts<D> {
             connections: self.connections,
             shard: self.shard,
             until_failure: self.until_failure,
+            kernel_clock: self.kernel_clock,
             demand: self.demand,
             tally: self.tally,
             wait: self.wait,
@@ -159,6 +160,10 @@ impl<D: Driver> Driver for Secured<D> {
         Err(io::Error::other("a secured driver is made over another"))
     }
 
+    fn stamp_arrivals(&mut self) {
+        self.below.stamp_arrivals();
+    }
+
     fn register(&mut self, bytes: Vec<u8>) -> Payload {
         self.payloads.push(bytes);
         // Numbers are given in order, and the one below need not know these bytes.
@@ -228,6 +233,11 @@ impl<D: Driver> Driver for Secured<D> {
 
     fn received(&self) -> &[u8] {
         &self.plaintext
+    }
+
+    /// Of the read that brought the record's last bytes: everything that follows from one read is told before the next.
+    fn received_at_unix_ns(&self) -> Option<u64> {
+        self.below.received_at_unix_ns()
     }
 
     fn failure_text(&self) -> Option<&str> {

@@ -7,8 +7,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_record::{
-    Clocks, Counts, ErrorKind, Event, Histogram, IntervalPart, Slowest, StatusCounts, TimeLine,
-    new_histogram,
+    Clocks, Counts, ErrorKind, Event, Histogram, IntervalPart, KernelTimestamps, Slowest,
+    StatusCounts, TimeLine, new_histogram,
 };
 
 use crate::collect::Message;
@@ -33,6 +33,8 @@ pub(crate) struct Readings {
     pub(crate) written_ns: u64,
     pub(crate) first_byte_ns: u64,
     pub(crate) last_byte_ns: u64,
+    /// Whether the kernel's stamp said so.
+    pub(crate) is_stamped: bool,
     pub(crate) connection: u32,
 }
 
@@ -43,6 +45,7 @@ pub(crate) struct Tally {
     pub(crate) clocks: Clocks,
     pub(crate) status: StatusCounts,
     pub(crate) slowest: Slowest,
+    pub(crate) kernel_timestamps: KernelTimestamps,
     response_time: Histogram,
     right_statuses: Box<[bool; 1000]>,
     index: u64,
@@ -67,6 +70,7 @@ impl Tally {
             clocks: Clocks::default(),
             status: StatusCounts::default(),
             slowest,
+            kernel_timestamps: KernelTimestamps::default(),
             response_time: new_histogram(),
             right_statuses,
             index: 0,
@@ -117,8 +121,11 @@ impl Tally {
             written_ns,
             first_byte_ns,
             last_byte_ns,
+            is_stamped,
             ..
         } = readings;
+        self.kernel_timestamps.used += u64::from(is_stamped);
+        self.kernel_timestamps.missing += u64::from(!is_stamped);
         let response_ns = last_byte_ns.saturating_sub(intended_ns);
         self.response_time.saturating_record(response_ns);
         if self.slowest.wants(response_ns) {
@@ -176,11 +183,29 @@ impl Tally {
         }
         *last_ns = now_ns;
         let event = Event {
-            t_s: now_ns.saturating_sub(self.start_ns) as f64 / NS_PER_S as f64,
+            t_s: self.since_start_s(now_ns),
             kind: kind.name(),
             detail: detail(),
         };
         self.send(Message::Event(event));
+    }
+
+    /// Says that the time of day was set, which the kernel's stamps are in.
+    #[cold]
+    pub(crate) fn clock_was_set(&mut self, now_ns: u64, step_ns: i64) {
+        let event = Event {
+            t_s: self.since_start_s(now_ns),
+            kind: "clock",
+            detail: format!(
+                "the time of day was set by {:+.6} s: kernel timestamps of the interval before are off by that, or not used",
+                step_ns as f64 / 1e9
+            ),
+        };
+        self.send(Message::Event(event));
+    }
+
+    fn since_start_s(&self, at_ns: u64) -> f64 {
+        at_ns.saturating_sub(self.start_ns) as f64 / NS_PER_S as f64
     }
 
     /// Ends the open interval.

@@ -26,6 +26,7 @@ use crate::clock::now_ns;
 use crate::connection::{Connection, Phase};
 use crate::demand::{Demand, Source};
 use crate::fifo::Fifo;
+use crate::kernel_clock::KernelClock;
 use crate::pipelines::Pipelines;
 use crate::requests::Requests;
 use crate::tally::Tally;
@@ -76,6 +77,8 @@ pub(crate) struct LoadThread<D> {
     wait: WaitStrategy,
     timeout_ns: u64,
     shard: Shard,
+    /// Where an answer's arrival is when the kernel received it; otherwise it is when it was read.
+    kernel_clock: Option<KernelClock>,
     /// The first failed request ends the load.
     until_failure: bool,
     first_failure: Option<FirstFailure>,

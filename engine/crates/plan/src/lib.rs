@@ -103,6 +103,9 @@ pub struct Plan {
     /// CPUs to be bound to; empty: unbound.
     #[serde(default)]
     pub cpus: Vec<usize>,
+    /// Whether an answer arrives when the kernel received it, and not when it was read.
+    #[serde(default)]
+    pub kernel_timestamps: bool,
     /// How sockets are driven.
     #[serde(default)]
     pub backend: Backend,

@@ -80,6 +80,13 @@ impl Plan {
                 ));
             }
         }
+        if self.kernel_timestamps && (self.unix.is_some() || target.unix.is_some()) {
+            return Err(PlanError::value(
+                "kernel_timestamps",
+                "true beside a Unix socket",
+                "false: the kernel stamps packets, of which a Unix socket has none",
+            ));
+        }
         self.validate_local_addresses(target)?;
         self.validate_tls(target)
     }

@@ -19,7 +19,9 @@ pub use models::{
     BestSecond, Fairness, FirstFailure, SlowRequest, Slowest, TimeLine, UntilFailure,
 };
 pub use records::{EncodedHistograms, Event, Hello, Interval, Record, Stopped};
-pub use summary::{Bytes, Generator, Outcome, Requests, StepOutcome, StepSummary, Summary};
+pub use summary::{
+    Bytes, Generator, KernelTimestamps, Outcome, Requests, StepOutcome, StepSummary, Summary,
+};
 pub use verdict::{BUSY_LIMIT, Validity, Verdict};
 
 /// The version of the records' form.

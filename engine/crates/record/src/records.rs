@@ -40,6 +40,8 @@ pub struct Hello {
     pub backend: &'static str,
     /// How moments are waited for.
     pub wait: &'static str,
+    /// Whether answers arrive when the kernel receives them, or when they are read.
+    pub kernel_timestamps: bool,
     /// Load threads.
     pub threads: usize,
     /// CPUs bound to.

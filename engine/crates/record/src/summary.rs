@@ -165,6 +165,26 @@ pub struct Generator {
     pub threads: usize,
     /// CPUs bound to.
     pub cpus: Vec<usize>,
+    /// What came of the kernel's stamps, where they were asked for.
+    pub kernel_timestamps: Option<KernelTimestamps>,
+}
+
+/// Of how many whole answers the kernel's stamp says when the last byte came, and of how many it does not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct KernelTimestamps {
+    pub used: u64,
+    pub missing: u64,
+}
+
+impl KernelTimestamps {
+    /// The sums of two threads'.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            used: self.used + other.used,
+            missing: self.missing + other.missing,
+        }
+    }
 }
 
 /// One load, in the form that others rely on.

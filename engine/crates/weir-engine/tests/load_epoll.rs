@@ -14,6 +14,8 @@ mod open;
 mod pipelining;
 #[path = "load_cases/scenario.rs"]
 mod scenario;
+#[path = "load_cases/stamps.rs"]
+mod stamps;
 #[path = "load_cases/targets.rs"]
 mod targets;
 #[path = "load_cases/tls.rs"]

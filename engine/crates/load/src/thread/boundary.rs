@@ -5,12 +5,16 @@ use weir_net::Driver;
 use super::{LoadThread, ThreadEnd};
 use crate::connection::Phase;
 use crate::demand::Source;
+use crate::kernel_clock::KernelClock;
 use crate::tally::Gauges;
 
 impl<D: Driver> LoadThread<D> {
     /// Ends the intervals that are over; the last one is left to [`Self::finish`].
     #[cold]
     pub(super) fn cross_boundary(&mut self, now: u64) {
+        if let Some(step_ns) = self.kernel_clock.as_mut().and_then(KernelClock::renew) {
+            self.tally.clock_was_set(now, step_ns);
+        }
         loop {
             let end_ns = self.tally.interval_end_ns();
             self.boundary_ns = end_ns.min(self.end_ns);
@@ -80,6 +84,7 @@ impl<D: Driver> LoadThread<D> {
             ports_used_up: self.ports_used_up,
             requests: self.requests_by_connection(),
             slowest: self.tally.slowest,
+            kernel_timestamps: self.tally.kernel_timestamps,
             steps,
             targets,
             clocks: self.tally.clocks,

@@ -49,8 +49,12 @@ impl<D: Driver> LoadThread<D> {
             Phase::Pipelined => return self.received_in_turn(slot, now),
             _ => return self.unasked(slot, now),
         }
+        let arrival_ns = self.kernel_clock.as_ref().and_then(|clock| {
+            let stamp = self.driver.received_at_unix_ns();
+            clock.arrival_ns(stamp, connection.since_ns, now)
+        });
         if connection.first_byte_ns == 0 {
-            connection.first_byte_ns = now;
+            connection.first_byte_ns = arrival_ns.unwrap_or(now);
         }
         let state = &mut connection.response;
         let fed = self.requests.feed(slot, &mut self.reader, state, bytes);
@@ -62,15 +66,17 @@ impl<D: Driver> LoadThread<D> {
                     let detail = || format!("{surplus} bytes beyond the end of the answer");
                     return self.request_failed(slot, ErrorKind::Protocol, now, detail);
                 }
-                self.answered(slot, answer, now);
+                self.answered(slot, answer, arrival_ns, now);
             }
             Err(error) => self.request_failed(slot, ErrorKind::Protocol, now, || error.to_string()),
         }
     }
 
-    /// A request has its whole answer.
+    /// A request has its whole answer, of which it may be known when the kernel received it. Its user is free now, and not then: the
+    /// time between the two is nobody's.
     #[inline]
-    fn answered(&mut self, slot: Slot, answer: Answer, now: u64) {
+    fn answered(&mut self, slot: Slot, answer: Answer, arrival_ns: Option<u64>, now: u64) {
+        let last_byte_ns = arrival_ns.unwrap_or(now);
         self.waiting.remove(&mut self.connections, slot);
         let connection = &mut self.connections[slot as usize];
         connection.has_answered = true;
@@ -78,8 +84,10 @@ impl<D: Driver> LoadThread<D> {
         let readings = Readings {
             intended_ns: connection.intended_ns,
             written_ns: connection.since_ns,
-            first_byte_ns: connection.first_byte_ns,
-            last_byte_ns: now,
+            // One that was not stamped came no later than the last one, whose stamp may be older than the look at the clock.
+            first_byte_ns: connection.first_byte_ns.min(last_byte_ns),
+            last_byte_ns,
+            is_stamped: arrival_ns.is_some(),
             connection: slot,
         };
         let is_right = self
@@ -123,7 +131,8 @@ impl<D: Driver> LoadThread<D> {
         }
         let begun = !connection.response.is_untouched();
         match connection.response.end_of_stream() {
-            Ok(Some(answer)) => self.answered(slot, answer, now),
+            // The end of a stream is not stamped.
+            Ok(Some(answer)) => self.answered(slot, answer, None, now),
             Ok(None) => self.request_failed(slot, ErrorKind::Reset, now, || match begun {
                 true => "connection closed in the middle of an answer".to_owned(),
                 false => "connection closed without an answer".to_owned(),

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use weir_net::{Endpoint, Errno};
-use weir_record::{Clocks, FirstFailure, Slowest, StatusCounts, StepOutcome};
+use weir_record::{Clocks, FirstFailure, KernelTimestamps, Slowest, StatusCounts, StepOutcome};
 use weir_scenario::{Compiled, Worker};
 use weir_schedule::Shard;
 
 use crate::demand::Demand;
+use crate::kernel_clock::KernelClock;
 use crate::tally::Tally;
 use crate::wait::WaitStrategy;
 
@@ -31,6 +32,8 @@ pub(crate) struct Parts<D> {
     pub(crate) wait: WaitStrategy,
     pub(crate) timeout_ns: u64,
     pub(crate) until_failure: bool,
+    /// Where an answer came when the kernel received it; otherwise it came when it was read.
+    pub(crate) kernel_clock: Option<KernelClock>,
     pub(crate) to_head_request: bool,
     /// What users do, instead of the one request.
     pub(crate) scenario: Option<(Arc<Compiled>, u64, Worker)>,
@@ -58,6 +61,7 @@ pub(crate) struct ThreadEnd {
     pub(crate) steps: Vec<StepOutcome>,
     /// What came of each target, where there are several.
     pub(crate) targets: Vec<StepOutcome>,
+    pub(crate) kernel_timestamps: KernelTimestamps,
     /// Requests of each connection that took part.
     pub(crate) requests: Vec<u32>,
 }

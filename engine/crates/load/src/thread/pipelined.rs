@@ -122,9 +122,14 @@ impl<D: Driver> LoadThread<D> {
         };
         let connection = &mut self.connections[slot as usize];
         let mut rest = self.driver.received();
+        let arrival_ns = self.kernel_clock.as_ref().and_then(|clock| {
+            // Whether it can be true is seen at each answer.
+            clock.arrival_ns(self.driver.received_at_unix_ns(), 0, now)
+        });
+        let came = Came { arrival_ns, now };
         let turn = loop {
             if connection.first_byte_ns == 0 {
-                connection.first_byte_ns = now;
+                connection.first_byte_ns = arrival_ns.unwrap_or(now);
             }
             let fed = self.reader.feed(&mut connection.response, rest, |_| {});
             let answer = match fed {
@@ -140,7 +145,7 @@ impl<D: Driver> LoadThread<D> {
                 break Turn::Broken(ErrorKind::Protocol, detail);
             }
             let parts = (&mut self.requests, &mut self.tally);
-            let is_right = complete(pipelines, connection, parts, slot, answer, now);
+            let is_right = complete(pipelines, connection, parts, slot, answer, came);
             if !is_right && self.until_failure {
                 break Turn::Over;
             }
@@ -167,8 +172,13 @@ impl<D: Driver> LoadThread<D> {
         let begun = !connection.response.is_untouched();
         match connection.response.end_of_stream() {
             Ok(Some(answer)) => {
+                // The end of a stream is not stamped.
+                let came = Came {
+                    arrival_ns: None,
+                    now,
+                };
                 let parts = (&mut self.requests, &mut self.tally);
-                let is_right = complete(pipelines, connection, parts, slot, answer, now);
+                let is_right = complete(pipelines, connection, parts, slot, answer, came);
                 if !is_right && self.until_failure {
                     return self.end_at_failure(ErrorKind::Check, now);
                 }
@@ -257,6 +267,15 @@ impl<D: Driver> LoadThread<D> {
 /// Why requests behind an answer have none.
 const CLOSED: &str = "connection closed by the server behind an answer, with requests unanswered";
 
+/// When the last bytes of a connection came.
+#[derive(Clone, Copy)]
+struct Came {
+    /// By the kernel's stamp, if there is one.
+    arrival_ns: Option<u64>,
+    /// When they were read.
+    now: u64,
+}
+
 /// The first request of a connection has its whole answer. Gives whether it was a right one.
 #[inline]
 fn complete(
@@ -265,18 +284,22 @@ fn complete(
     (requests, tally): (&mut Requests, &mut Tally),
     slot: Slot,
     answer: Answer,
-    now: u64,
+    came: Came,
 ) -> bool {
     let Some(asked) = pipelines.pop(slot) else {
         return true;
     };
     connection.has_answered = true;
     connection.failures = 0;
+    let arrival_ns = came.arrival_ns.filter(|&at_ns| at_ns >= asked.written_ns);
+    let last_byte_ns = arrival_ns.unwrap_or(came.now);
+    let first_byte_ns = connection.first_byte_ns.max(asked.written_ns);
     let readings = Readings {
         intended_ns: asked.intended_ns,
         written_ns: asked.written_ns,
-        first_byte_ns: connection.first_byte_ns,
-        last_byte_ns: now,
+        first_byte_ns: first_byte_ns.min(last_byte_ns),
+        last_byte_ns,
+        is_stamped: arrival_ns.is_some(),
         connection: slot,
     };
     connection.first_byte_ns = 0;

@@ -62,6 +62,7 @@ impl<D: Driver> LoadThread<D> {
             wait: parts.wait,
             timeout_ns: parts.timeout_ns,
             shard: parts.shard,
+            kernel_clock: parts.kernel_clock,
             until_failure: parts.until_failure,
             first_failure: None,
             ports_used_up: false,
@@ -105,6 +106,9 @@ impl<D: Driver> LoadThread<D> {
     /// The clock starts.
     pub(super) fn start(&mut self, start_ns: u64, duration_ns: u64) {
         self.is_running = true;
+        if let Some(clock) = &mut self.kernel_clock {
+            clock.renew();
+        }
         self.start_ns = start_ns;
         self.end_ns = start_ns + duration_ns;
         self.tally.start(start_ns);

@@ -162,6 +162,17 @@ fn a_server_with_an_own_authority_is_loaded_through_tls() {
 }
 
 #[test]
+fn answers_through_tls_came_when_the_kernel_received_their_records() {
+    let pki = Pki::new("stamped");
+    let address = tls_server(pki.server_config(false), answer);
+    let plan = https(address, 2, json!({"ca": pki.path("ca.pem")}));
+    let run = Run::of(&with(plan, "kernel_timestamps", true));
+    run.assert_all_ok();
+    let expected = json!({"used": run.requests("completed"), "missing": 0});
+    assert_eq!(run.summary()["generator"]["kernel_timestamps"], expected);
+}
+
+#[test]
 fn without_tls_its_clock_is_null() {
     let run = Run::of(&closed(answering(OK), 1));
     assert!(run.summary()["tls_handshake_us"].is_null());

@@ -268,6 +268,12 @@ impl Run {
         let duration_s = self.summary()["duration_s"].as_f64().unwrap();
         let throughput = self.summary()["throughput_rps"].as_f64().unwrap();
         assert!((throughput * duration_s - count("completed") as f64).abs() < 1e-3);
+        let stamps = &self.summary()["generator"]["kernel_timestamps"];
+        assert_eq!(stamps.is_null(), self.hello["kernel_timestamps"] == false);
+        if !stamps.is_null() {
+            let of = |key: &str| stamps[key].as_u64().unwrap();
+            assert_eq!(of("used") + of("missing"), count("completed"));
+        }
         self.check_intervals(duration_s);
         self.check_histograms();
     }
