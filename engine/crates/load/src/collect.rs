@@ -18,6 +18,7 @@ use weir_tls::Client;
 use crate::clock::{now_ns, process_cpu_ns, unix_ns};
 use crate::demand::Demand;
 use crate::kernel_clock::KernelClock;
+use crate::ramp::ramp;
 use crate::tally::{Pool, Tally};
 use crate::thread::{LoadThread, Opened, Parts, ThreadEnd};
 use crate::wait::WaitStrategy;
@@ -377,6 +378,7 @@ impl Collector<'_> {
         let outcome = Outcome {
             target: &plan.urls().join(" "),
             asked_rate_rps: self.prepared.asked_rate_rps(lasted_s, counts.due),
+            ramp: ramp(plan, lasted_s),
             connects_each: !plan.keep_alive,
             ports_used_up: ends.iter().any(|end| end.ports_used_up),
             duration_s: lasted_s,

@@ -14,6 +14,7 @@ mod fifo;
 mod kernel_clock;
 mod pipelines;
 mod prepare;
+mod ramp;
 mod requests;
 mod script;
 mod secured;

@@ -22,7 +22,7 @@ pub use records::{EncodedHistograms, Event, Hello, Interval, Record, Stopped};
 pub use summary::{
     Bytes, Generator, KernelTimestamps, Outcome, Requests, StepOutcome, StepSummary, Summary,
 };
-pub use verdict::{BUSY_LIMIT, Validity, Verdict};
+pub use verdict::{BUSY_LIMIT, Ramp, Validity, Verdict};
 
 /// The version of the records' form.
 pub const SCHEMA: u32 = 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-use crate::verdict::{Facts, Verdict, judge};
+use crate::verdict::{Facts, Ramp, Verdict, judge};
 use crate::{
     Clocks, Counts, EncodedHistograms, ErrorCounts, Fairness, Histogram, SCHEMA, Statistics,
     StatusCounts, UntilFailure, encode, new_histogram,
@@ -17,6 +17,8 @@ pub struct Outcome<'a> {
     pub target: &'a str,
     /// The rate asked for, in an open loop.
     pub asked_rate_rps: Option<f64>,
+    /// The users who came one after the other, where each left after so many requests.
+    pub ramp: Option<Ramp>,
     /// Whether each request makes its own connection: then making it is a part of the schedule lag.
     pub connects_each: bool,
     /// Whether a connection could not be made for want of a port of this machine.
@@ -245,6 +247,8 @@ impl Outcome<'_> {
             is_until_failure: self.until_failure.is_some(),
             asked_rate_rps: self.asked_rate_rps,
             sent_rps: per_second(counts.sent),
+            ramp: self.ramp,
+            completed_rps: per_second(counts.completed()),
             busy_fraction: self.generator.busy_fraction,
             response_p50_us: response_time_us.p50,
             lag_p99_us: schedule_lag_us.p99.filter(|_| !self.connects_each),

@@ -11,6 +11,28 @@ const RATE_LIMIT: f64 = 0.99;
 /// Schedule lag beyond this share of the median response time distorts it.
 const LAG_LIMIT: f64 = 0.10;
 
+/// A throughput from this share of what the load itself allows says nothing about the target.
+const CAP_LIMIT: f64 = 0.95;
+
+/// Users who come one after the other and leave after so many requests: the target has no more of them to answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ramp {
+    /// Users who come.
+    pub users: f64,
+    /// From the start of the load until the last one comes.
+    pub within_s: f64,
+    /// Requests of each.
+    pub loops: u64,
+}
+
+impl Ramp {
+    /// The most requests a second that any target can answer, since the load lasts until the last user comes. That is a little before
+    /// the ramp ends: of few users, more can be answered.
+    fn most_rps(&self) -> f64 {
+        self.users * self.loops as f64 / self.within_s
+    }
+}
+
 /// How far the figures may be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -46,6 +68,9 @@ pub(crate) struct Facts {
     /// The rate asked for, in an open loop.
     pub(crate) asked_rate_rps: Option<f64>,
     pub(crate) sent_rps: f64,
+    /// The load's users, if they come one after the other and leave.
+    pub(crate) ramp: Option<Ramp>,
+    pub(crate) completed_rps: f64,
     pub(crate) busy_fraction: f64,
     pub(crate) response_p50_us: Option<f64>,
     pub(crate) lag_p99_us: Option<f64>,
@@ -91,6 +116,9 @@ pub(crate) fn judge(facts: &Facts) -> Verdict {
             ),
         ),
         None => {}
+    }
+    if let Some(ramp) = &facts.ramp {
+        judge_ramp(facts, ramp, &mut verdict);
     }
     verdict
 }
@@ -189,6 +217,24 @@ fn judge_open(facts: &Facts, asked_rate_rps: f64, verdict: &mut Verdict) {
     }
 }
 
+fn judge_ramp(facts: &Facts, ramp: &Ramp, verdict: &mut Verdict) {
+    let most_rps = ramp.most_rps();
+    if facts.completed_rps < most_rps * CAP_LIMIT {
+        return;
+    }
+    verdict.add(
+        Validity::Suspect,
+        format!(
+            "the load itself caps the throughput: {:.1} requests a second were answered, and {:.0} users who come within {:.1} s and ask {} times each bring about {most_rps:.1} to any server (limit {:.0} %); let them come faster or ask more often",
+            facts.completed_rps,
+            ramp.users,
+            ramp.within_s,
+            ramp.loops,
+            CAP_LIMIT * 100.0
+        ),
+    );
+}
+
 /// The lowest percentile that requests without an answer may have passed: their times are at least what they had waited, so that
 /// a percentile is only a lower bound if more of them are missing than lie above it.
 fn lowest_bound(requests: &Requests) -> Option<&'static str> {
@@ -224,6 +270,8 @@ mod tests {
             is_until_failure: false,
             asked_rate_rps: Some(100.0),
             sent_rps: 100.0,
+            ramp: None,
+            completed_rps: 100.0,
             busy_fraction: 0.1,
             response_p50_us: Some(100.0),
             lag_p99_us: Some(10.0),
@@ -354,6 +402,25 @@ mod tests {
         facts.requests.unsent = 500;
         let reasons = judge(&facts).reasons;
         assert!(reasons[1].starts_with("p50 and above are lower bounds: 511 of 1000"));
+    }
+
+    #[test]
+    fn a_throughput_at_the_cap_of_its_ramp_says_that_the_load_is_the_limit() {
+        let mut facts = good();
+        facts.asked_rate_rps = None;
+        facts.ramp = Some(Ramp {
+            users: 2000.0,
+            within_s: 50.0,
+            loops: 5,
+        });
+        facts.completed_rps = 189.9;
+        assert_eq!(judge(&facts).reasons, Vec::<String>::new());
+        facts.completed_rps = 190.0;
+        only_reason(
+            &facts,
+            Validity::Suspect,
+            "the load itself caps the throughput: 190.0 requests a second were answered, and 2000 users who come within 50.0 s and ask 5 times each bring about 200.0 to any server (limit 95 %)",
+        );
     }
 
     #[test]

@@ -43,7 +43,38 @@ fn users_that_are_ramped_up_ask_as_often_as_they_were_to_and_the_load_is_over() 
         run.summary()["fairness"],
         json!({"min": 5, "median": 5.0, "max": 5})
     );
-    assert_eq!(run.validity(), "valid");
+}
+
+/// Whether the verdict blames the ramp.
+fn is_capped(run: &Run) -> bool {
+    let reasons = run.summary()["verdict"]["reasons"].as_array().unwrap();
+    reasons.iter().any(|reason| {
+        let reason = reason.as_str().unwrap();
+        reason.starts_with("the load itself caps the throughput")
+    })
+}
+
+#[test]
+fn a_ramp_that_is_all_there_is_to_see_is_called_the_limit() {
+    // The second and last user comes after one of the two seconds, and is done at once.
+    let run = Run::of(&users(json!({"users": [[0, 0], [2, 2]], "loops": 10})));
+    run.assert_all_ok();
+    assert_eq!(run.end["stopped"], "complete");
+    assert!(is_capped(&run), "{}", run.summary()["verdict"]);
+    assert_eq!(run.validity(), "suspect");
+}
+
+#[test]
+fn a_ramp_whose_users_stay_for_longer_than_it_is_not() {
+    // The last of them thinks for longer than the ramp is long.
+    let load = json!({"users": [[0, 0], [0.1, 4]], "loops": 5, "think": {"constant_s": 0.1}});
+    let run = Run::of(&users(load));
+    run.assert_all_ok();
+    assert_eq!(run.requests("ok"), 20);
+    assert!(!is_capped(&run), "{}", run.summary()["verdict"]);
+    assert!(!is_capped(&Run::of(&users(
+        json!({"users": 4, "loops": 5})
+    ))));
 }
 
 #[test]
