@@ -171,6 +171,16 @@ def test_several_targets_are_loaded_in_turn_and_told_apart(weir: Weir, serve: Ca
     assert [target["failed"] == 0 for target in targets] == [True, True, False]
 
 
+def test_answers_come_when_the_kernel_received_them(weir: Weir, serve: Callable[..., str], tmp_path: Path) -> None:
+    target = f"http://{serve('null')}/"
+    done = weir("load", target, "--kernel-timestamps", "-c", "2", "-n", "500", "--json", str(tmp_path / "r.json"))
+    assert done.returncode == 0, done.stderr
+    assert "last byte: of 500 answers when the kernel received it\n" in done.stdout
+    assert json.loads((tmp_path / "r.json").read_text())["generator"]["kernel_timestamps"] == {"used": 500, "missing": 0}
+    plain = weir("load", target, "-c", "2", "-n", "500", "--json", "-")
+    assert json.loads(plain.stdout)["generator"]["kernel_timestamps"] is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -187,6 +197,7 @@ def test_several_targets_are_loaded_in_turn_and_told_apart(weir: Weir, serve: Ca
         (["http://127.0.0.1/", "--connect-to", "localhost"], "--connect-to: found 'localhost'"),
         (["http://127.0.0.1/", "--connect-to", "no-such-host.invalid:1"], "--connect-to: found 'no-such-host.invalid:1'"),
         (["http://127.0.0.1/", "--bind", "127.0.0.2,lo"], "--bind: found 'lo'"),
+        (["unix:/s.sock:/", "--kernel-timestamps"], "--kernel-timestamps: found with 'unix:/s.sock:/'"),
         (["unix:relative.sock"], "unix:/PATH"),
     ],
 )

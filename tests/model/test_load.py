@@ -71,6 +71,12 @@ def test_several_targets_are_in_the_place_of_one() -> None:
     assert "target" not in two.to_json()
 
 
+def test_a_plan_asks_for_kernel_timestamps_only_where_they_are_wanted() -> None:
+    request = Request("GET", "http://127.0.0.1/")
+    assert "kernel_timestamps" not in LoadPlan(request, ClosedLoad(1), 10.0).to_json()
+    assert LoadPlan(request, ClosedLoad(1), 10.0, kernel_timestamps=True).to_json()["kernel_timestamps"] is True
+
+
 @pytest.mark.parametrize("value", [{}, {"bursty": {}}, {"closed": {"users": 1, "think": {"forever": 1}}}])
 def test_what_is_no_load_is_refused(value: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"neither a closed nor an open load|not a think time"):

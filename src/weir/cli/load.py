@@ -15,7 +15,7 @@ from weir.cli.load_file import KeptLoad, file_of, with_kept_intervals
 from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s, pipelining
 from weir.cli.load_text import interval_line, summary_text
 from weir.cli.output import at_terminal, say, stderr, write_json
-from weir.cli.transport import TlsFlags, connect_to, local_addresses, several_targets, tls
+from weir.cli.transport import TlsFlags, connect_to, kernel_timestamps, local_addresses, several_targets, tls
 from weir.cli.values import body, cpu_list, duration_s, header
 from weir.generators.engine import EngineLoad, LoadListener
 from weir.model.errors import ExitCode, UsageError
@@ -115,6 +115,13 @@ def load(
     no_tls_resumption: Annotated[
         bool, typer.Option("--no-tls-resumption", help="TLS: a whole handshake for each connection, no session resumed.")
     ] = False,
+    kernel_stamps: Annotated[
+        bool,
+        typer.Option(
+            "--kernel-timestamps",
+            help="An answer came when the kernel received it, not when it was read: the generator's own queue does not count.",
+        ),
+    ] = False,
     json_: Annotated[str | None, typer.Option("--json", help="Write the result as JSON to this file, - for standard output.")] = None,
     watch: Annotated[
         list[int] | None, typer.Option("--watch", help="PID of the server on this machine: adds its CPU, memory and threads.")
@@ -162,6 +169,7 @@ def load(
         keep_alive=not no_keepalive,
         local_addresses=local_addresses(bind or []),
         tls=tls(urls, TlsFlags(cacert, cert, key, insecure, sni, no_tls_resumption)),
+        kernel_timestamps=kernel_timestamps(urls, kernel_stamps),
     )
     file = None if out is None else file_of(out)
     if file is not None:

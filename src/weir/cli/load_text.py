@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from weir.model.load import Load, OpenLoad
-from weir.model.records import Fairness, Interval, LoadSummary, Quantiles, SlowRequest, StepSummary, UntilFailure
+from weir.model.records import Fairness, Interval, KernelTimestamps, LoadSummary, Quantiles, SlowRequest, StepSummary, UntilFailure
 from weir.model.run import StackResources
 from weir.objective import Judged, judged_from_json
 
@@ -27,6 +27,8 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
         lines.append(_row("schedule lag", summary.schedule_lag_us))
     if summary.tls_handshake_us is not None:
         lines.append(_row("TLS handshake", summary.tls_handshake_us))
+    if summary.generator.kernel_timestamps is not None:
+        lines.append("  " + _timestamps(summary.generator.kernel_timestamps))
     lines += ["", "  status  " + (", ".join(f"{code}: {count:,}" for code, count in summary.status.items()) or "none")]
     if summary.steps:
         lines += _parts("steps", list(summary.steps.items()))
@@ -110,6 +112,11 @@ def _slowest(slow: SlowRequest) -> str:
         f"{microseconds(slow.last_byte_us - slow.intended_us)}, {microseconds(slow.last_byte_us - slow.written_us)} of it after it was sent"
     )
     return f"slowest  {times}; due at {slow.intended_us / 1e6:.3f} s, connection {slow.connection}, status {slow.status}"
+
+
+def _timestamps(stamps: KernelTimestamps) -> str:
+    by_the_clock = f", of {stamps.missing:,} when it was read" if stamps.missing else ""
+    return f"last byte: of {stamps.used:,} answers when the kernel received it{by_the_clock}"
 
 
 def _fairness(fairness: Fairness) -> str:

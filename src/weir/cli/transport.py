@@ -1,4 +1,4 @@
-"""How connections are made: the flags of `weir load` on keep-alive, addresses and TLS, checked and put into the plan's terms."""
+"""How connections are made: flags of `weir load` on keep-alive, addresses, TLS and timestamps, checked and put into the plan's terms."""
 
 import ipaddress
 import socket
@@ -91,6 +91,21 @@ def _file(path: str | None, flag: str) -> str | None:
     if b"-----BEGIN " not in text:
         raise UsageError(f"{flag}: {path}: found no PEM, expected a file with -----BEGIN ...-----")
     return str(Path(path).absolute())
+
+
+def kernel_timestamps(urls: list[str], asked: bool) -> bool:
+    """Whether the kernel is to say when an answer came.
+
+    Raises:
+        UsageError: the target is a Unix socket, of which it says nothing.
+    """
+    url = next((url for url in urls if url.startswith("unix:")), None)
+    if asked and url is not None:
+        raise UsageError(
+            f"--kernel-timestamps: found with {url!r}, expected a target over TCP: a Unix socket has no packets to stamp",
+            hint="leave out --kernel-timestamps",
+        )
+    return asked
 
 
 def connect_to(text: str) -> str:

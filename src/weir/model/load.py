@@ -253,6 +253,8 @@ class LoadPlan:
     local_addresses: tuple[str, ...] = ()
     """Addresses of this machine to connect from, in turn: each has some 28,000 ports to one server."""
     tls: Tls | None = None
+    kernel_timestamps: bool = False
+    """Whether an answer arrives when the kernel received it, and not when the generator read it."""
     expected_status: tuple[int, ...] | None = None
     """Statuses that are right; None: every status below 400."""
     threads: int = 1
@@ -310,4 +312,6 @@ class LoadPlan:
             plan["local_addresses"] = list(self.local_addresses)
         if self.tls is not None:
             plan["tls"] = asdict(self.tls)
+        if self.kernel_timestamps:
+            plan["kernel_timestamps"] = True
         return plan

@@ -64,6 +64,13 @@ class ByteCounts(Record):
     received: int = 0
 
 
+class KernelTimestamps(Record):
+    """Of how many answers the kernel's timestamp says when the last byte came, and of how many it does not."""
+
+    used: int
+    missing: int
+
+
 class GeneratorUse(Record):
     """What the generator itself used. Fractions are of the CPU time its threads could have had."""
 
@@ -75,6 +82,8 @@ class GeneratorUse(Record):
     cpus: list[int]
     ceiling_rps: float | None = None
     """What it reached on a server that does nothing; None where that was not measured. `weir load` adds it."""
+    kernel_timestamps: KernelTimestamps | None = None
+    """None where they were not asked for."""
 
 
 class Verdict(Record):
@@ -180,6 +189,7 @@ class LoadStarted(Record):
     pid: int
     backend: str
     wait: str
+    kernel_timestamps: bool = False
     threads: int
     cpus: list[int]
     connected: int
