@@ -152,6 +152,9 @@ def test_several_requests_at_a_time_on_a_connection_are_all_answered(weir: Weir,
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert (result["requests"]["ok"], result["requests"]["failed"]) == (5000, 0)
+    kept = weir("load", f"http://{serve('null')}/", "-c", "2", "--pipeline", "16", "-d", "200ms", "--out", "kept.weir")
+    for told in (kept, weir("report", "kept.weir")):
+        assert "  2 connections, up to 16 requests unanswered on each, 0." in told.stdout, told.stderr
     assert weir("load", "http://127.0.0.1/", "--pipeline", "16", "--no-keepalive").returncode == 2
 
 

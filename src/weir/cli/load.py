@@ -234,7 +234,7 @@ def load(
         if kept is not None:
             kept.finish(end, summary, resources, interrupted=interrupted)
     if json_ != "-":
-        print(summary_text(summary, plan.load, resources))
+        print(summary_text(summary, plan.load, resources, plan.pipeline))
     if json_ is not None:
         value = summary.model_dump(by_alias=True)
         if resources is not None:

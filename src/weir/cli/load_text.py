@@ -10,12 +10,12 @@ from weir.objective import Judged, judged_from_json
 _SHOWN = ("mean", "p50", "p90", "p99", "p99_9", "max")
 
 
-def summary_text(summary: LoadSummary, load: Load, resources: StackResources | None) -> str:
+def summary_text(summary: LoadSummary, load: Load, resources: StackResources | None, pipeline: int = 1) -> str:
     """The summary that `weir load` prints, and `weir report` of a load that was kept."""
     requests = summary.requests
     lines = [
         f"{summary.target}",
-        f"  {load.label}, {summary.duration_s:.1f} s",
+        f"  {load.label}{_pipelining(pipeline)}, {summary.duration_s:.1f} s",
         "",
         f"  {summary.throughput_rps:,.0f} req/s    {requests.completed:,} answered, {_failures(summary)}",
         "",
@@ -130,6 +130,10 @@ def _until_failure(until: UntilFailure) -> list[str]:
         f"{end}, after {until.requests_before:,} answered",
         f"highest throughput until then  {until.highest_throughput_rps:,.0f} req/s in a second; mean response time {mean}",
     ]
+
+
+def _pipelining(depth: int) -> str:
+    return f", up to {depth} requests unanswered on each" if depth > 1 else ""
 
 
 def _parts(title: str, parts: Sequence[tuple[str, StepSummary]]) -> list[str]:

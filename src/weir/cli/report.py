@@ -48,7 +48,7 @@ def show(path: Path, *, html: Path) -> None:
     with RunReader(path) as reader:
         if reader.info.is_load:
             load = of_load(reader)
-            text = summary_text(load.summary, load.trial.cell.load, load.trial.result.resources)
+            text = summary_text(load.summary, load.trial.cell.load, load.trial.result.resources, load.plan.get("pipeline", 1))
             print("\n".join(printable(line) for line in text.split("\n")))
             write_load_html(reader, load, html)
         else:
