@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
@@ -26,9 +26,17 @@ class EngineProcess:
         arguments: the subcommand and its arguments.
         on_record: called on the reader's thread with every record. What it raises ends the reading and is kept in `failure`.
         on_end: called on the reader's thread when the stream has ended.
+        cpus: CPUs that it is bound to; empty: those of this thread.
     """
 
-    def __init__(self, arguments: Sequence[str], *, on_record: Callable[[Record], None], on_end: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        on_record: Callable[[Record], None],
+        on_end: Callable[[], None] = lambda: None,
+        cpus: Sequence[int] = (),
+    ) -> None:
         self.name = f"weir-engine {arguments[0]}"
         self._on_record = on_record
         self._on_end = on_end
@@ -36,13 +44,14 @@ class EngineProcess:
         self.failure: BaseException | None = None
         binary = engine_binary()
         try:
-            self._process = subprocess.Popen(
-                [str(binary), *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
+            with _bound_to(cpus):
+                self._process = subprocess.Popen(
+                    [str(binary), *arguments],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                )
         except OSError as error:
             raise UsageError(f"{binary}: cannot be started: {error.strerror}", hint="in a checkout: make setup") from None
         self._stderr = b""
@@ -129,3 +138,17 @@ class EngineProcess:
         stderr = self._process.stderr
         assert stderr is not None
         self._stderr = stderr.read()
+
+
+@contextlib.contextmanager
+def _bound_to(cpus: Sequence[int]) -> Iterator[None]:
+    """Binds this thread for as long as it takes to start a process, which inherits that."""
+    if not cpus:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

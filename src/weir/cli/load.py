@@ -1,20 +1,19 @@
 """`weir load`: a quick load at the prompt."""
 
 import sys
-import time
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.live import Live
-from rich.text import Text
 
+from weir.cli.limit import may_be_the_limit, with_ceiling
+from weir.cli.live_view import LiveView
 from weir.cli.load_file import KeptLoad, file_of, with_kept_intervals
 from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s, pipelining
-from weir.cli.load_text import interval_line, summary_text
-from weir.cli.output import at_terminal, say, stderr, write_json
+from weir.cli.load_text import summary_text
+from weir.cli.output import at_terminal, say, write_json
 from weir.cli.transport import TlsFlags, connect_to, kernel_timestamps, local_addresses, several_targets, tls
 from weir.cli.values import body, cpu_list, duration_s, header
 from weir.generators.engine import EngineLoad, LoadListener
@@ -27,7 +26,6 @@ from weir.observe.watch import Watch
 from weir.scenario import read_scenario
 from weir.store.histogram_log import HistogramLog
 
-_REFRESH_S = 0.5
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 
@@ -138,6 +136,9 @@ def load(
         str | None, typer.Option("--hdr", help="Write the response times of each interval to this file, as an HdrHistogram log.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 4 when the result is not valid.")] = False,
+    no_ceiling: Annotated[
+        bool, typer.Option("--no-ceiling", help="Where the generator may be the limit: do not measure what it reaches on a null server.")
+    ] = False,
     out: Annotated[
         str | None,
         typer.Option("--out", metavar="PATH", help="Keep the load in this new file NAME.weir, or in a folder, for weir report."),
@@ -182,18 +183,20 @@ def load(
         kept = None if file is None else stack.enter_context(KeptLoad(file, plan, sys.argv[1:]))
         watched = stack.enter_context(Watch(watch, kept.recorder.take_sample if kept is not None else lambda _: None)) if watch else None
         started: list[LoadStarted] = []
-        line = stack.enter_context(_LiveLine(plan)) if at_terminal() else None
+        view = stack.enter_context(LiveView(plan)) if at_terminal() else None
 
         def start(record: LoadStarted) -> None:
             started.append(record)
+            if view is not None:
+                view.start(record)
             if kept is not None:
                 kept.start(record)
             if log is not None:
                 log.start(record.start_unix_ns / 1e9)
 
         def take(interval: Interval) -> None:
-            if line is not None:
-                line.take(interval)
+            if view is not None:
+                view.take(interval)
             if kept is not None:
                 kept.recorder.take_interval(interval)
             if log is not None:
@@ -205,7 +208,7 @@ def load(
         def happened(event: LoadEvent) -> None:
             if kept is not None:
                 kept.recorder.take_event(event)
-            if line is None:
+            if view is None:
                 _say_event(event)
 
         listener = LoadListener(on_start=start, on_interval=take, on_event=happened)
@@ -231,6 +234,10 @@ def load(
             }
         )
         interrupted = end.stopped == "signal" and not aborted
+        if view is not None:
+            view.close()
+        if not no_ceiling and end.stopped in ("duration", "complete") and may_be_the_limit(summary):
+            summary = with_ceiling(summary, plan)
         if kept is not None:
             kept.finish(end, summary, resources, interrupted=interrupted)
     if json_ != "-":
@@ -266,28 +273,3 @@ def _request(url: str, method: str | None, headers: list[str], body_: str | None
 
 def _say_event(event: LoadEvent) -> None:
     say(f"at {event.t_s:.1f} s: {event.kind}: {event.detail}")
-
-
-class _LiveLine:
-    """One line at the terminal that shows the last half second, redrawn by the engine's reader at nice 19."""
-
-    def __init__(self, plan: LoadPlan) -> None:
-        self._plan = plan
-        self._live = Live(Text("connecting"), console=stderr, auto_refresh=False, transient=True)
-        self._recent: list[Interval] = []
-        self._drawn_at = 0.0
-
-    def take(self, interval: Interval) -> None:
-        self._recent.append(interval)
-        now = time.monotonic()
-        if now - self._drawn_at >= _REFRESH_S:
-            self._drawn_at = now
-            self._live.update(Text(interval_line(self._recent, self._plan.duration_s)), refresh=True)
-            self._recent = []
-
-    def __enter__(self) -> "_LiveLine":
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from weir.model.load import Load, OpenLoad
-from weir.model.records import Fairness, Interval, KernelTimestamps, LoadSummary, Quantiles, SlowRequest, StepSummary, UntilFailure
+from weir.model.records import Fairness, KernelTimestamps, LoadSummary, Quantiles, SlowRequest, StepSummary, UntilFailure
 from weir.model.run import StackResources
 from weir.objective import Judged, judged_from_json
 
@@ -50,26 +50,10 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
     if summary.until_failure is not None:
         lines += ["", *(f"  {line}" for line in _until_failure(summary.until_failure))]
     lines += ["", f"  verdict: {summary.verdict.validity}", *(f"    {reason}" for reason in summary.verdict.reasons)]
+    lines += [f"    {summary.limit_sentence}"] if summary.limit_sentence else []
     objectives = [judged_from_json(one) for one in summary.objectives or ()]
     aborted = [] if summary.aborted is None else [judged_from_json(summary.aborted)]
     return "\n".join([*lines, *_judged_lines(objectives, aborted, summary.duration_s)])
-
-
-def interval_line(recent: Sequence[Interval], duration_s: float) -> str:
-    """The live line: the last intervals in one."""
-    last = recent[-1]
-    span_s = last.end_s - recent[0].start_s
-    completed = sum(interval.completed for interval in recent)
-    failed = sum(interval.failed for interval in recent)
-    slowest = max((interval.response_time_us.max or 0.0 for interval in recent), default=0.0)
-    median = last.response_time_us.p50
-    parts = [f"{last.end_s:5.1f} / {duration_s:g} s", f"{completed / span_s if span_s else 0:>10,.0f} req/s"]
-    if median is not None:
-        parts.append(f"p50 {microseconds(median)}  max {microseconds(slowest)}")
-    parts.append(f"{last.in_flight} in flight")
-    if failed:
-        parts.append(f"{failed} failed")
-    return "   ".join(parts)
 
 
 def _judged_lines(objectives: Sequence[Judged], aborted: Sequence[Judged], after_s: float) -> list[str]:

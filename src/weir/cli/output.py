@@ -1,6 +1,7 @@
 """How weir speaks: data on standard output, everything else on standard error, colour only at a terminal that wants it."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,5 +47,5 @@ def write_json(value: Any, target: str) -> None:
 
 
 def at_terminal() -> bool:
-    """True where a live line can be drawn."""
-    return sys.stderr.isatty()
+    """True where lines can be drawn and drawn over."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weir import __version__
+from weir.generators.ceiling import measure_ceiling
 from weir.lab.environment import capture
 from weir.lab.host import Host
 from weir.lab.placement import place
-from weir.lab.trial import STACK_ENDED, Bench, measure_ceiling, run_trial, running_stack
+from weir.lab.trial import STACK_ENDED, Bench, run_trial, running_stack
 from weir.model.errors import ExitCode, UsageError
+from weir.model.load import LoadPlan
 from weir.model.run import Placement, RunInfo, Trial, TrialResult
 from weir.stacks.build import BuiltStack, build
 from weir.store import RUN_FILE_NAME, RunReader, RunWriter
@@ -83,17 +85,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
         built = _built_and_verified(host, cells, placement, study, progress)
         progress.on_step("measuring the generator's own ceiling on a null server")
         environment["generator_ceiling_rps"] = {
-            str(one.cell.id): round(
-                measure_ceiling(
-                    host,
-                    placement,
-                    one,
-                    seed=study.file.method.seed,
-                    duration_s=_CEILING_S,
-                    log=folder / "logs" / f"null-{one.cell.id}.log",
-                )
-            )
-            for one in _one_per_load(cells)
+            str(one.cell.id): round(_ceiling_rps(one, placement, study)) for one in _one_per_load(cells)
         }
         environment["isolation"] = f"{host.isolation}: {host.isolation_detail}"
         info = RunInfo(
@@ -160,6 +152,18 @@ def outcome(path: Path) -> ExitCode:
                 return ExitCode.TARGET
             worst = ExitCode.NOT_VALID
     return worst
+
+
+def _ceiling_rps(planned: PlannedCell, placement: Placement, study: Study) -> float:
+    """What the generator reaches with a cell's request and connections on a server that does nothing."""
+    plan = LoadPlan(
+        request=planned.workload.draw("http://null", random.Random(study.file.method.seed)),
+        load=planned.cell.load,
+        duration_s=_CEILING_S,
+        threads=len(placement.load),
+        cpus=placement.load,
+    )
+    return measure_ceiling(plan, duration_s=_CEILING_S, server_cpus=placement.stack)
 
 
 def _stack_failed(reader: RunReader, trial: Trial) -> bool:

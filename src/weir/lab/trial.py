@@ -1,11 +1,10 @@
 """One trial: a fresh process, checked, primed, loaded, observed and stopped. Nothing of it outlives `run_trial`."""
 
-import os
 import random
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,6 @@ from weir.model.load import LoadPlan
 from weir.model.records import LoadEnd, Verdict
 from weir.model.run import Placement, TrialEvent, TrialResult
 from weir.observe.figures import stack_resources
-from weir.places import engine_binary
 from weir.stacks.build import BuiltStack, base_environment
 from weir.stacks.check import check_answers, wait_until_ready
 from weir.store import Recorder, RunWriter
@@ -257,33 +255,3 @@ def _stopped_when_dead(host: Host, load: EngineLoad) -> Iterator[None]:
         yield
     finally:
         host.on_exit = lambda _: None
-
-
-def measure_ceiling(host: Host, placement: Placement, planned: PlannedCell, *, seed: int, duration_s: float, log: Path) -> float:
-    """What the generator reaches on weir's own null server with the cell's request and load, in requests per second."""
-    port = free_port()
-    log.parent.mkdir(parents=True, exist_ok=True)
-    argv = [str(engine_binary()), "serve", "null", "--listen", f"127.0.0.1:{port}"]
-    host.start("null", argv, tier="null", cwd=log.parent, env=dict(os.environ), log=log, cpus=placement.stack)
-    try:
-        base_url = f"http://127.0.0.1:{port}"
-        wait_until_ready(base_url, "/", timeout_s=10, why_dead=_dead_null(host))
-        plan = LoadPlan(
-            request=planned.workload.draw(base_url, random.Random(seed)),
-            load=planned.cell.load,
-            duration_s=duration_s,
-            threads=len(placement.load),
-            cpus=placement.load,
-        )
-        with EngineLoad(plan) as load:
-            return load.result().summary.throughput_rps
-    finally:
-        host.stop("null", grace_s=_STOP_GRACE_S)
-
-
-def _dead_null(host: Host) -> Callable[[], str | None]:
-    def why_dead() -> str | None:
-        ended = host.ended("null")
-        return None if ended is None else f"weir-engine serve null ended {ended.how}"
-
-    return why_dead

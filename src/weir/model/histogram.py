@@ -14,6 +14,8 @@ _COMPRESSED_COOKIE = 0x1C849304
 HIGHEST_NS = 3_600_000_000_000
 _HEADER_BYTES = 40
 _HALF = 1024
+BUCKETS = 33 * _HALF
+"""Buckets of a histogram up to `HIGHEST_NS`."""
 
 
 def decode(data: bytes) -> HdrHistogram:

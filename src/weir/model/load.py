@@ -7,6 +7,7 @@ The plan's JSON is described in `docs/reference/engine.md`.
 import math
 from base64 import b64encode
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 PLAN_SCHEMA = 1
@@ -152,6 +153,22 @@ Load = ClosedLoad | OpenLoad
 def highest(profile: Profile) -> float:
     """The highest value that a profile ever has."""
     return max(value for _, value in profile) if isinstance(profile, tuple) else profile
+
+
+def value_at(profile: Profile, at_s: float) -> float:
+    """A profile's value at a moment: linear between its points, a step where two share a time, constant outside of them.
+
+    >>> value_at(((0.0, 100.0), (10.0, 200.0), (10.0, 50.0)), 5.0)
+    150.0
+    """
+    if not isinstance(profile, tuple):
+        return profile
+    if at_s < profile[0][0]:
+        return profile[0][1]
+    for (start_s, low), (end_s, high) in pairwise(profile):
+        if start_s <= at_s < end_s:
+            return low + (high - low) * (at_s - start_s) / (end_s - start_s)
+    return profile[-1][1]
 
 
 def _varies(profile: Profile) -> bool:

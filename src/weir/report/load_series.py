@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.findings import LoadFindings
-from weir.model.load import Load, OpenLoad, Profile
+from weir.model.load import Load, OpenLoad, value_at
 from weir.report.series import (
     SHORTEST_COARSE_SLICE_S,
     Array,
@@ -91,14 +91,6 @@ def asked_rate(load: Load) -> Callable[[float], float] | None:
     if not isinstance(load, OpenLoad) or load.session is not None:
         return None
     return lambda at_s: value_at(load.rate_rps, at_s)
-
-
-def value_at(profile: Profile, at_s: float) -> float:
-    """A profile's value at a moment: linear between its points, constant outside of them."""
-    if not isinstance(profile, tuple):
-        return profile
-    times, values = zip(*profile, strict=True)
-    return float(np.interp(at_s, times, values))
 
 
 def _errors(rows: Sequence[IntervalRow], edges: Array) -> list[StackSeries]:

@@ -1,0 +1,94 @@
+"""What the engine reaches on a server that does nothing: the most that a throughput measured with it can be.
+
+The server is `weir-engine serve null` on loopback. It ends with its standard input, so that nothing is left behind however weir ends.
+"""
+
+import queue
+from collections.abc import Sequence
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from weir.engine_process import EngineProcess, Record
+from weir.generators.engine import EngineLoad
+from weir.model.errors import TargetError
+from weir.model.load import ClosedLoad, LoadPlan
+
+
+class NullServer:
+    """A server that answers every request with the same few bytes. A context manager.
+
+    Args:
+        cpus: CPUs that it is bound to; empty: unbound.
+
+    Raises:
+        TargetError: it did not start.
+    """
+
+    def __init__(self, cpus: Sequence[int] = ()) -> None:
+        self._said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        arguments = ["serve", "null", "--listen", "127.0.0.1:0"]
+        self._process = EngineProcess(arguments, on_record=self._take, on_end=lambda: self._said.put(None), cpus=cpus)
+        address = self._said.get()
+        if address is None:
+            self._process.end()
+            raise self._process.error()
+        self.address: str = address
+        """IP and port."""
+
+    def close(self) -> None:
+        """Ends it."""
+        self._process.end()
+
+    def __enter__(self) -> "NullServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _take(self, record: Record) -> None:
+        if record.get("record") == "listening":
+            self._said.put(record["address"])
+
+
+def measure_ceiling(plan: LoadPlan, *, duration_s: float, server_cpus: Sequence[int] = ()) -> float:
+    """What the generator reaches with the request, the connections, the threads and the CPUs of `plan`, in requests per second.
+
+    Its users ask again as soon as they are answered, whatever the load of `plan` is: a ceiling is of what could be asked. Over plain TCP,
+    and without a scenario, whose checks a server that does nothing cannot pass.
+
+    Args:
+        plan: the load whose ceiling it is; where it goes does not matter.
+        duration_s: how long to measure.
+        server_cpus: CPUs of the server that does nothing; empty: any.
+
+    Raises:
+        TargetError: the server or the generator failed.
+    """
+    with NullServer(server_cpus) as server:
+        request = replace(plan.request, target=f"http://{server.address}{_path_of(plan.request.target)}")
+        on_null = replace(
+            plan,
+            request=request,
+            load=ClosedLoad(plan.load.connections),
+            duration_s=duration_s,
+            address=None,
+            tls=None,
+            local_addresses=(),
+            expected_status=None,
+            scenario=None,
+            requests=None,
+            until_first_failure=False,
+        )
+        with EngineLoad(on_null) as load:
+            summary = load.result().summary
+    if not summary.requests.completed:
+        raise TargetError("weir-engine serve null: found no answer, expected some", hint="weir doctor")
+    return summary.throughput_rps
+
+
+def _path_of(target: str) -> str:
+    if target.startswith("unix:"):
+        _, colon, path = target.removeprefix("unix:").partition(":")
+        return path if colon else "/"
+    parts = urlsplit(target)
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
