@@ -72,6 +72,7 @@ def measure_ceiling(plan: LoadPlan, *, duration_s: float, server_cpus: Sequence[
             load=ClosedLoad(plan.load.connections),
             duration_s=duration_s,
             address=None,
+            targets=(),
             tls=None,
             local_addresses=(),
             expected_status=None,
