@@ -108,7 +108,7 @@ class LiveFigures:
         return [*lines, *([(f"  ! {hint}", "doubt")] for hint in self._hints(last))]
 
     def _title(self) -> Line:
-        return [(self._plan.request.target, "bold"), (f"  {self._plan.load.label}", "dim")]
+        return [(self._plan.title, "bold"), (f"  {self._plan.load.label}", "dim")]
 
     def _progress(self, last: Interval, width: int, *, unicode: bool) -> Line:
         plan, done, text = self._plan, last.end_s / self._plan.duration_s, f"{last.end_s:.1f} s of {self._plan.duration_s:g} s"
