@@ -101,7 +101,7 @@ $(VENV)/.bootstrap: scripts/bootstrap requirements/bootstrap.txt
 # Syncing removes what is not locked, our own two packages included: the stamps below depend on this one.
 $(VENV)/.requirements: $(VENV)/.bootstrap requirements/dev.txt requirements/node.txt
 	@echo "installing what weir and its tests need into $(VENV)"
-	@$(UV) pip sync --quiet --require-hashes requirements/dev.txt $(shell command -v node >/dev/null && command -v npm >/dev/null || echo requirements/node.txt)
+	@$(UV) pip sync --quiet --compile-bytecode --require-hashes requirements/dev.txt $(shell command -v node >/dev/null && command -v npm >/dev/null || echo requirements/node.txt)
 	@touch $@
 
 # The same build that makes the wheel, into the same target folder that cargo uses, so only what changed is compiled.

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from weir.audit.physics import breaches
 from weir.compat.reports import ReportError, read_report
 from weir.model.claim import Claim
-from weir.stats.physics import breaches
 
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.audit.claims_file import read_claims
+from weir.audit.physics import Breach, breaches
 from weir.compat.reports import FORMATS, ReportError, read_report
 from weir.model.claim import Claim
 from weir.model.errors import UsageError
 from weir.places import data_folder
-from weir.stats.physics import Breach, breaches
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from weir.audit import Audited, audit_file
 from weir.cli.output import stdout, write_json
 from weir.cli.values import duration_s
 from weir.model.errors import ExitCode
-from weir.report.terminal import printable
+from weir.model.text import printable
 
 _MARKS = {"impossible": ("IMPOSSIBLE", "bold red"), "capped": ("AT ITS CAP", "yellow")}
 

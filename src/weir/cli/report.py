@@ -7,6 +7,7 @@ import typer
 
 from weir.cli.load_text import summary_text
 from weir.cli.output import say, stdout
+from weir.model.text import printable
 from weir.store import RUN_FILE_NAME, RunReader, find_run
 
 REPORT_NAME = "report.html"
@@ -43,7 +44,7 @@ def show(path: Path, *, html: Path) -> None:
     """Prints the answer of the run at `path` and writes its report to `html`."""
     # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
     from weir.findings import of_load, of_run
-    from weir.report import printable, render_terminal, write_html, write_load_html
+    from weir.report import render_terminal, write_html, write_load_html
 
     with RunReader(path) as reader:
         if reader.info.is_load:

@@ -3,9 +3,6 @@
 Fits 80 columns; colour only repeats what the words say, and rich leaves it away without a terminal or with NO_COLOR.
 """
 
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
-
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +10,7 @@ from rich.text import Text
 from weir.findings import BY_KEY, Caution, Point, RunFindings, StackFindings
 from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
 from weir.findings.words import counted
+from weir.model.text import printable
 from weir.report.numbers import display, interval_text, value_text
 
 MOST_LEFT_OUT = 12
@@ -34,19 +32,6 @@ def render_terminal(run: RunFindings) -> RenderableType:
     if findings.left_out:
         parts += [Text(""), Text("Left out", style="bold"), _bullets(_left_out(findings))]
     return Group(*parts)
-
-
-def printable(value: Any) -> Any:
-    """`value` with every control character in its texts shown as a space: an error text from a server must not steer the terminal."""
-    if isinstance(value, str):
-        return "".join(character if character.isprintable() else " " for character in value)
-    if isinstance(value, tuple):
-        return tuple(printable(part) for part in value)
-    if isinstance(value, dict):
-        return {printable(key): printable(part) for key, part in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{field.name: printable(getattr(value, field.name)) for field in fields(value)})
-    return value
 
 
 def _heading(findings: RunFindings) -> Text:

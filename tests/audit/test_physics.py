@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from weir.audit.physics import breaches
 from weir.model.claim import Claim, Figure
-from weir.stats.physics import breaches
 
 POSSIBLE = Claim(
     name="possible",
