@@ -81,6 +81,6 @@ def test_the_doctor_names_what_is_missing_and_who_needs_it(stacks: Path, weir: W
 def test_weir_alone_shows_commands_that_exist(weir: Weir) -> None:
     shown = weir().stdout
     commands = {line.split()[1] for line in shown.splitlines() if line.startswith("  weir ")}
-    assert commands == {"demo", "stacks", "load", "run", "report", "doctor"}
+    assert commands == {"demo", "stacks", "load", "run", "report", "audit", "doctor"}
     for command in commands:
         assert weir(command, "--help").returncode == 0
