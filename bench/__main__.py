@@ -84,7 +84,7 @@ def _latency_s(rounds: int, seconds: int, connections: tuple[int, ...]) -> float
 
 
 PARTS = {
-    "throughput": Part(measure_throughput, 9, 1, _throughput_s, (WRK,)),
+    "throughput": Part(measure_throughput, 15, 1, _throughput_s, (WRK,)),
     "close": Part(measure_close, 9, 1, _loads_s(4), (WRK, OTHERS[0])),
     "tls": Part(measure_tls, 7, 2, _loads_s(3), (WRK,), tls=True),
     "templates": Part(measure_templates, 9, 1, _loads_s(4)),

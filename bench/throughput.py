@@ -12,7 +12,7 @@ CONNECTIONS = (16, 64, 256, 1_024, 10_000)
 MANY = 10_000
 # wrk opens its connections within the time that it counts, and weir before: rounds are longer, and fewer, the more there are.
 # Connections at least, how many times as long, rounds at most.
-LONGER = ((MANY, 4, 5), (1_024, 2, 7))
+LONGER = ((MANY, 4, 11), (1_024, 2, 13))
 BACK_ENDS = {"weir": "auto", "weir on epoll": "epoll"}
 # What is asked of weir ÷ wrk, by the number of connections.
 BARS = {16: 1.05, 64: 1.10, 256: 1.13, 1_024: 1.17, 10_000: 1.3}
