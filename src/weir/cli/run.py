@@ -15,7 +15,7 @@ from weir.lab.run import Progress, outcome, resume, start
 from weir.model.errors import ExitCode, UsageError
 from weir.model.run import TrialResult
 from weir.store import find_run
-from weir.study.file import PlannedCell, Study, read_study
+from weir.study.study import PlannedCell, Study, read_study
 
 
 def run(

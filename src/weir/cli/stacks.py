@@ -12,14 +12,14 @@ from weir.cli.output import print_json, say, stdout
 from weir.lab.host import Host
 from weir.lab.placement import place
 from weir.lab.run import Progress, build_stack, verify
-from weir.lab.trial import running_stack
+from weir.lab.stack import running_stack
 from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
 from weir.model.load import ClosedLoad
 from weir.model.run import Cell, Placement
 from weir.stacks.build import missing_needs
 from weir.stacks.manifest import Stack, manifest_files, read_manifest, read_stack
 from weir.stacks.workload import read_workload
-from weir.study.file import PlannedCell
+from weir.study.study import PlannedCell
 
 app = typer.Typer(help="List, check and start stacks.", no_args_is_help=True)
 _JSON = typer.Option("--json", help="Print JSON.")

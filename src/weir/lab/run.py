@@ -9,7 +9,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from weir import __version__
@@ -17,13 +17,15 @@ from weir.generators.ceiling import measure_ceiling
 from weir.lab.environment import capture
 from weir.lab.host import Host
 from weir.lab.placement import place
-from weir.lab.trial import STACK_ENDED, Bench, run_trial, running_stack
+from weir.lab.schedule import Done, done_in, schedule
+from weir.lab.stack import running_stack
+from weir.lab.trial import STACK_ENDED, Bench, run_trial
 from weir.model.errors import ExitCode, UsageError
 from weir.model.load import LoadPlan
 from weir.model.run import Placement, RunInfo, Trial, TrialResult
 from weir.stacks.build import BuiltStack, build
 from weir.store import RUN_FILE_NAME, RunReader, RunWriter
-from weir.study.file import PlannedCell, Study, order_of_block, study_from
+from weir.study.study import PlannedCell, Study, study_from
 
 _CEILING_S = 1.0
 
@@ -38,23 +40,6 @@ class Progress:
     """A trial begins: how many were done, how many there are, the cell, the block."""
     on_result: Callable[[PlannedCell, TrialResult], None] = lambda *_: None
     """A trial has ended."""
-
-
-@dataclass(slots=True)
-class _Done:
-    """Trials of a run that are finished, by cell and block."""
-
-    accepted: set[tuple[int, int]] = field(default_factory=set)
-    rejected: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def note(self, cell_id: int, block: int, validity: str) -> None:
-        if validity == "invalid":
-            self.rejected[cell_id, block] = self.rejected.get((cell_id, block), 0) + 1
-        else:
-            self.accepted.add((cell_id, block))
-
-    def attempts(self, cell_id: int, block: int) -> int:
-        return self.rejected.get((cell_id, block), 0)
 
 
 def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Path:
@@ -108,7 +93,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
             claims=tuple(study.file.claims),
         )
         with RunWriter.create(path, info, [one.cell for one in cells]) as writer:
-            _blocks(host, study, folder, cells, built, writer, _Done(), progress)
+            _blocks(host, study, folder, cells, built, writer, Done(), progress)
     return path
 
 
@@ -122,7 +107,7 @@ def resume(path: Path, *, progress: Progress) -> Path:
     """
     with RunReader(path) as reader:
         info, stored_cells = reader.info, reader.cells()
-        done = _done(reader.trials())
+        done = done_in(reader.trials())
     if info.is_load:
         raise UsageError(f"--resume: {path}: found a single load, expected a run of a study", hint=f"weir report {path}")
     study = study_from(Path(f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
@@ -178,13 +163,13 @@ def _blocks(
     cells: Sequence[PlannedCell],
     built: dict[str, BuiltStack],
     writer: RunWriter,
-    done: _Done,
+    done: Done,
     progress: Progress,
 ) -> None:
     method = study.file.method
     ceilings: dict[str, float] = writer.info.environment.get("generator_ceiling_rps", {})
     total = method.blocks * len(cells)
-    for number, (block, position, planned) in enumerate(_schedule(cells, method.blocks, method.seed, method.retries, done)):
+    for number, (block, position, planned) in enumerate(schedule(cells, method.blocks, method.seed, method.retries, done)):
         attempt = done.attempts(planned.cell.id, block) + 1
         progress.on_trial(number, max(total, number + 1), planned, block)
         bench = Bench(
@@ -206,43 +191,6 @@ def _blocks(
         writer.finish_trial(trial_id, result)
         done.note(planned.cell.id, block, result.verdict.validity)
         progress.on_result(planned, result)
-
-
-def _schedule(cells: Sequence[PlannedCell], blocks: int, seed: int, retries: int, done: _Done) -> Iterator[tuple[int, int, PlannedCell]]:
-    """Block, position and cell of every trial that is still missing, block by block.
-
-    What is rejected while this is consumed comes again in later blocks (after the last block, in rounds of its own), at most `retries`
-    times.
-    """
-    planned_blocks = [(block, order_of_block(list(cells), seed, block)) for block in range(1, blocks + 1)]
-    for block, order in planned_blocks:
-        rejected_before = _missing(planned_blocks, done, retries, before=block)
-        for position, planned in enumerate(order):
-            if (planned.cell.id, block) not in done.accepted and not done.attempts(planned.cell.id, block):
-                yield block, position, planned
-        yield from rejected_before
-    for _ in range(retries):
-        yield from _missing(planned_blocks, done, retries, before=blocks + 1)
-
-
-def _missing(
-    planned_blocks: Sequence[tuple[int, list[PlannedCell]]], done: _Done, retries: int, *, before: int
-) -> list[tuple[int, int, PlannedCell]]:
-    """Trials of blocks before `before` that were rejected and may be tried again."""
-    return [
-        (block, position, planned)
-        for block, order in planned_blocks
-        if block < before
-        for position, planned in enumerate(order)
-        if (planned.cell.id, block) not in done.accepted and 0 < done.attempts(planned.cell.id, block) <= retries
-    ]
-
-
-def _done(trials: Sequence[Trial]) -> _Done:
-    done = _Done()
-    for trial in trials:
-        done.note(trial.cell.id, trial.block, trial.result.verdict.validity)
-    return done
 
 
 def _placed(study: Study) -> Placement:

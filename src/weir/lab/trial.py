@@ -1,8 +1,6 @@
 """One trial: a fresh process, checked, primed, loaded, observed and stopped. Nothing of it outlives `run_trial`."""
 
 import random
-import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +9,7 @@ from pathlib import Path
 
 from weir.generators.engine import EngineLoad, LoadListener
 from weir.lab.host import Host
+from weir.lab.stack import APP, RunningStack, running_stack
 from weir.lab.verdict import judge
 from weir.model.errors import TargetError
 from weir.model.histogram import bytes_of_text
@@ -18,14 +17,13 @@ from weir.model.load import LoadPlan
 from weir.model.records import LoadEnd, Verdict
 from weir.model.run import Placement, TrialEvent, TrialResult
 from weir.observe.figures import stack_resources
-from weir.stacks.build import BuiltStack, base_environment
-from weir.stacks.check import check_answers, wait_until_ready
+from weir.stacks.build import BuiltStack
 from weir.store import Recorder, RunWriter
-from weir.study.file import LoadTable, Method, PlannedCell
+from weir.study.file import LoadTable
+from weir.study.method import Method
+from weir.study.study import PlannedCell
 
-_STOP_GRACE_S = 5.0
 _LONG_TRIAL_S = 60.0
-_APP = "app"
 STACK_ENDED = "stack ended"
 """The kind of the event that says that a stack ended under the load."""
 
@@ -48,86 +46,6 @@ class Bench:
         return 0.1 if self.load.duration_s <= _LONG_TRIAL_S else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RunningStack:
-    """A stack that is ready and has answered right."""
-
-    base_url: str
-    pid: int
-    ready_s: float
-
-
-def free_port(wanted: int = 0) -> int:
-    """A loopback port that nothing listens on: the wanted one, or any.
-
-    Raises:
-        TargetError: something listens on the wanted one.
-    """
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError as error:
-            raise TargetError(f"--port: {wanted}: {error.strerror}; expected a free port", hint=f"ss -ltnp 'sport = :{wanted}'") from None
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def running_stack(
-    host: Host,
-    built: BuiltStack,
-    planned: PlannedCell,
-    *,
-    cpus: tuple[int, ...],
-    log: Path,
-    inputs: random.Random,
-    timeout_s: float,
-    port: int = 0,
-) -> Iterator[RunningStack]:
-    """Starts a stack, waits until it is ready, checks the workload's answers, and stops it in the end.
-
-    Raises:
-        TargetError: it did not start, did not become ready or answered wrong; the message names its log.
-    """
-    manifest, port = built.stack.manifest, free_port(port)
-    base_url = f"http://127.0.0.1:{port}"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    fields = {
-        "port": str(port),
-        "artifact": str(built.folder / (manifest.build.artifact or "")) if manifest.build else str(built.folder),
-        "cpus": str(len(cpus)),
-        "python": sys.executable,
-    }
-    settings = planned.cell.settings
-    command = built.stack.command(settings, fields)
-    environment = {**base_environment(), **built.stack.environment(settings, fields)}
-
-    def why_dead() -> str | None:
-        ended = host.ended(_APP)
-        return None if ended is None else f"it ended {ended.how} before it was ready"
-
-    def told(error: TargetError) -> TargetError:
-        return TargetError(f"{built.stack.label}: {error.message}; log: {log}", hint=error.hint or f"weir stacks check {built.stack.label}")
-
-    started = time.monotonic()
-    try:
-        pid = host.start(_APP, command, tier=manifest.root_tier, cwd=built.folder, env=environment, log=log, cpus=cpus)
-    except TargetError as error:
-        raise told(error) from None
-    try:
-        try:
-            ready = manifest.run.ready
-            wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, why_dead=why_dead)
-            ready_s = time.monotonic() - started
-            path = manifest.serves[planned.workload.id].path
-            check_answers(planned.workload, base_url, inputs, path=path, timeout_s=timeout_s)
-        except TargetError as error:
-            raise told(error) from None
-        yield RunningStack(base_url, pid, ready_s)
-    finally:
-        host.stop(_APP, grace_s=_STOP_GRACE_S)
-
-
 def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack, writer: RunWriter, trial_id: int, *, seed: str) -> TrialResult:
     """Runs one trial and gives what it came to; a stack that fails is a result too.
 
@@ -141,8 +59,8 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack, writer: Run
         trial_id: the trial's row.
         seed: draws the inputs of the check; the request of the load is the same in every trial.
     """
-    log = bench.folder / "logs" / f"trial-{trial_id:04d}-{_APP}.log"
-    logs = {_APP: str(log.relative_to(bench.folder))}
+    log = bench.folder / "logs" / f"trial-{trial_id:04d}-{APP}.log"
+    logs = {APP: str(log.relative_to(bench.folder))}
     try:
         with running_stack(
             bench.host,
@@ -194,7 +112,7 @@ def _measure(
         recorder.take_sample(bench.host.sample())
         with EngineLoad(plan(bench.load.duration_s), recording(recorder)) as load, _stopped_when_dead(bench.host, load):
             end = load.result()
-        dead = bench.host.ended(_APP)
+        dead = bench.host.ended(APP)
         if dead is not None:
             writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, dead.how))
         recorder.take_sample(bench.host.sample())
@@ -250,7 +168,7 @@ def _stopped_when_dead(host: Host, load: EngineLoad) -> Iterator[None]:
     """Ends the load as soon as the stack has ended: what would follow says nothing more."""
     host.on_exit = lambda _: load.stop()
     try:
-        if host.ended(_APP) is not None:
+        if host.ended(APP) is not None:
             load.stop()
         yield
     finally:

@@ -6,7 +6,7 @@ A change to a table raises `SCHEMA_NUMBER` and gets a line in `docs/reference/ru
 APPLICATION_ID = 0x57454952
 """'WEIR', in the file's header, so that `file` and we can tell a run from another SQLite file."""
 
-SCHEMA_NUMBER = 1
+SCHEMA_NUMBER = 2
 
 TABLES = """
 CREATE TABLE run (

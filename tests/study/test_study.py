@@ -5,7 +5,7 @@ import pytest
 
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, OpenLoad
-from weir.study.file import order_of_block, read_study, study_files
+from weir.study.study import order_of_block, read_study, study_files
 
 STUDY = """
 schema = 1
