@@ -15,12 +15,14 @@ class Done:
     rejected: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def note(self, cell_id: int, block: int, validity: str) -> None:
+        """Takes a finished trial."""
         if validity == "invalid":
             self.rejected[cell_id, block] = self.rejected.get((cell_id, block), 0) + 1
         else:
             self.accepted.add((cell_id, block))
 
     def attempts(self, cell_id: int, block: int) -> int:
+        """How many trials of a cell in a block were rejected."""
         return self.rejected.get((cell_id, block), 0)
 
 
@@ -55,6 +57,7 @@ def _missing(
 
 
 def done_in(trials: Sequence[Trial]) -> Done:
+    """What the finished trials of a run come to."""
     done = Done()
     for trial in trials:
         done.note(trial.cell.id, trial.block, trial.result.verdict.validity)
