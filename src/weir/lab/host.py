@@ -26,6 +26,14 @@ class HostGoneError(WeirError):
 
 
 @dataclass(frozen=True, slots=True)
+class User:
+    """A user of this machine by number, with no group but its own."""
+
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """How a process of the host ended, by itself or stopped. CPU covers all its descendants."""
 
@@ -83,6 +91,7 @@ class Host:
         env: Mapping[str, str],
         log: Path,
         cpus: Sequence[int] = (),
+        user: User | None = None,
     ) -> int:
         """Starts a process and gives its id.
 
@@ -94,13 +103,24 @@ class Host:
             env: its whole environment.
             log: file that its output is appended to.
             cpus: CPUs that it and its children are bound to; empty: unbound.
+            user: whom it runs as; None: whoever weir is. It takes root.
 
         Raises:
             TargetError: it could not be started.
         """
         with self._changed:
             self._ended.pop(name, None)
-        answer = self._ask("start", name=name, tier=tier, argv=list(argv), env=dict(env), cwd=str(cwd), cpus=list(cpus), log=str(log))
+        answer = self._ask(
+            "start",
+            name=name,
+            tier=tier,
+            argv=list(argv),
+            env=dict(env),
+            cwd=str(cwd),
+            cpus=list(cpus),
+            log=str(log),
+            user=None if user is None else {"uid": user.uid, "gid": user.gid},
+        )
         return int(answer["pid"])
 
     def stop(self, name: str, *, grace_s: float = 5.0) -> Ended:

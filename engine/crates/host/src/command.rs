@@ -40,6 +40,17 @@ pub struct Start {
     pub log: PathBuf,
     #[serde(default)]
     pub nice: i32,
+    /// Whom it runs as; not given: as the host itself.
+    #[serde(default)]
+    pub user: Option<User>,
+}
+
+/// A user by number: names are of the machine, and a database wants one that owns nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    pub uid: u32,
+    pub gid: u32,
 }
 
 /// What to stop.
@@ -149,6 +160,15 @@ fn check_start(start: &Start) -> Result<(), String> {
             "start.nice: found {}, expected -20 to 19",
             start.nice
         ));
+    }
+    // The highest number means "leave it as it is" to setuid(2) and setgid(2).
+    if let Some(User { uid, gid }) = start.user {
+        if uid.max(gid) == u32::MAX {
+            return Err(format!(
+                "start.user: found {uid}:{gid}, expected numbers below {}",
+                u32::MAX
+            ));
+        }
     }
     Ok(())
 }

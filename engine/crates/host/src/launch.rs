@@ -2,11 +2,12 @@
 
 use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rustix::thread::CpuSet;
 
-use crate::command::Start;
+use crate::command::{Start, User};
 use crate::isolation::Isolation;
 use crate::sys;
 
@@ -66,6 +67,10 @@ pub fn launch(start: &Start, isolation: Isolation) -> Result<i32, Failure> {
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors);
+    if let Some(User { uid, gid }) = start.user {
+        // The standard library drops the supplementary groups of root before it becomes somebody else.
+        command.uid(uid).gid(gid);
+    }
     sys::detach(&mut command, isolation == Isolation::ProcessGroup);
     // The child is reaped with all others; `Child` would neither wait nor kill when dropped.
     let child = command
@@ -122,19 +127,34 @@ fn set_nice(nice: i32) -> Result<(), Failure> {
 fn exec_failure(start: &Start, error: &io::Error) -> Failure {
     let program = &start.argv[0];
     let in_path = !program.contains('/');
-    match error.kind() {
-        io::ErrorKind::NotFound if in_path => Failure::new(
+    match (error.kind(), start.user) {
+        (io::ErrorKind::NotFound, _) if in_path => Failure::new(
             format!(
                 "argv: command `{program}` not found in PATH={}",
                 start.env.get("PATH").map_or("(not set)", String::as_str)
             ),
             format!("install `{program}`, or give its whole path; env is the whole environment"),
         ),
-        io::ErrorKind::NotFound => Failure::new(
+        (io::ErrorKind::NotFound, _) => Failure::new(
             format!("argv: {program} not found"),
             "a script is also not found when the interpreter in its first line is missing",
         ),
-        io::ErrorKind::PermissionDenied => Failure::new(
+        (io::ErrorKind::PermissionDenied, Some(User { uid, gid })) => match error.raw_os_error() {
+            Some(libc::EPERM) => Failure::new(
+                format!("user: this process may not become {uid}:{gid}: {error}"),
+                "run as root (CAP_SETUID and CAP_SETGID), or leave user out",
+            ),
+            _ => Failure::new(
+                format!(
+                    "argv: {program} is not executable for user {uid}:{gid}, or cwd {} is closed to it",
+                    start.cwd.display()
+                ),
+                format!(
+                    "`setpriv --reuid={uid} --regid={gid} --clear-groups ls -l {program}` shows what it sees"
+                ),
+            ),
+        },
+        (io::ErrorKind::PermissionDenied, None) => Failure::new(
             format!("argv: {program} is not executable"),
             format!("`chmod +x {program}`, or a file system mounted noexec"),
         ),

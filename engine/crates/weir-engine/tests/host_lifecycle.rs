@@ -3,6 +3,7 @@
 
 mod host_support;
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
 use host_support::{Host, is_root, marker, modes, wait_for};
@@ -213,6 +214,14 @@ fn without_rights_the_host_says_so_and_works() {
     host_support::wait_until_count(&mark, 2);
     assert_eq!(host.stop("app", 5.0)["signal"], 15);
     assert!(host_support::marked(&mark).is_empty());
+    let mut start = host.shell("root", "exit 0");
+    start["user"] = json!({"uid": 0, "gid": 0});
+    let refused = host.ask(start);
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.contains("user: this process may not become 0:0"),
+        "{message}"
+    );
     let forced = Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&copy)
@@ -221,4 +230,57 @@ fn without_rights_the_host_says_so_and_works() {
         .unwrap();
     assert_eq!(forced.status.code(), Some(2));
     std::fs::remove_dir_all(copy.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn a_process_runs_as_the_user_it_was_given_and_with_no_other_group() {
+    if !is_root() {
+        eprintln!("left out: becoming another user takes root");
+        return;
+    }
+    for mode in modes() {
+        let mut host = Host::new(mode);
+        let mark = marker();
+        let mut start = host.shell(
+            "app",
+            &format!(
+                "id -u; id -g; id -G; touch made; (setsid sleep {mark} &); echo made; exec sleep {mark}"
+            ),
+        );
+        start["user"] = json!({"uid": 65534, "gid": 65533});
+        assert_eq!(host.ask(start)["record"], "started");
+        host_support::wait_for("its children", || {
+            host.log("app").contains("made").then_some(())
+        });
+        assert_eq!(host.log("app"), "65534\n65533\n65533\nmade\n");
+        let made = std::fs::metadata(host.folder().join("made")).unwrap();
+        assert_eq!((made.uid(), made.gid()), (65534, 65533));
+        assert_eq!(host.stop("app", 5.0)["signal"], 15);
+        assert!(host_support::marked(&mark).is_empty());
+    }
+}
+
+#[test]
+fn a_program_or_folder_that_is_closed_to_the_user_is_an_error_that_names_the_user() {
+    if !is_root() {
+        eprintln!("left out: becoming another user takes root");
+        return;
+    }
+    let mut host = Host::new(modes()[0]);
+    let closed = host.folder().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut start = host.shell("app", "exit 0");
+    start["user"] = json!({"uid": 65534, "gid": 65534});
+    start["cwd"] = json!(closed);
+    let refused = host.ask(start.clone());
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.contains("user 65534:65534") && message.contains("closed"),
+        "{message}"
+    );
+    start["user"] = json!({"uid": 4_294_967_295_u32, "gid": 65534});
+    let refused = host.ask(start);
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.starts_with("start.user: found"), "{message}");
 }

@@ -1,0 +1,129 @@
+//! What /proc says about control groups, read. Pure: text in, values out.
+
+use std::path::{Path, PathBuf};
+
+/// A mounted hierarchy.
+#[derive(Debug, PartialEq)]
+pub struct Mount {
+    /// Where it is mounted.
+    pub point: PathBuf,
+    /// The group that is mounted there: in a container often not the topmost one.
+    root: PathBuf,
+    /// Of version 1: its controllers. None: version 2, which has all others.
+    pub controllers: Option<Vec<String>>,
+}
+
+/// The hierarchies in /proc/self/mountinfo.
+pub fn mounts(mountinfo: &str) -> Vec<Mount> {
+    mountinfo.lines().filter_map(mount).collect()
+}
+
+/// `36 35 98:0 /root /point rw,noatime optional… - type source options`, see proc_pid_mountinfo(5).
+fn mount(line: &str) -> Option<Mount> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut before = before.split(' ').skip(3);
+    let (root, point) = (before.next()?, before.next()?);
+    let mut after = after.split(' ');
+    let kind = after.next()?;
+    let options = after.nth(1)?;
+    let controllers = match kind {
+        "cgroup2" => None,
+        "cgroup" => Some(options.split(',').map(str::to_owned).collect()),
+        _ => return None,
+    };
+    Some(Mount {
+        point: unescaped(point),
+        root: unescaped(root),
+        controllers,
+    })
+}
+
+/// Spaces and the like are written `\040` there.
+fn unescaped(field: &str) -> PathBuf {
+    let spaces = field.replace("\\040", " ").replace("\\011", "\t");
+    PathBuf::from(spaces.replace("\\012", "\n").replace("\\134", "\\"))
+}
+
+/// A process's own group in a hierarchy, from /proc/self/cgroup: `4:memory:/one` of version 1, `0::/one` of version 2.
+pub fn own_group<'a>(cgroup: &'a str, controller: Option<&str>) -> Option<&'a Path> {
+    cgroup.lines().find_map(|line| {
+        let (number, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let is_it = match controller {
+            Some(controller) => controllers.split(',').any(|one| one == controller),
+            None => number == "0" && controllers.is_empty(),
+        };
+        is_it.then(|| Path::new(path))
+    })
+}
+
+impl Mount {
+    /// Where a group of the hierarchy is seen; None where it lies outside of what is mounted.
+    pub fn folder(&self, group: &Path) -> Option<PathBuf> {
+        let below = group.strip_prefix(&self.root).ok()?;
+        Some(self.point.join(below))
+    }
+}
+
+/// The value of a line `name value`, as in memory.events and memory.oom_control.
+pub fn counter(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(' ')?;
+        (key == name).then(|| value.trim().parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "30 24 0:26 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755\n\
+        31 30 0:27 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
+        34 30 0:30 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
+        40 30 0:36 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+    const CONTAINER: &str = "612 600 0:31 /docker/ab12 /sys/fs/cgroup/my\\040groups ro,nosuid - cgroup2 cgroup rw,nsdelegate\n";
+
+    #[test]
+    fn both_versions_are_found_beside_each_other() {
+        let found = mounts(HYBRID);
+        let points: Vec<_> = found.iter().map(|mount| mount.point.to_str()).collect();
+        assert_eq!(
+            points,
+            [
+                Some("/sys/fs/cgroup/cpu"),
+                Some("/sys/fs/cgroup/memory"),
+                Some("/sys/fs/cgroup/unified")
+            ]
+        );
+        let first = found[0].controllers.as_ref().map(|names| names.join(" "));
+        assert_eq!(first.as_deref(), Some("rw cpu cpuacct"));
+        assert_eq!(found[2].controllers, None);
+    }
+
+    #[test]
+    fn a_group_is_found_below_the_part_of_a_hierarchy_that_is_mounted() {
+        let mount = &mounts(CONTAINER)[0];
+        assert_eq!(
+            mount.folder(Path::new("/docker/ab12/below")),
+            Some(PathBuf::from("/sys/fs/cgroup/my groups/below"))
+        );
+        assert_eq!(mount.folder(Path::new("/other")), None);
+    }
+
+    #[test]
+    fn the_own_group_is_that_of_the_controller_or_of_version_2() {
+        let text = "4:memory:/one\n3:cpu,cpuacct:/two\n9:name=systemd:/three\n0::/four\n";
+        assert_eq!(own_group(text, Some("memory")), Some(Path::new("/one")));
+        assert_eq!(own_group(text, Some("cpu")), Some(Path::new("/two")));
+        assert_eq!(own_group(text, Some("pids")), None);
+        assert_eq!(own_group(text, None), Some(Path::new("/four")));
+        assert_eq!(own_group("4:memory:/one\n", None), None);
+    }
+
+    #[test]
+    fn a_counter_is_the_number_behind_its_name() {
+        let text = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n";
+        assert_eq!(counter(text, "oom_kill"), Some(3));
+        assert_eq!(counter(text, "oom"), None);
+    }
+}

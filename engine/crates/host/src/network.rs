@@ -1,0 +1,208 @@
+//! In an init: a network of the server's own. A namespace whose `eth0` is one end of a veth pair, the other end of which is the host's.
+//!
+//! ```text
+//! host: weirN 198.18.x.y ─── veth ─── eth0 198.18.x.y+1: published_port ─ redirect ─► port
+//! ```
+//!
+//! Everything hangs on the namespace, which only processes hold: when the last of them ends, however it does, the kernel takes the pair, the
+//! addresses, the queueing disciplines and the translation with it. So nothing is named under /run/netns, and the published port is translated
+//! inside the namespace rather than by rules of the host's, which would outlive it.
+//!
+//! It is set up by `ip`, `tc` and `nft`, the tools of those who made these parts of the kernel: a few calls before a server starts, in words
+//! that an error can show and that anybody can repeat.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+
+use rustix::pipe::PipeFlags;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde::{Deserialize, Serialize};
+use weir_observe::monotonic_ns;
+
+use crate::command::Network;
+use crate::launch::Failure;
+use crate::sys;
+
+/// The addresses set aside for measuring (RFC 2544, RFC 6890), of which a pair takes a subnet of four.
+const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
+const SUBNETS: u64 = 1 << 15;
+/// How many numbers of pairs are tried; each is in use if a pair of another server's has it.
+const TRIES: u64 = 64;
+/// Where the tools are on systems whose users do not have them in their PATH.
+const SYSTEM_PATHS: &str = "/usr/sbin:/sbin:/usr/bin:/bin";
+const HINT: &str = "run as root (CAP_NET_ADMIN) with iproute2, or leave [network] out; `weir doctor` shows what is possible";
+
+/// What a network can have here: by which means, or why not.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Abilities {
+    pub network: Result<String, String>,
+    pub port_translation: Result<String, String>,
+    pub netem: Result<String, String>,
+}
+
+impl Abilities {
+    /// Nothing is possible, for this reason.
+    pub fn none(why: &str) -> Self {
+        Self {
+            network: Err(why.to_owned()),
+            port_translation: Err(why.to_owned()),
+            netem: Err(why.to_owned()),
+        }
+    }
+}
+
+/// The two namespaces, to go back and forth.
+struct Namespaces {
+    host: File,
+    own: File,
+}
+
+/// Leaves the host's network for one as wanted; gives the address that the server is reached at.
+pub fn enter(wanted: &Network) -> Result<Ipv4Addr, Failure> {
+    let (namespaces, pair) = connect().map_err(|why| Failure::new(why, HINT))?;
+    if wanted.delay_ms > 0.0 || wanted.loss > 0.0 {
+        delay(&namespaces, &pair, wanted).map_err(|why| {
+            let hint = "a kernel with CONFIG_NET_SCH_NETEM (`modprobe sch_netem`) and `tc` of iproute2, or leave delay_ms and loss out";
+            Failure::new(format!("network.delay_ms, network.loss: {why}"), hint)
+        })?;
+    }
+    if wanted.published_port != wanted.port {
+        translate(wanted.published_port, wanted.port).map_err(|why| {
+            let hint = "`apt-get install nftables`, or leave publish out: clients then connect to the server's own port";
+            Failure::new(format!("network.published_port: {why}"), hint)
+        })?;
+    }
+    Ok(pair.inside)
+}
+
+/// Finds out by doing it.
+pub fn try_out() -> Abilities {
+    let connected = connect();
+    let reached = || connected.as_ref().map_err(|_| "there is no network namespace".to_owned());
+    Abilities {
+        port_translation: reached().and_then(|_| translate(1234, 8000)).map(|()| "nft".to_owned()),
+        netem: reached().and_then(|_| {
+            run("tc", &netem_arguments("eth0", 1000, 0.0), Stdio::null()).map(|()| "tc, sch_netem".to_owned())
+        }),
+        network: connected.map(|(_, pair)| format!("a veth pair, such as {} and {}", pair.outside, pair.inside)),
+    }
+}
+
+/// A veth pair's name on the host's side, and its addresses.
+struct Pair {
+    name: String,
+    outside: Ipv4Addr,
+    inside: Ipv4Addr,
+}
+
+impl Pair {
+    fn numbered(number: u64) -> Self {
+        let subnet = number % SUBNETS;
+        let address = |host: u32| Ipv4Addr::from(FIRST_ADDRESS + 4 * subnet as u32 + host);
+        Self {
+            name: format!("weir{subnet}"),
+            outside: address(1),
+            inside: address(2),
+        }
+    }
+}
+
+/// A namespace and a pair whose both ends are up.
+fn connect() -> Result<(Namespaces, Pair), String> {
+    let open = || File::open("/proc/self/ns/net").map_err(|error| format!("/proc/self/ns/net: {error}"));
+    let host = open()?;
+    sys::unshare_network().map_err(|error| format!("unshare(CLONE_NEWNET): {error}"))?;
+    let namespaces = Namespaces { host, own: open()? };
+    let pair = make_pair(&namespaces)?;
+    let Pair { name, outside, inside } = &pair;
+    ip(&format!("link set lo up\naddr add {inside}/30 dev eth0\nlink set eth0 up\n"))?;
+    namespaces.on_the_hosts_side(|| ip(&format!("addr add {outside}/30 dev {name}\nlink set {name} up\n")))?;
+    Ok((namespaces, pair))
+}
+
+/// Made from the inside, so that from its first moment on one end belongs to the namespace. The name on the host's side is what tells a number
+/// that is in use.
+fn make_pair(namespaces: &Namespaces) -> Result<Pair, String> {
+    let first = monotonic_ns() / 1000;
+    let mut why = String::new();
+    for number in first..first + TRIES {
+        let pair = Pair::numbered(number);
+        // The tool's standard input is the host's namespace, as a file that it can name.
+        let host = namespaces.host.try_clone().map_err(|error| error.to_string())?;
+        let arguments = ["link", "add", "eth0", "type", "veth", "peer", "name", &pair.name, "netns", "/proc/self/fd/0"];
+        match run("ip", &arguments, Stdio::from(host)) {
+            Ok(()) => return Ok(pair),
+            Err(error) if error.contains("File exists") => why = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(why)
+}
+
+/// Half of the delay on either end, since each end delays what it sends.
+fn delay(namespaces: &Namespaces, pair: &Pair, wanted: &Network) -> Result<(), String> {
+    let half_us = (wanted.delay_ms * 500.0).round() as u64;
+    let netem = |device: &str| run("tc", &netem_arguments(device, half_us, wanted.loss), Stdio::null());
+    netem("eth0")?;
+    namespaces.on_the_hosts_side(|| netem(&pair.name))
+}
+
+fn netem_arguments(device: &str, delay_us: u64, loss: f64) -> Vec<String> {
+    // The default limit of 1,000 packets would drop what a fast server sends within a long delay.
+    let text = format!("qdisc add dev {device} root netem limit 1000000 delay {delay_us}us loss {}%", loss * 100.0);
+    text.split(' ').map(str::to_owned).collect()
+}
+
+/// What arrives for one port goes to another, as a container's published port does.
+fn translate(from: u16, to: u16) -> Result<(), String> {
+    let rules = format!(
+        "table ip weir {{ chain published {{ type nat hook prerouting priority dstnat; tcp dport {from} redirect to :{to}; }} }}\n"
+    );
+    feed("nft", &["-f", "-"], &rules)
+}
+
+fn ip(commands: &str) -> Result<(), String> {
+    feed("ip", &["-batch", "-"], commands)
+}
+
+impl Namespaces {
+    fn on_the_hosts_side<T>(&self, act: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        let go = |to: &File| {
+            move_into_link_name_space(to.as_fd(), Some(LinkNameSpaceType::Network))
+                .map_err(|error| format!("setns(CLONE_NEWNET): {error}"))
+        };
+        go(&self.host)?;
+        let done = act();
+        go(&self.own)?;
+        done
+    }
+}
+
+/// Runs a tool to its end with `input` to read.
+fn feed(tool: &str, arguments: &[&str], input: &str) -> Result<(), String> {
+    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
+    // A few lines, for which there is room in the pipe.
+    let mut writer = File::from(writer);
+    writer.write_all(input.as_bytes()).map_err(|error| error.to_string())?;
+    drop(writer);
+    run(tool, arguments, Stdio::from(reader)).map_err(|why| format!("{why}, of: {}", input.trim()))
+}
+
+fn run(tool: &str, arguments: &[impl AsRef<str>], input: Stdio) -> Result<(), String> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new(tool);
+    command.args(arguments.iter().map(AsRef::as_ref)).env("PATH", format!("{path}:{SYSTEM_PATHS}")).stdin(input);
+    let output = command.output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("{tool} is not installed"),
+        _ => format!("{tool}: {error}"),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    Err(format!("{tool}: {}", if said.is_empty() { output.status.to_string() } else { said.join("; ") }))
+}
