@@ -37,7 +37,7 @@ def test_a_possible_claim_breaks_no_law() -> None:
     ("change", "law"),
     [
         ({"mean_s": Figure(0.021)}, "users = throughput × response time"),
-        ({"think_s": 0.002}, "users = throughput × response time"),
+        ({"think_s": Figure(0.002)}, "users = throughput × response time"),
         ({"ramp_s": 50.0, "loops": 5}, "throughput ≤ users × loops ÷ ramp"),
         ({"mean_s": Figure(0.0005)}, "fastest ≤ mean ≤ slowest"),
         ({"users": None, "mean_s": Figure(0.3)}, "fastest ≤ mean ≤ slowest"),

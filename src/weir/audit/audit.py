@@ -6,7 +6,7 @@ from pathlib import Path
 from weir.audit.claims_file import read_claims
 from weir.audit.physics import Breach, breaches
 from weir.compat.reports import FORMATS, ReportError, read_report
-from weir.model.claim import Claim
+from weir.model.claim import Claim, Figure
 from weir.model.errors import UsageError
 from weir.places import data_folder
 
@@ -39,7 +39,7 @@ def audit_file(
         title, claims = read_claims(path)
     else:
         title, claims = path.name, _read_report(path)
-    known = {"users": users, "ramp_s": ramp_s, "loops": loops, "think_s": think_s}
+    known = {"users": users, "ramp_s": ramp_s, "loops": loops, "think_s": None if think_s is None else Figure(think_s)}
     given = {key: value for key, value in known.items() if value is not None}
     changed = [replace(claim, **given) for claim in claims]  # type: ignore[arg-type]
     return title, [Audited(claim, breaches(claim)) for claim in changed]

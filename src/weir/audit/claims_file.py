@@ -112,7 +112,7 @@ def _claim(name: str, entry: Entry, defaults: Entry) -> Claim:
         throughput_rps=Figure.printed(values["throughput_rps"]) if "throughput_rps" in values else None,
         duration_s=seconds.get("duration"),
         ramp_s=seconds["ramp"].value if "ramp" in seconds else 0.0,
-        think_s=seconds["think"].value if "think" in seconds else 0.0,
+        think_s=Figure(seconds["think"].value) if "think" in seconds else Figure(0.0),
         mean_s=seconds.get("mean"),
         stdev_s=seconds.get("stdev"),
         min_s=seconds.get("min"),

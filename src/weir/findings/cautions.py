@@ -49,7 +49,7 @@ def cautions_of(
 def _audit(audit: Audit) -> Iterator[Caution]:
     for law in audit.broken:
         yield Caution(
-            f"Trial {law.trial} breaks “{law.law}”: {law.fact}.",
+            f"Trial {law.trial} breaks “{law.law}”: {law.fact}",
             "Every trial must obey it.",
             "A defect of the measurement, not of the server.",
             "Do not use this trial; please report it with the run file.",

@@ -40,7 +40,7 @@ def of_run(reader: RunReader) -> RunFindings:
         left_out=len(trials) - len(used),
     )
     left_out = tuple(_left_out(trial, names[trial.cell.id]) for trial in trials if not is_used(trial))
-    audit = audit_trials(used)
+    audit = audit_trials(used, info.placement)
     stopped_early = reader.ended != "complete" and counts.tried < planned
     return RunFindings(
         study=info.study,

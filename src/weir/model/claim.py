@@ -1,4 +1,4 @@
-"""What somebody says of one load: the figures of a tool's report or of a published table, with how far each was rounded."""
+"""What somebody says of one load: the figures of a tool's report, of a published table or of weir's own, with how far each was rounded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,8 +42,8 @@ class Claim:
     """The program that printed it, where that explains an error."""
     users: int | None = None
     """Closed loop: connections or virtual users, each with one request at a time."""
-    think_s: float = 0.0
-    """Mean pause of a user between an answer and its next request."""
+    think_s: Figure = Figure(0.0)
+    """Mean pause of a user between an answer and its next request; its rounding is how far a drawn mean may lie from it."""
     ramp_s: float = 0.0
     """Over which the users come, one by one."""
     loops: int | None = None
@@ -51,7 +51,15 @@ class Claim:
     duration_s: Figure | None = None
     throughput_rps: Figure | None = None
     requests: int | None = None
+    """Those that the throughput counts."""
     failed: int | None = None
+    """Of `requests` those that failed, whether they have a status or not."""
+    intended: int | None = None
+    """Requests that were to be sent."""
+    fates: Mapping[str, int] = field(default_factory=dict)
+    """What became of `intended`: `ok`, `failed` and others that exclude one another."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """The failed ones by kind; `check`: answers that came and were wrong."""
     mean_s: Figure | None = None
     stdev_s: Figure | None = None
     min_s: Figure | None = None
@@ -60,3 +68,7 @@ class Claim:
     """Response times by quantile, 0 to 1."""
     statuses: Mapping[str, int] = field(default_factory=dict)
     """Answers by status, errors not included."""
+    cpu_s: Figure | None = None
+    """CPU time that the server's processes used during `duration_s`."""
+    cpus: float | None = None
+    """How many CPUs they had; a quota is a share of one."""
