@@ -19,7 +19,7 @@ T = TypeVar("T", bound="Table")
 class Table(BaseModel):
     """A TOML table: unknown keys are errors, and a number is not a string."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
 
 def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
@@ -45,8 +45,8 @@ def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
 
 
-def validate(type_: type[T], value: dict[str, Any], *, path: Path, hint: str = "") -> T:
-    """`value` as `type_`; all problems at once, a line each.
+def validate(type_: type[T], value: dict[str, Any], *, path: Path, hint: str = "", below: str = "") -> T:
+    """`value` as `type_`; all problems at once, a line each, with `below` before each key.
 
     Raises:
         UsageError: the value does not fit; the message names file, key, what was found and what was expected.
@@ -57,7 +57,7 @@ def validate(type_: type[T], value: dict[str, Any], *, path: Path, hint: str = "
         return type_.model_validate(value)
     except ValidationError as error:
         lines = [_describe(type_, detail) for detail in error.errors(include_url=False)]
-        raise UsageError("\n".join(f"{path}: {line}" for line in lines), hint=hint) from None
+        raise UsageError("\n".join(f"{path}: {below}{line}" for line in lines), hint=hint) from None
 
 
 def _describe(type_: type[BaseModel], detail: ErrorDetails) -> str:

@@ -1,6 +1,7 @@
 import pytest
 
-from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s, pipelining
+from weir.asked_load import FLAGS, pipelining
+from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, ExponentialThink, Load, OpenLoad, Session, Think
 
@@ -78,9 +79,9 @@ def test_a_load_lasts_as_long_as_its_profile_or_until_it_is_over(
 
 
 def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
-    assert pipelining(1024, ClosedLoad(900), keep_alive=True, has_scenario=False) == 1024
-    assert pipelining(2, OpenLoad(10.0, 5), keep_alive=True, has_scenario=False) == 2
-    assert pipelining(1, ClosedLoad(RAMP, loops=2), keep_alive=False, has_scenario=True) == 1
+    assert pipelining(1024, ClosedLoad(900), FLAGS, keep_alive=True, has_scenario=False) == 1024
+    assert pipelining(2, OpenLoad(10.0, 5), FLAGS, keep_alive=True, has_scenario=False) == 2
+    assert pipelining(1, ClosedLoad(RAMP, loops=2), FLAGS, keep_alive=False, has_scenario=True) == 1
 
 
 @pytest.mark.parametrize(
@@ -98,5 +99,5 @@ def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
 )
 def test_pipelining_beside_what_waits_is_refused(depth: int, load: Load, keep_alive: bool, has_scenario: bool, problem: str) -> None:
     with pytest.raises(UsageError) as caught:
-        pipelining(depth, load, keep_alive=keep_alive, has_scenario=has_scenario)
+        pipelining(depth, load, FLAGS, keep_alive=keep_alive, has_scenario=has_scenario)
     assert problem in str(caught.value)

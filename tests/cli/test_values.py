@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from weir.cli.values import body, cpu_list, duration_s, header
+from weir.cli.values import body, cpu_list, header
+from weir.load_values import duration_s
 from weir.model.errors import UsageError
 
 

@@ -186,8 +186,8 @@ def test_a_study_without_copies_has_no_such_finding(find: Find) -> None:
 
 def test_each_point_has_a_sentence_of_its_own_and_the_headline_names_its_point(find: Find) -> None:
     findings = find(replace(QUICK, loads=(ClosedLoad(20), ClosedLoad(50))))
-    assert [point.label for point in findings.points] == ["echo, 20 connections", "echo, 50 connections"]
-    assert findings.answer.sentence.startswith("With 20 connections on echo: Sanic answers")
+    assert [point.label for point in findings.points] == ["20 connections", "50 connections"]
+    assert findings.answer.sentence.startswith("With 20 connections: Sanic answers")
     assert all(point.sentence.startswith("Sanic answers 4.") for point in findings.points)
 
 

@@ -82,7 +82,7 @@ def test_a_block_holds_every_cell_once_in_an_order_that_follows_from_the_seed(tm
         ("connections", "conections", "matrix.conections: unknown key; did you mean 'connections'?"),
         ("duration_s = 5", 'duration_s = "5s"', "load.duration_s: found '5s'; should be a valid number"),
         ("duration_s = 5", "duration_s = 0", "load.duration_s: found 0; should be greater than 0"),
-        ("connections = [4, 20]", "connections = [4, 0]", "connections: expected values above 0"),
+        ("connections = [4, 20]", "connections = [4, 0]", "matrix.connections: found [4, 0]; expected whole numbers from 1 on, not 0"),
         ('stacks = ["flask-gunicorn", "sanic"]', 'stacks = ["sanic", "sanic"]', "stacks: expected every name once"),
         ('baseline = "sanic"', 'baseline = "spring"', "method.baseline: found 'spring', expected one of matrix.stacks"),
         ('title = "T"', "", "title: missing"),

@@ -7,7 +7,7 @@ import traceback
 
 import typer
 
-from weir.cli import audit, demo, doctor, load, report, run, stacks
+from weir.cli import audit, demo, doctor, load, report, run, stacks, study
 from weir.cli.output import say_error
 from weir.cli.welcome import WELCOME
 from weir.model.errors import ExitCode, WeirError
@@ -26,6 +26,7 @@ app.command(name="run")(run.run)
 app.command(name="report")(report.report)
 app.command(name="audit")(audit.audit)
 app.add_typer(stacks.app, name="stacks")
+app.add_typer(study.app, name="study")
 app.command(name="doctor")(doctor.doctor)
 app.command(name="demo")(demo.demo)
 

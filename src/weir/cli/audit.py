@@ -7,7 +7,7 @@ import typer
 
 from weir.audit import Audited, audit_file
 from weir.cli.output import stdout, write_json
-from weir.cli.values import duration_s
+from weir.load_values import duration_s
 from weir.model.errors import ExitCode
 from weir.model.text import printable
 

@@ -8,15 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
+from weir.asked_load import FLAGS, pipelining
 from weir.cli.limit import may_be_the_limit, with_ceiling
 from weir.cli.live_view import LiveView
 from weir.cli.load_file import KeptLoad, file_of, with_kept_intervals
-from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s, pipelining
+from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s
 from weir.cli.load_text import summary_text
 from weir.cli.output import at_terminal, say, write_json
 from weir.cli.transport import TlsFlags, connect_to, kernel_timestamps, local_addresses, several_targets, tls
-from weir.cli.values import body, cpu_list, duration_s, header
+from weir.cli.values import body, cpu_list, header
 from weir.generators.engine import EngineLoad, LoadListener
+from weir.load_values import duration_s
 from weir.model.errors import ExitCode, UsageError
 from weir.model.load import LoadPlan, Request
 from weir.model.records import Interval, LoadEvent, LoadStarted
@@ -155,7 +157,7 @@ def load(
     )
     plan = LoadPlan(
         targets=several_targets(urls, chosen.connections, has_scenario=scenario is not None),
-        pipeline=pipelining(pipeline, chosen, keep_alive=not no_keepalive, has_scenario=scenario is not None),
+        pipeline=pipelining(pipeline, chosen, FLAGS, keep_alive=not no_keepalive, has_scenario=scenario is not None),
         request=_request(urls[0], method, headers or [], body_),
         load=chosen,
         duration_s=default_duration_s(chosen, ramp, requests, until_failure) if duration is None else duration_s(duration, "-d/--duration"),

@@ -11,10 +11,11 @@ from weir.cli.load_text import microseconds
 from weir.cli.output import say
 from weir.cli.report import REPORT_NAME, show
 from weir.lab.host import HostGoneError
-from weir.lab.run import Progress, outcome, resume, start
+from weir.lab.run import Progress, outcome, placement_of, resume, start
 from weir.model.errors import ExitCode, UsageError
 from weir.model.run import TrialResult
 from weir.store import find_run
+from weir.study.forecast import forecast, span_text
 from weir.study.study import PlannedCell, Study, read_study
 
 
@@ -69,19 +70,18 @@ def free_folder(name: str) -> Path:
 
 
 def _say_budget(study: Study) -> None:
-    cells = len(study.file.matrix.stacks) + (study.file.method.aa is not None)
-    cells *= len(study.file.matrix.workloads) * len(study.file.matrix.connections) * max(1, len(study.file.matrix.rates_rps))
-    minutes = study.measuring_s(cells) / 60
+    cells = study.cells(len(placement_of(study).stack))
+    coming = forecast(study, cells)
     blocks = study.file.method.blocks
     say(f"weir: {study.file.question}")
     say(
-        f"weir: {blocks} block{'s' if blocks > 1 else ''} of {cells} trials, {study.file.load.duration_s:g} s each: "
-        f"about {minutes:.1f} min of load{'; so few blocks give an indication, not a claim' if study.indicative else ''}"
+        f"weir: {blocks} block{'s' if blocks > 1 else ''} of {len(cells)} trials: about {span_text(coming.total_s)}, "
+        f"{span_text(coming.load_s)} of it load{'; so few blocks give an indication, not a claim' if study.indicative else ''}"
     )
 
 
 def _say_trial(number: int, total: int, planned: PlannedCell, block: int) -> None:
-    say(f"weir: trial {number + 1} of {total}, block {block}: {planned.cell.stack_label}, {planned.workload.id}, {planned.cell.load.label}")
+    say(f"weir: trial {number + 1} of {total}, block {block}: {planned.cell.stack_label}, {planned.cell.point_label}")
 
 
 def _say_result(_: PlannedCell, result: TrialResult) -> None:

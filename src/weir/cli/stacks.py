@@ -19,6 +19,8 @@ from weir.model.run import Cell, Placement
 from weir.stacks.build import missing_needs
 from weir.stacks.manifest import Stack, manifest_files, read_manifest, read_stack
 from weir.stacks.workload import read_workload
+from weir.study.load import LoadTable
+from weir.study.method import Method
 from weir.study.study import PlannedCell
 
 app = typer.Typer(help="List, check and start stacks.", no_args_is_help=True)
@@ -62,8 +64,8 @@ def check(
         for stack in stacks:
             for planned in _planned(stack, placement):
                 try:
-                    built = build_stack(host, planned, Progress(on_step=lambda step: say(f"weir: {step}")))
-                    verify(host, built, planned, placement, seed=random.randrange(2**32), timeout_s=_ANSWER_S)
+                    built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
+                    verify(host, built, planned, placement, seed=random.randrange(2**32))
                 except WeirError as error:
                     failed.append(error)
                     results.append({"stack": stack.label, "workload": planned.workload.id, "ok": False, "problem": error.message})
@@ -91,18 +93,20 @@ def start(
     placement = place("auto", "auto", "auto")
     planned = _planned(stack, placement)[0]
     with Host() as host:
-        built = build_stack(host, planned, Progress(on_step=lambda step: say(f"weir: {step}")))
+        built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
         log = built.folder.with_name(f"{built.folder.name}-start.log")
         log.write_bytes(b"")
         with running_stack(
-            host, built, planned, cpus=placement.stack, log=log, inputs=random.Random(), timeout_s=_ANSWER_S, port=port
+            host, built, planned, cpus=placement.stack, logs=[log], inputs=random.Random(), timeout_s=_ANSWER_S, port=port
         ) as running:
             if json_:
-                print_json({"stack": stack.label, "url": running.base_url, "pid": running.pid, "log": str(log), "ready_s": running.ready_s})
+                print_json(
+                    {"stack": stack.label, "url": running.base_url, "pid": running.pids[0], "log": str(log), "ready_s": running.ready_s}
+                )
             else:
-                known = f"PID {running.pid}, ready in {running.ready_s:.2f} s, log: {log}"
+                known = f"PID {running.pids[0]}, ready in {running.ready_s or 0:.2f} s, log: {log}"
                 print(f"{stack.label} listens on {running.base_url}/ ({known}); Ctrl-C ends it", flush=True)
-                print(f"  weir load {running.base_url}/ --watch {running.pid}", flush=True)
+                print(f"  weir load {running.base_url}/ --watch {running.pids[0]}", flush=True)
             ended = threading.Event()
             host.on_exit = lambda _: ended.set()
             try:
@@ -128,9 +132,12 @@ def _described(stack: Stack) -> dict[str, object]:
 
 
 def _planned(stack: Stack, placement: Placement) -> list[PlannedCell]:
-    """A cell for every workload of a stack; nothing of the load is used."""
+    """A cell for every workload of a stack; nothing of the load is used but how long an answer may take."""
     settings = stack.settings(len(placement.stack))
+    load, method = LoadTable(duration_s=1, timeout_s=_ANSWER_S), Method(blocks=1, baseline=stack.label)
     return [
-        PlannedCell(Cell(0, stack.manifest.id, stack.variant, workload, ClosedLoad(1), settings=settings), stack, read_workload(workload))
-        for workload in stack.manifest.serves
+        PlannedCell(
+            Cell(0, stack.id, stack.variant, workload, ClosedLoad(1), settings=settings), stack, read_workload(workload), load, method
+        )
+        for workload in stack.serves
     ]

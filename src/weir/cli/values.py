@@ -1,68 +1,10 @@
-"""Values of flags: durations, headers, bodies."""
+"""Values of flags: CPUs, headers, bodies. Those of loads are in `weir.load_values`, which studies share."""
 
 import os
 import re
 from pathlib import Path
 
 from weir.model.errors import UsageError
-from weir.model.load import ExponentialThink, Point, Profile, Think, ThinkTime
-
-_UNITS_S = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def duration_s(text: str, flag: str) -> float:
-    """Seconds in `10`, `500ms`, `1.5s`, `2m` or `1h`.
-
-    Raises:
-        UsageError: it is none of these, or not above 0.
-    """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)?", text)
-    if match is None or float(match.group(1)) == 0:
-        raise UsageError(f"{flag}: found {text!r}, expected a duration such as 10s, 500ms or 2m")
-    return float(match.group(1)) * _UNITS_S[match.group(2) or ""]
-
-
-def profile(text: str, flag: str) -> Profile:
-    """A number, or its points over time in `0s:100,30s:1000`: linear between points, a step where two share a time.
-
-    Raises:
-        UsageError: it is none of these, goes back in time, or is never above 0.
-    """
-    points: list[Point] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h):)?(\d+(?:\.\d+)?)", part.strip())
-        if match is None:
-            raise UsageError(f"{flag}: found {text}, expected a number above 0, or points such as 0s:100,30s:1000")
-        t_s = 0.0 if match.group(1) is None else float(match.group(1)) * _UNITS_S[match.group(2)]
-        if "," in text and match.group(1) is None:
-            raise UsageError(f"{flag}: found {text}, expected a time before each value, as in 0s:100,30s:1000")
-        if points and t_s < points[-1][0]:
-            raise UsageError(f"{flag}: found {text}, expected points in the order of their times")
-        points.append((t_s, float(match.group(3))))
-    if max(value for _, value in points) <= 0:
-        raise UsageError(f"{flag}: found {text}, expected a value above 0")
-    return points[0][1] if ":" not in text else tuple(points)
-
-
-def think_time(text: str) -> ThinkTime:
-    """A pause: `1s`, `uniform:1s..3s` or `exp:2s`.
-
-    Raises:
-        UsageError: it is none of these.
-    """
-    kind, colon, rest = text.partition(":")
-    try:
-        if not colon:
-            return Think(duration_s(text, ""), duration_s(text, ""))
-        if kind == "exp":
-            return ExponentialThink(duration_s(rest, ""))
-        shortest, _, longest = rest.partition("..")
-        think = Think(duration_s(shortest, ""), duration_s(longest, ""))
-    except UsageError:
-        kind = "none"
-    if kind != "uniform" or think.shortest_s > think.longest_s:
-        raise UsageError(f"--think: found {text!r}, expected a pause such as 1s, uniform:1s..3s or exp:2s")
-    return think
 
 
 def cpu_list(text: str) -> tuple[int, ...]:

@@ -21,15 +21,33 @@ def answer_of(
         throughput = [found for found in point.comparisons if found.metric == THROUGHPUT]
         measured = [found for found in throughput if found.ratio is not None]
         if measured:
-            where = f"With {point.load} on {point.workload}: " if len(points) > 1 else ""
             told = tuple(_told(measured))
-            return Answer(
-                where + point.sentence + tail, _worst(told), any(found.indicative for found in told), told, told[0].would_change
-            )  # fmt: skip
+            sentence = point.where + point.sentence + _over_points(points, told) + tail
+            return Answer(sentence, _worst(told), any(found.indicative for found in told), told, told[0].would_change)
     for point in points:
         if any(stack.evidence.used for stack in point.stacks):
             return Answer(point.sentence + tail, "valid" if len(_main(point.stacks)) == 1 else "invalid", indicative, (), _missing(point))
     raise AssertionError("a used trial belongs to a point")
+
+
+def _over_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
+    """How the headline's ratio moves over the other points; nothing where there are several ratios, or no other point."""
+    if len(told) != 1:
+        return ""
+    ratios = []
+    for point in points:
+        for found in point.comparisons:
+            if (
+                found.metric == THROUGHPUT
+                and found.ratio is not None
+                and {found.label, found.against_label} == {told[0].label, told[0].against_label}
+            ):
+                ratios.append((found.ratio if found.label == told[0].label else 1 / found.ratio, point.label))
+    if len(ratios) < 2:
+        return ""
+    (least, at_least), (most, at_most) = min(ratios), max(ratios)
+    low, high = (ratio_text(ratio, None, None)[0] for ratio in (least, most))
+    return f" Over {len(ratios)} points this ratio lies between {low} ({at_least}) and {high} ({at_most})."
 
 
 def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Comparison]) -> str:

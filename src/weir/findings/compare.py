@@ -25,19 +25,21 @@ class _Draft:
     spread: float | None
 
 
-def compare(pairs_of_cells: Sequence[tuple[CellTrials, CellTrials]], names: dict[int, str], *, indicative: bool) -> list[Comparison]:
-    """Compare each (stack, baseline) on every metric.
+def compare(pairs_of_cells: Sequence[tuple[CellTrials, CellTrials]], names: dict[int, str], *, indicative: bool) -> list[list[Comparison]]:
+    """Compare each (stack, baseline) on every metric: for each pair its comparisons, in the order of `METRICS`.
 
-    The family of Holm's correction is all comparisons on one metric: each metric answers a question of its own.
+    The family of Holm's correction is all comparisons on one metric, whatever point they belong to: each metric answers a question of its
+    own.
     """
-    comparisons = []
+    compared: list[list[Comparison]] = [[] for _ in pairs_of_cells]
     for metric in METRICS:
         drafts = [_draft(one, other, metric, names, indicative) for one, other in pairs_of_cells]
         tested = [draft for draft in drafts if draft.comparison.p_value is not None]
         adjusted = stats.holm([draft.comparison.p_value for draft in tested if draft.comparison.p_value is not None])
         p_adjusted = {id(draft): value for draft, value in zip(tested, adjusted, strict=True)}
-        comparisons += [_conclude(draft, p_adjusted.get(id(draft)), len(tested)) for draft in drafts]
-    return comparisons
+        for of_pair, draft in zip(compared, drafts, strict=True):
+            of_pair.append(_conclude(draft, p_adjusted.get(id(draft)), len(tested)))
+    return compared
 
 
 def turned(comparison: Comparison) -> Comparison:

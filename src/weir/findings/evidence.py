@@ -1,11 +1,10 @@
 """Which trials count. Valid and suspect trials are used, invalid ones left out; stacks meet in the blocks where both have one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
 from weir.findings.types import Evidence
-from weir.model.load import Load
 from weir.model.records import Validity
 from weir.model.run import Cell, Trial
 
@@ -33,22 +32,6 @@ class CellTrials:
         return Evidence(
             tuple(trial.id for trial in self.trials if is_used(trial)), tuple(trial.id for trial in self.trials if not is_used(trial))
         )
-
-
-def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[tuple[str, Load, list[CellTrials]]]:
-    """The cells of each workload × load with their trials: in the order of their ids, an A/A copy right after its original."""
-    points: dict[tuple[str, Load], list[CellTrials]] = {}
-    for cell in sorted(cells, key=lambda cell: cell.id):
-        mine = tuple(trial for trial in trials if trial.cell.id == cell.id)
-        points.setdefault((cell.workload, cell.load), []).append(CellTrials(cell, mine))
-    return [(workload, load, _copies_last(members)) for (workload, load), members in points.items()]
-
-
-def _copies_last(members: Sequence[CellTrials]) -> list[CellTrials]:
-    systems: dict[tuple[str, str | None], list[CellTrials]] = {}
-    for member in members:
-        systems.setdefault((member.cell.stack, member.cell.variant), []).append(member)
-    return [member for copies in systems.values() for member in sorted(copies, key=lambda member: member.cell.arm == "aa")]
 
 
 @dataclass(frozen=True, slots=True)

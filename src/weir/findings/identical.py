@@ -5,30 +5,31 @@ from collections.abc import Sequence
 
 from weir import stats
 from weir.findings.compare import compare
-from weir.findings.evidence import CellTrials, pair_by_block
+from weir.findings.evidence import pair_by_block
 from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.points import PointCells
 from weir.findings.types import IdenticalCopies
 from weir.findings.words import counted, listed
-from weir.model.load import Load
-
-Points = Sequence[tuple[str, Load, list[CellTrials]]]
 
 
-def compare_copies(points: Points, names: dict[int, str], *, indicative: bool) -> IdenticalCopies | None:
+def compare_copies(points: Sequence[PointCells], names: dict[int, str], *, indicative: bool) -> IdenticalCopies | None:
     """Compare each stack with its copy; None where the study has no A/A arm or no block with both.
 
     An A/A comparison counts as called different when its own 95 % interval leaves out 1, without Holm's correction: the question is
     how often one such interval errs.
     """
-    copies = [
-        (copy, original)
-        for _, _, members in points
-        for copy in members
+    # By their ids, since cells that lack a coordinate stand in several points and are still one pair.
+    by_ids = {
+        (copy.cell.id, original.cell.id): (copy, original)
+        for point in points
+        for copy in point.members
         if copy.cell.arm == "aa"
-        for original in members
+        for original in point.members
         if original.cell.arm == "main" and (original.cell.stack, original.cell.variant) == (copy.cell.stack, copy.cell.variant)
-    ]
-    comparisons = tuple(found for found in compare(copies, names, indicative=indicative) if found.low is not None)
+    }
+    copies = list(by_ids.values())
+    compared = compare(copies, names, indicative=indicative)
+    comparisons = tuple(found for of_pair in compared for found in of_pair if found.low is not None)
     differences = [
         math.log(one / other)
         for copy, original in copies
@@ -46,7 +47,7 @@ def compare_copies(points: Points, names: dict[int, str], *, indicative: bool) -
         f"(95 % interval {spread.low * 100:.1f}–{spread.high * 100:.1f} %, {counted(spread.count, 'pair')})."
     )
     if comparisons:
-        said = listed([BY_KEY[found.metric].title for found in different])
+        said = listed(list(dict.fromkeys(BY_KEY[found.metric].title for found in different)))
         verb = "was" if len(different) == 1 else "were"
         sentence += f" {len(different)} of {counted(len(comparisons), 'A/A comparison')} {verb} called different"
         sentence += f" ({said})." if different else "."

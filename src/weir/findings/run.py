@@ -7,13 +7,13 @@ from weir.findings.answer import answer_of, point_sentence
 from weir.findings.audit import audit_trials
 from weir.findings.cautions import cautions_of
 from weir.findings.compare import compare
-from weir.findings.evidence import CellTrials, group_points, is_used
+from weir.findings.evidence import CellTrials, is_used
 from weir.findings.identical import compare_copies
+from weir.findings.points import PointCells, PointNames, baseline_of, group_points
 from weir.findings.stack import published_beside, stack_findings
-from weir.findings.types import LeftOut, Point, RunFindings, TrialCounts
+from weir.findings.types import Comparison, LeftOut, Point, RunFindings, TrialCounts
 from weir.findings.words import sentence_names
-from weir.model.load import Load
-from weir.model.run import RunInfo, Trial
+from weir.model.run import Trial
 from weir.store import RunReader
 
 
@@ -25,8 +25,9 @@ def of_run(reader: RunReader) -> RunFindings:
     """
     info, cells, trials = reader.info, reader.cells(), reader.trials()
     names = sentence_names(cells)
+    labels = PointNames(cells)
     groups = group_points(cells, trials)
-    points = [_point(reader, workload, load, members, names) for workload, load, members in groups]
+    points = _points(reader, groups, labels, names)
     copies = compare_copies(groups, names, indicative=info.indicative)
     planned = len(cells) * info.blocks
     used = [trial for trial in trials if is_used(trial)]
@@ -39,7 +40,7 @@ def of_run(reader: RunReader) -> RunFindings:
         suspect=sum(trial.result.verdict.validity == "suspect" for trial in used),
         left_out=len(trials) - len(used),
     )
-    left_out = tuple(_left_out(trial, names[trial.cell.id]) for trial in trials if not is_used(trial))
+    left_out = tuple(_left_out(trial, names[trial.cell.id], labels) for trial in trials if not is_used(trial))
     audit = audit_trials(used, info.placement)
     stopped_early = reader.ended != "complete" and counts.tried < planned
     return RunFindings(
@@ -62,11 +63,37 @@ def of_run(reader: RunReader) -> RunFindings:
     )
 
 
-def _point(reader: RunReader, workload: str, load: Load, members: list[CellTrials], names: dict[int, str]) -> Point:
+def _points(reader: RunReader, groups: Sequence[PointCells], labels: PointNames, names: dict[int, str]) -> list[Point]:
+    """The points with their comparisons, all of which are one family on each metric."""
     info = reader.info
-    baseline = _baseline(info, members)
-    others = [member for member in members if member.cell.arm == "main" and member is not baseline]
-    comparisons = compare([(other, baseline) for other in others] if baseline else [], names, indicative=info.indicative)
+    baselines = [baseline_of(group.members, info.baseline) for group in groups]
+    pairs: dict[tuple[int, int], tuple[CellTrials, CellTrials]] = {}
+    for group, baseline in zip(groups, baselines, strict=True):
+        for member in group.members:
+            if baseline is not None and member.cell.arm == "main" and member is not baseline:
+                # Cells that lack a coordinate stand in several points; two of them are compared once.
+                pairs[member.cell.id, baseline.cell.id] = (member, baseline)
+    compared = dict(zip(pairs, compare(list(pairs.values()), names, indicative=info.indicative), strict=True))
+    points = []
+    for group, baseline in zip(groups, baselines, strict=True):
+        mine = [
+            compared[member.cell.id, baseline.cell.id]
+            for member in group.members
+            if baseline and (member.cell.id, baseline.cell.id) in pairs
+        ]
+        comparisons = [found for of_metric in zip(*mine, strict=True) for found in of_metric]
+        points.append(_point(reader, group, baseline, comparisons, labels, names))
+    return points
+
+
+def _point(
+    reader: RunReader,
+    group: PointCells,
+    baseline: CellTrials | None,
+    comparisons: Sequence[Comparison],
+    labels: PointNames,
+    names: dict[int, str],
+) -> Point:
     stacks = tuple(
         stack_findings(
             member,
@@ -74,30 +101,25 @@ def _point(reader: RunReader, workload: str, load: Load, members: list[CellTrial
             lambda trial_id: reader.histograms(trial_id).get("response_time_ns"),
             baseline=member is baseline,
         )
-        for member in members
+        for member in group.members
     )
     return Point(
-        workload=workload,
-        load=load.label,
-        connections=load.connections,
+        workload=group.workload,
+        load=group.load.label,
+        connections=group.load.connections,
+        coordinates=group.coordinates,
+        label=labels.of(group.workload, group.load, group.coordinates),
+        where=labels.where(group.workload, group.load, group.coordinates),
         stacks=stacks,
         comparisons=tuple(comparisons),
-        published=published_beside(info.published, stacks),
+        published=published_beside(reader.info.published, stacks),
         sentence=point_sentence(stacks, comparisons),
     )
 
 
-def _baseline(info: RunInfo, members: Sequence[CellTrials]) -> CellTrials | None:
-    """The stack that the study names, by its label or its id; else the first."""
-    main = [member for member in members if member.cell.arm == "main"]
-    named = [member for member in main if info.baseline in (member.cell.stack_label, member.cell.stack)]
-    return next(iter([*named, *main]), None)
-
-
-def _left_out(trial: Trial, name: str) -> LeftOut:
+def _left_out(trial: Trial, name: str, labels: PointNames) -> LeftOut:
     reasons = tuple(trial.result.verdict.reasons) or ("nothing was measured",)
-    point = f"{trial.cell.workload}, {trial.cell.load.label}"
-    return LeftOut(trial.id, trial.cell.stack_label, name, point, trial.block, trial.attempt, reasons)
+    return LeftOut(trial.id, trial.cell.stack_label, name, labels.of_cell(trial.cell), trial.block, trial.attempt, reasons)
 
 
 def _drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimate]:

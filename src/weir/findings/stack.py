@@ -1,12 +1,14 @@
 """What one stack did at one point: every metric over its used trials, with the interval that they support."""
 
 from collections.abc import Callable, Sequence
+from statistics import median
 
 from weir import stats
 from weir.findings.evidence import CellTrials
 from weir.findings.metrics import METRICS, Metric
-from weir.findings.types import Measure, Published, StackFindings, TrialValue
+from weir.findings.types import Held, Measure, Published, StackFindings, TrialValue
 from weir.model.run import PublishedFigure
+from weir.objective import Judged, judged_from_json
 
 Histogram = Callable[[int], bytes | None]
 """The response-time histogram of a trial, by its id."""
@@ -29,6 +31,7 @@ def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baselin
         peak_threads=max((used.peak_threads for used in resources), default=None),
         peak_processes=max((used.peak_processes for used in resources), default=None),
         measures=tuple(_measure(cell, metric, quantiles.get(metric.key)) for metric in METRICS),
+        objectives=_objectives(cell),
         evidence=cell.evidence,
     )
 
@@ -67,3 +70,19 @@ def _measure(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None) 
         return Measure(metric.key, metric.unit, None, None, None, trials, "not measured")
     mean = stats.mean_interval([trial.value for trial in trials])
     return Measure(metric.key, metric.unit, mean.value, mean.low, mean.high, trials)
+
+
+def _objectives(cell: CellTrials) -> tuple[Held, ...]:
+    """Each objective of the study, with what the used trials found."""
+    held: dict[str, list[Judged]] = {}
+    for trial in cell.used:
+        for value in (trial.result.summary and trial.result.summary.objectives) or ():
+            judged = judged_from_json(value)
+            held.setdefault(judged.condition.text, []).append(judged)
+    findings = []
+    for text, all_judged in held.items():
+        found = [judged.found for judged in all_judged if judged.found is not None]
+        met = sum(judged.met for judged in all_judged)
+        middle = median(found) if len(found) == len(all_judged) else None
+        findings.append(Held(text, met == len(all_judged), met, len(all_judged), middle, all_judged[0].condition.unit))
+    return tuple(findings)

@@ -61,6 +61,20 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """An objective of the study, held against the used trials of a cell."""
+
+    objective: str
+    met: bool
+    """In every one of them."""
+    trials_met: int
+    trials: int
+    found: float | None
+    """The median over trials, in the objective's unit; None where a trial has no such figure."""
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class StackFindings:
     """What one stack did at one point."""
 
@@ -79,6 +93,7 @@ class StackFindings:
     """The highest count in any used trial."""
     peak_processes: int | None
     measures: tuple[Measure, ...]
+    objectives: tuple[Held, ...]
     evidence: Evidence
 
     def measure(self, metric: str) -> Measure:
@@ -114,20 +129,20 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One workload under one load, with every stack that ran there."""
+    """One workload under one load, at one value of everything else that the study varies, with every stack that ran there."""
 
     workload: str
     load: str
     connections: int
+    coordinates: dict[str, str]
+    label: str
+    """How the point is named on screen: by what varies between the run's points."""
+    where: str
+    """The same at the beginning of a sentence; empty where there is only one point."""
     stacks: tuple[StackFindings, ...]
     comparisons: tuple[Comparison, ...]
     published: tuple[Published, ...]
     sentence: str
-
-    @property
-    def label(self) -> str:
-        """How the point is named on screen."""
-        return f"{self.workload}, {self.load}"
 
     def comparison(self, label: str, metric: str) -> Comparison | None:
         """The comparison of `label` with the baseline on `metric`."""

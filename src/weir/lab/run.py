@@ -18,13 +18,14 @@ from weir.lab.environment import capture
 from weir.lab.host import Host
 from weir.lab.placement import place
 from weir.lab.schedule import Done, done_in, schedule
-from weir.lab.stack import running_stack
+from weir.lab.stack import process_names, running_stack
 from weir.lab.trial import STACK_ENDED, Bench, run_trial
 from weir.model.errors import ExitCode, UsageError
-from weir.model.load import LoadPlan
 from weir.model.run import Placement, RunInfo, Trial, TrialResult
 from weir.stacks.build import BuiltStack, build
+from weir.stacks.manifest import Stack
 from weir.store import RUN_FILE_NAME, RunReader, RunWriter
+from weir.study.needs import machine, require
 from weir.study.study import PlannedCell, Study, study_from
 
 _CEILING_S = 1.0
@@ -63,8 +64,9 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--out: {folder}: cannot be made: {error.strerror}; expected a folder that weir may write to") from None
-    placement = _placed(study)
+    placement = placement_of(study)
     cells = study.cells(len(placement.stack))
+    require(cells, machine())
     environment = capture()
     with bound_to(placement.control), Host() as host:
         built = _built_and_verified(host, cells, placement, study, progress)
@@ -91,6 +93,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
             published=study.published,
             source=study.file.source,
             claims=tuple(study.file.claims),
+            study_folder=str(study.path.resolve().parent),
         )
         with RunWriter.create(path, info, [one.cell for one in cells]) as writer:
             _blocks(host, study, folder, cells, built, writer, Done(), progress)
@@ -110,8 +113,8 @@ def resume(path: Path, *, progress: Progress) -> Path:
         done = done_in(reader.trials())
     if info.is_load:
         raise UsageError(f"--resume: {path}: found a single load, expected a run of a study", hint=f"weir report {path}")
-    study = study_from(Path(f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
-    placement = _placed(study)
+    study = study_from(Path(info.study_folder, f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
+    placement = placement_of(study)
     cells = study.cells(len(placement.stack))
     if placement != info.placement or [one.cell for one in cells] != stored_cells:
         raise UsageError(
@@ -125,13 +128,18 @@ def resume(path: Path, *, progress: Progress) -> Path:
 
 
 def outcome(path: Path) -> ExitCode:
-    """What the exit status of a run is: a cell without a single trial that counts makes it `TARGET` (its stack failed) or `NOT_VALID`."""
+    """What the exit status of a run is: a cell without a single trial that counts makes it `TARGET` (its stack failed) or `NOT_VALID`; an
+    objective that a trial that counts missed makes it `MISSED`."""
     worst = ExitCode.DONE
     with RunReader(path) as reader:
         trials = reader.trials()
         for cell in reader.cells():
             of_cell = [trial for trial in trials if trial.cell.id == cell.id]
-            if any(trial.result.verdict.validity != "invalid" for trial in of_cell):
+            counted = [trial for trial in of_cell if trial.result.verdict.validity != "invalid"]
+            if counted:
+                held = [one for trial in counted if trial.result.summary for one in trial.result.summary.objectives or []]
+                if worst is ExitCode.DONE and not all(one["met"] for one in held):
+                    worst = ExitCode.MISSED
                 continue
             if of_cell and all(_stack_failed(reader, trial) for trial in of_cell):
                 return ExitCode.TARGET
@@ -141,13 +149,8 @@ def outcome(path: Path) -> ExitCode:
 
 def _ceiling_rps(planned: PlannedCell, placement: Placement, study: Study) -> float:
     """What the generator reaches with a cell's request and connections on a server that does nothing."""
-    plan = LoadPlan(
-        request=planned.workload.draw("http://null", random.Random(study.file.method.seed)),
-        load=planned.cell.load,
-        duration_s=_CEILING_S,
-        threads=len(placement.load),
-        cpus=placement.load,
-    )
+    request = planned.workload.draw("http://null", random.Random(study.file.method.seed))
+    plan = planned.plan(request, targets=(), duration_s=_CEILING_S, interval_s=0.1, cpus=placement.load)
     return measure_ceiling(plan, duration_s=_CEILING_S, server_cpus=placement.stack)
 
 
@@ -174,17 +177,17 @@ def _blocks(
         progress.on_trial(number, max(total, number + 1), planned, block)
         bench = Bench(
             host=host,
-            placement=writer.info.placement,
-            load=study.file.load,
-            method=method,
+            placement=planned.placed(writer.info.placement),
+            load=planned.load,
+            method=planned.method,
             folder=folder,
             ceiling_rps=ceilings.get(str(_ceiling_cell(cells, planned).cell.id)),
+            objectives=study.objectives,
         )
         trial_id = writer.begin_trial(planned.cell, block=block, position=position, attempt=attempt, started_unix_ns=time.time_ns())
         try:
-            result = run_trial(
-                bench, planned, built[planned.stack.label], writer, trial_id, seed=f"{method.seed}/{block}/{planned.cell.id}/{attempt}"
-            )
+            seed = f"{method.seed}/{block}/{planned.cell.id}/{attempt}"
+            result = run_trial(bench, planned, built.get(planned.stack.label), writer, trial_id, seed=seed)
         except BaseException:
             writer.discard_trial(trial_id)
             raise
@@ -193,21 +196,36 @@ def _blocks(
         progress.on_result(planned, result)
 
 
-def _placed(study: Study) -> Placement:
-    cpus = study.file.cpus
-    return place(cpus.load, cpus.stack, cpus.control)
+def placement_of(study: Study) -> Placement:
+    """The CPUs of each role. Where the study varies the stack's, it gets as many as any cell asks for.
+
+    Raises:
+        UsageError: there are too few.
+    """
+    cpus, varied = study.file.cpus, study.file.matrix.cpus
+    if varied is None:
+        return place(cpus.load, cpus.stack, cpus.control)
+    if cpus.stack == "auto":
+        try:
+            return place(cpus.load, max(varied), cpus.control)
+        except UsageError as error:
+            raise UsageError(f"matrix.cpus: found {max(varied)}: {error.message}", hint=error.hint) from None
+    placement = place(cpus.load, cpus.stack, cpus.control)
+    if len(placement.stack) < max(varied):
+        raise UsageError(f"matrix.cpus: found {max(varied)} beside cpus.stack = {cpus.stack!r}, expected no more than the stack has")
+    return placement
 
 
 def _one_per_load(cells: Sequence[PlannedCell]) -> list[PlannedCell]:
-    """The first cell of every workload and load: the generator's ceiling depends on these, not on the stack."""
-    firsts: dict[tuple[str, str], PlannedCell] = {}
+    """The first cell of every way of asking: the generator's ceiling depends on that, not on the stack."""
+    firsts: dict[tuple[object, ...], PlannedCell] = {}
     for planned in cells:
-        firsts.setdefault((planned.workload.id, planned.cell.load.label), planned)
+        firsts.setdefault(planned.asked, planned)
     return list(firsts.values())
 
 
 def _ceiling_cell(cells: Sequence[PlannedCell], planned: PlannedCell) -> PlannedCell:
-    return next(one for one in _one_per_load(cells) if (one.workload.id, one.cell.load) == (planned.workload.id, planned.cell.load))
+    return next(one for one in _one_per_load(cells) if one.asked == planned.asked)
 
 
 def _built_and_verified(
@@ -218,16 +236,16 @@ def _built_and_verified(
     verified: set[tuple[str, str]] = set()
     for planned in cells:
         label = planned.stack.label
-        if label not in built:
-            built[label] = build_stack(host, planned, progress)
+        if label not in built and isinstance(planned.stack, Stack):
+            built[label] = build_stack(host, planned.stack, progress)
         if (label, planned.workload.id) not in verified:
             progress.on_step(f"checking that {label} answers {planned.workload.id} right")
-            verify(host, built[label], planned, placement, seed=study.file.method.seed, timeout_s=study.file.load.timeout_s)
+            verify(host, built.get(label), planned, placement, seed=study.file.method.seed)
             verified.add((label, planned.workload.id))
     return built
 
 
-def build_stack(host: Host, planned: PlannedCell, progress: Progress) -> BuiltStack:
+def build_stack(host: Host, stack: Stack, progress: Progress) -> BuiltStack:
     """Builds a stack under the host, so that a build ends with weir."""
 
     def run(argv: list[str], cwd: Path, env: dict[str, str], log: Path) -> int:
@@ -235,18 +253,23 @@ def build_stack(host: Host, planned: PlannedCell, progress: Progress) -> BuiltSt
         ended = host.run("build", argv, cwd=cwd, env=env, log=log, cpus=range(os.cpu_count() or 1))
         return ended.exit_code if ended.exit_code is not None else 128 + (ended.signal or 0)
 
-    return build(planned.stack, run, on_build=lambda log: progress.on_step(f"building {planned.stack.label} (log: {log})"))
+    return build(stack, run, on_build=lambda log: progress.on_step(f"building {stack.label} (log: {log})"))
 
 
-def verify(host: Host, built: BuiltStack, planned: PlannedCell, placement: Placement, *, seed: int, timeout_s: float) -> None:
-    """Starts a stack once and checks its answers.
+def verify(host: Host, built: BuiltStack | None, planned: PlannedCell, placement: Placement, *, seed: int) -> None:
+    """Starts a stack once and checks its answers; an external one is only checked.
 
     Raises:
         TargetError: it does not start or answers wrong; the message names its log.
     """
-    log = built.folder.with_name(f"{built.folder.name}-check.log")
-    log.write_bytes(b"")
-    with running_stack(host, built, planned, cpus=placement.stack, log=log, inputs=random.Random(seed), timeout_s=timeout_s):
+    logs = []
+    if built is not None:
+        names = process_names(planned.cell.replicas)
+        logs = [built.folder.with_name(f"{built.folder.name}-check{name.removeprefix('app')}.log") for name in names]
+        for log in logs:
+            log.write_bytes(b"")
+    inputs, cpus = random.Random(seed), planned.placed(placement).stack
+    with running_stack(host, built, planned, cpus=cpus, logs=logs, inputs=inputs, timeout_s=planned.load.timeout_s):
         pass
 
 

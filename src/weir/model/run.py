@@ -26,12 +26,38 @@ class Cell:
     """How the stack serves: 'thread per request, blocking I/O'."""
     settings: dict[str, str] = field(default_factory=dict)
     """The stack's limits as this cell sets them (`workers` → `1`)."""
+    replicas: int = 1
+    """Processes of the stack, each on a port of its own."""
+    cpus: int | None = None
+    """How many CPUs the stack has, where the study varies that; None: those of the run's placement."""
+    generator: str = "weir"
+    """What produces the load."""
+    coordinates: dict[str, str] = field(default_factory=dict)
+    """Where the cell lies besides its workload and load: limits, replicas, cpus and whatever else the study varies and this stack has.
+    Cells are compared only where they agree on all coordinates that both have."""
 
     @property
     def stack_label(self) -> str:
         """`stack` or `stack[variant]`, with ` (A/A)` for the second copy."""
         name = f"{self.stack}[{self.variant}]" if self.variant else self.stack
         return f"{name} (A/A)" if self.arm == "aa" else name
+
+    @property
+    def point_label(self) -> str:
+        """Where the cell lies, whole: 'hello, 50 connections, threads 200'."""
+        return ", ".join([self.workload, self.load.label, *(coordinate_text(name, value) for name, value in self.coordinates.items())])
+
+
+def coordinate_text(name: str, value: str) -> str:
+    """A coordinate of a cell in words: 'threads 200', '2 replicas', '1 CPU'."""
+    match name:
+        case "replicas" | "cpus":
+            noun = {"replicas": "replica", "cpus": "CPU"}[name]
+            return f"{value} {noun}" if value == "1" else f"{value} {noun}s"
+        case "scenario":
+            # Behind the name stands a digest of what users do.
+            return f"scenario {value.split()[0]}"
+    return f"{name} {value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +109,8 @@ class RunInfo:
     """Where the published figures come from."""
     claims: tuple[str, ...] = ()
     """What the published study claimed, in our words."""
+    study_folder: str = ""
+    """Where the study's file lay: its scenarios are relative to it when the run is resumed."""
 
     @property
     def is_load(self) -> bool:

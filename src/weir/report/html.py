@@ -14,13 +14,15 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from weir.findings import BY_KEY, RunFindings
+from weir.findings import BY_KEY, RunFindings, StackFindings
 from weir.findings.metrics import CPU, MEMORY, METRICS, P50, P99, READY, THROUGHPUT
+from weir.findings.points import PointNames
 from weir.model.errors import WeirError
 from weir.model.run import Trial
 from weir.report import sentences
 from weir.report.bundle import load_bundle, policy_hash
-from weir.report.numbers import display, interval_text, value_text
+from weir.report.numbers import display, found_text, interval_text, value_text
+from weir.report.overview import overview_of
 from weir.report.series import point_series
 from weir.report.strips import colours_of, measure_strip, ratio_strip, tile_rows
 from weir.store import RunReader
@@ -85,7 +87,10 @@ def render_html(reader: RunReader, findings: RunFindings) -> str:
         table_metrics=[(BY_KEY[metric], display(metric)) for metric in TABLE_METRICS],
         metrics={metric.key: metric for metric in METRICS},
         display=display,
-        trials=[_trial_row(trial, findings) for trial in reader.trials()],
+        trials=[_trial_row(trial, findings, PointNames(reader.cells())) for trial in reader.trials()],
+        overview=overview_of(findings),
+        objectives=[(point, stack, held) for point in findings.points for stack in point.stacks for held in stack.objectives],
+        found_text=found_text,
         environment=flat(reader.info.environment),
         settings=_settings(findings),
         placement=_placement(reader),
@@ -137,7 +142,7 @@ def _heading(title: str) -> str:
     return title if title[:1] == "p" and title[1:2].isdigit() else title[:1].upper() + title[1:]
 
 
-def _trial_row(trial: Trial, findings: RunFindings) -> dict[str, Any]:
+def _trial_row(trial: Trial, findings: RunFindings, labels: PointNames) -> dict[str, Any]:
     names = {stack.cell: stack.name for point in findings.points for stack in point.stacks}
     cells: list[str] = []
     for metric in TABLE_METRICS:
@@ -150,7 +155,7 @@ def _trial_row(trial: Trial, findings: RunFindings) -> dict[str, Any]:
         "position": trial.position + 1,
         "attempt": trial.attempt,
         "name": names[trial.cell.id],
-        "point": f"{trial.cell.workload}, {trial.cell.load.label}",
+        "point": labels.of_cell(trial.cell),
         "validity": trial.result.verdict.validity,
         "reasons": trial.result.verdict.reasons,
         "values": cells,
@@ -180,14 +185,24 @@ def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 
 
 def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
-    """(name, title, how it serves, settings) of each stack, once."""
-    seen: dict[str, tuple[str, str, str, str]] = {}
+    """(name, title, how it serves, settings) of each stack, once; a setting that the study varies with all its values."""
+    stacks: dict[str, StackFindings] = {}
+    values: dict[str, dict[str, dict[str, None]]] = {}
     for point in findings.points:
         for stack in point.stacks:
             if stack.arm == "main":
-                settings = ", ".join(f"{key} = {value}" for key, value in stack.settings.items()) or "defaults"
-                seen.setdefault(stack.label, (stack.label, stack.title, stack.model, settings))
-    return list(seen.values())
+                stacks.setdefault(stack.label, stack)
+                for key, value in stack.settings.items():
+                    values.setdefault(stack.label, {}).setdefault(key, {})[value] = None
+    return [
+        (
+            label,
+            stack.title,
+            stack.model,
+            ", ".join(f"{key} = {' or '.join(found)}" for key, found in values.get(label, {}).items()) or "defaults",
+        )
+        for label, stack in stacks.items()
+    ]
 
 
 def _placement(reader: RunReader) -> list[tuple[str, str]]:

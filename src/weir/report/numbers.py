@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from weir.findings import BY_KEY, Measure
+from weir.findings import BY_KEY, Held, Measure
+from weir.findings.words import significant
 
 _DISPLAY = {"req/s": ("req/s", 1.0, 4), "µs": ("ms", 1e-3, 3), "bytes": ("MB", 1e-6, 3), "s": ("s", 1.0, 3)}
 MOST_DECIMALS = 3
@@ -51,3 +52,17 @@ def interval_text(measure: Measure) -> str:
         return ""
     shown = display(measure.metric)
     return f"{shown.text(max(0.0, measure.low), like=measure.value)}–{shown.text(measure.high, like=measure.value)}"
+
+
+def found_text(held: Held) -> str:
+    """What an objective found, in its unit: '43.1 ms', '0.2 %'."""
+    if held.found is None:
+        return "no such figure"
+    match held.unit:
+        case "us":
+            return f"{significant(held.found / 1e3)} ms"
+        case "fraction":
+            return f"{significant(held.found * 100)} %"
+        case "rps":
+            return f"{held.found:,.0f} req/s"
+    return f"{held.found:,.0f}"

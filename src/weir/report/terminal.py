@@ -11,7 +11,8 @@ from weir.findings import BY_KEY, Caution, Point, RunFindings, StackFindings
 from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
 from weir.findings.words import counted
 from weir.model.text import printable
-from weir.report.numbers import display, interval_text, value_text
+from weir.report.numbers import display, found_text, interval_text, value_text
+from weir.report.overview import Overview, overview_of
 
 MOST_LEFT_OUT = 12
 """Trials left out that are listed one by one; the HTML report has them all."""
@@ -23,9 +24,13 @@ def render_terminal(run: RunFindings) -> RenderableType:
     """What `weir run` and `weir report` print about a run."""
     findings: RunFindings = printable(run)
     parts: list[RenderableType] = [_heading(findings), Text(""), Text(findings.answer.sentence, style="bold"), Text("")]
+    overview = overview_of(findings)
+    if overview is not None:
+        parts += [_overview(overview), Text("")]
     for point in findings.points:
         parts += [_table(point, several=len(findings.points) > 1), Text("")]
         parts += _published(point)
+    parts += _objectives(findings)
     parts.append(_evidence(findings))
     if findings.cautions:
         parts += [Text(""), Text("To keep in mind", style="bold"), _bullets([_caution(caution) for caution in findings.cautions])]
@@ -63,6 +68,35 @@ def _table(point: Point, *, several: bool) -> Table:
                 Text("  95 % interval", style="dim"), Text(interval[0], style="dim"), "", "", Text(interval[1], style="dim"), "", ""
             )
     return table
+
+
+def _overview(overview: Overview) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="All points", title_justify="left", title_style="bold")
+    table.add_column("", overflow="fold", max_width=30)
+    for heading in overview.headings:
+        table.add_column(heading, justify="right", overflow="fold")
+    for row in overview.rows:
+        table.add_row(Text(row.label), *(Text(cell) for cell in row.cells))
+    return table
+
+
+def _objectives(findings: RunFindings) -> list[RenderableType]:
+    """Every objective of the study at every point, with what was found."""
+    rows = [(point, stack, held) for point in findings.points for stack in point.stacks for held in stack.objectives]
+    if not rows:
+        return []
+    missed = sum(not held.met for _, _, held in rows)
+    title = f"Objectives: {missed} of {len(rows)} missed" if missed else f"Objectives: all {len(rows)} met"
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=title, title_justify="left", title_style="bold")
+    several = len(findings.points) > 1
+    for heading in ("", "objective", *(["point"] if several else []), "stack", "found", "trials"):
+        table.add_column(heading, overflow="fold", justify="right" if heading in ("found", "trials") else "left")
+    for point, stack, held in rows:
+        place = [Text(point.label)] if several else []
+        verdict = Text("met", style="green") if held.met else Text("MISSED", style="red")
+        met = Text(f"{held.trials_met} of {held.trials}")
+        table.add_row(verdict, Text(held.objective), *place, Text(stack.name), Text(found_text(held)), met)
+    return [table, Text("")]
 
 
 def _row(stack: StackFindings) -> list[Text]:

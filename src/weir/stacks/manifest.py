@@ -4,6 +4,7 @@
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -139,9 +140,23 @@ class Stack:
     variant: str | None = None
 
     @property
+    def id(self) -> str:
+        """Its name, without the variant."""
+        return self.manifest.id
+
+    @property
     def label(self) -> str:
         """`id` or `id[variant]`."""
         return f"{self.manifest.id}[{self.variant}]" if self.variant else self.manifest.id
+
+    @property
+    def serves(self) -> tuple[str, ...]:
+        """The workloads that it answers."""
+        return tuple(self.manifest.serves)
+
+    def path_of(self, workload: str) -> str | None:
+        """Where it serves a workload, if that is not the workload's own path."""
+        return self.manifest.serves[workload].path
 
     @property
     def _variant(self) -> Variant:
@@ -162,9 +177,10 @@ class Stack:
         """Tools that building and running it need."""
         return [*(self.manifest.build.needs if self.manifest.build else []), *self._variant.needs]
 
-    def settings(self, stack_cpus: int) -> dict[str, str]:
-        """The values of its limits on so many CPUs."""
-        return {name: str(stack_cpus if limit.default == "cpus" else limit.default) for name, limit in self.manifest.limits.items()}
+    def settings(self, stack_cpus: int, chosen: Mapping[str, int] | None = None) -> dict[str, str]:
+        """The values of its limits: those chosen, else its own on so many CPUs."""
+        own = {name: stack_cpus if limit.default == "cpus" else limit.default for name, limit in self.manifest.limits.items()}
+        return {name: str(value) for name, value in (own | dict(chosen or {})).items()}
 
     def command(self, settings: dict[str, str], fields: dict[str, str]) -> list[str]:
         """The command that starts it."""

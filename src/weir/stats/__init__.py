@@ -4,6 +4,7 @@ Nothing here knows about stacks, files or screens. The trial is the unit of evid
 """
 
 from weir.stats.comparison import Ratio, equivalent, holm, more_than_chance, paired_ratio, pooled_spread
+from weir.stats.detectable import blocks_to_detect, detectable_ratio
 from weir.stats.mean import Estimate, drift, mean_interval, needed_blocks
 from weir.stats.quantile import SAMPLES_BEYOND, Quantile, is_supported, merged_quantiles
 
@@ -12,6 +13,8 @@ __all__ = [
     "Estimate",
     "Quantile",
     "Ratio",
+    "blocks_to_detect",
+    "detectable_ratio",
     "drift",
     "equivalent",
     "holm",

@@ -19,9 +19,11 @@ Row = tuple[Column, ...]
 
 RUN_COLUMNS = (
     "study", "title", "question", "scale", "seed", "blocks", "indicative", "baseline", "study_text", "command", "weir_version",
-    "started_unix_ns", "environment", "placement", "published", "source", "claims",
+    "started_unix_ns", "environment", "placement", "published", "source", "claims", "study_folder",
 )  # fmt: skip
-CELL_COLUMNS = ("id", "stack", "variant", "workload", "load", "arm", "title", "model", "settings")
+CELL_COLUMNS = (
+    "id", "stack", "variant", "workload", "load", "arm", "title", "model", "settings", "replicas", "cpus", "generator", "coordinates",
+)  # fmt: skip
 TRIAL_COLUMNS = (
     "id", "cell_id", "block", "position", "attempt", "started_unix_ns", "validity", "reasons", "summary", "resources",
     "load_started_monotonic_ns", "ready_s", "artifact_bytes", "isolation", "logs",
@@ -129,18 +131,19 @@ def cell_row(cell: Cell) -> Row:
     """The columns `CELL_COLUMNS` of `cell`."""
     return (
         cell.id, cell.stack, cell.variant, cell.workload, json.dumps(cell.load.to_plan()), cell.arm, storable(cell.title),
-        storable(cell.model), json.dumps(cell.settings),
+        storable(cell.model), json.dumps(cell.settings), cell.replicas, cell.cpus, cell.generator, json.dumps(cell.coordinates),
     )  # fmt: skip
 
 
 def cell_from_row(row: Sequence[Any]) -> Cell:
     """The inverse of `cell_row`."""
-    identifier, stack, variant, workload, load, arm, title, model, settings = row
+    identifier, stack, variant, workload, load, arm, title, model, settings, replicas, cpus, generator, coordinates = row
     if arm not in get_args(Arm):
         raise ValueError(f"cell {identifier}: arm {arm!r}")
     return Cell(
         id=identifier, stack=stack, variant=variant, workload=workload, load=load_from_plan(json.loads(load)),
-        arm=cast(Arm, arm), title=title, model=model, settings=json.loads(settings),
+        arm=cast(Arm, arm), title=title, model=model, settings=json.loads(settings), replicas=replicas, cpus=cpus, generator=generator,
+        coordinates=json.loads(coordinates),
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ CREATE TABLE run (
     published TEXT NOT NULL,
     source TEXT NOT NULL,
     claims TEXT NOT NULL,
+    study_folder TEXT NOT NULL,
     finished_unix_ns INTEGER,
     ended TEXT CHECK (ended IN ('complete', 'interrupted'))
 ) STRICT;
@@ -41,7 +42,11 @@ CREATE TABLE cell (
     arm TEXT NOT NULL CHECK (arm IN ('main', 'aa')),
     title TEXT NOT NULL,
     model TEXT NOT NULL,
-    settings TEXT NOT NULL
+    settings TEXT NOT NULL,
+    replicas INTEGER NOT NULL,
+    cpus INTEGER,
+    generator TEXT NOT NULL,
+    coordinates TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE trial (

@@ -1,68 +1,86 @@
-"""The study file's format, as TOML. What it asks for is in `study`; starts nothing."""
+"""The study file's format, as TOML. What it asks for is in `study` and `cells`; starts nothing."""
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from weir.model.errors import UsageError
+from weir.objective import objective
 from weir.study.cpus import Cpus
+from weir.study.external import External
+from weir.study.load import LoadTable
+from weir.study.matrix import Matrix
 from weir.study.method import Method
+from weir.study.override import Override
 from weir.toml_file import Table
 
-
-class Matrix(Table):
-    """What is crossed with what."""
-
-    stacks: list[str] = Field(min_length=1)
-    workloads: list[str] = Field(min_length=1)
-    connections: list[int] = Field(min_length=1)
-    """Of a closed load the users; of an open load the most connections it may use."""
-    rates_rps: list[float] = Field(default_factory=list)
-    """Given: open loads at these rates. Not given: closed loads."""
-
-    @model_validator(mode="after")
-    def _values_make_sense(self) -> "Matrix":
-        for name, values in (("connections", self.connections), ("rates_rps", self.rates_rps)):
-            if any(value <= 0 for value in values):
-                raise ValueError(f"{name}: expected values above 0")
-        for name, names in (("stacks", self.stacks), ("workloads", self.workloads)):
-            if len(set(names)) != len(names):
-                raise ValueError(f"{name}: expected every name once")
-        return self
+__all__ = ["LoadTable", "Matrix", "Objective", "Published", "StudyFile"]
 
 
-class LoadTable(Table):
-    """How long each trial is loaded, and how long an answer may take."""
+class Objective(Table):
+    """What every trial is held against; `weir run` exits with 1 when it is missed."""
 
-    duration_s: float = Field(gt=0)
-    timeout_s: float = Field(default=20, gt=0)
+    hold: list[str] = Field(min_length=1)
+    """Conditions as for `weir load --objective`: `["p99<50ms", "errors<0.1%"]` (docs/reference/objectives.md)."""
+
+    @field_validator("hold")
+    @classmethod
+    def _are_objectives(cls, texts: list[str]) -> list[str]:
+        for text in texts:
+            try:
+                objective(text)
+            except UsageError as error:
+                raise ValueError(error.message.removeprefix("--objective: ")) from None
+        if len(set(texts)) != len(texts):
+            raise ValueError("expected every condition once")
+        return texts
 
 
 class Published(Table):
-    """A figure that the published study printed."""
+    """A figure that the published study printed, to stand beside ours. Never a target."""
 
     stack: str
+    """A stack of the matrix."""
     metric: str
+    """A key of the JSON of one load in dotted form: `throughput_rps`, `response_time_us.p99`."""
     value: float
+    """What was printed, in the metric's unit."""
     note: str = ""
+    """Under which conditions."""
 
 
 class StudyFile(Table):
     """The file `studies/NAME.toml`, with one of its scales applied."""
 
     schema_number: Literal[1] = Field(alias="schema")
+    """The version of this format: 1."""
     title: str
+    """What the report is called."""
     question: str
+    """What the study asks, in a sentence."""
     source: str = ""
+    """Where the published figures come from."""
     claims: list[str] = Field(default_factory=list)
+    """What the published study claimed, in your words."""
     matrix: Matrix
     load: LoadTable
     method: Method
+    objective: Objective | None = None
     cpus: Cpus = Field(default_factory=Cpus)
+    external: dict[str, External] = Field(default_factory=dict)
+    """Servers that weir does not start, by the names that `matrix.stacks` calls them."""
+    override: list[Override] = Field(default_factory=list)
     published: list[Published] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _named_stacks_are_in_the_matrix(self) -> "StudyFile":
-        for key, stack in (("method.baseline", self.method.baseline), ("method.aa", self.method.aa)):
-            if stack is not None and stack not in self.matrix.stacks:
-                raise ValueError(f"{key}: found {stack!r}, expected one of matrix.stacks: {', '.join(self.matrix.stacks)}")
+    def _names_agree(self) -> "StudyFile":
+        stacks = self.matrix.stacks
+        for key, label in (("method.baseline", self.method.baseline), ("method.aa", self.method.aa)):
+            if label is not None and label not in stacks and label.partition("[")[0] not in stacks:
+                raise ValueError(f"{key}: found {label!r}, expected one of matrix.stacks: {', '.join(stacks)}")
+        for name in self.external:
+            if name not in stacks:
+                raise ValueError(f"external.{name}: expected it among matrix.stacks, which names {', '.join(stacks)}")
+        if self.load.scenario is not None and len(self.matrix.workloads) > 1:
+            raise ValueError("load.scenario: found beside several matrix.workloads, expected one: users do the scenario in its place")
         return self

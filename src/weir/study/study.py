@@ -4,30 +4,21 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, TypeGuard
 
 from weir.model.errors import UsageError
-from weir.model.load import ClosedLoad, Load, OpenLoad
-from weir.model.run import Cell, PublishedFigure
+from weir.model.run import PublishedFigure
 from weir.places import data_folder
-from weir.stacks.manifest import Stack, read_stack
-from weir.stacks.workload import Workload, read_workload
+from weir.study.cells import PlannedCell, planned_cells
 from weir.study.file import StudyFile
 from weir.toml_file import read_toml, validate
+
+__all__ = ["PlannedCell", "Study", "order_of_block", "read_study", "study_files", "study_from"]
 
 ONLY_SCALE = "default"
 """The scale of a study that names none."""
 EVIDENCE_BLOCKS = 10
 """A claim needs at least so many blocks (Kalibera & Jones 2013); fewer give an indication."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCell:
-    """A cell with what it needs to be run."""
-
-    cell: Cell
-    stack: Stack
-    workload: Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,53 +44,21 @@ class Study:
             for one in self.file.published
         )
 
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """What every trial is held against."""
+        return tuple(self.file.objective.hold) if self.file.objective else ()
+
     def cells(self, stack_cpus: int) -> list[PlannedCell]:
         """Every cell of the matrix, the A/A arm's included.
 
         Args:
-            stack_cpus: the number of CPUs that a stack gets, for limits that follow it.
+            stack_cpus: the number of CPUs that a stack gets where the study does not say, for limits that follow it.
 
         Raises:
-            UsageError: a stack or workload does not exist, or a stack does not serve a workload.
+            UsageError: a stack, workload or limit does not exist, keys contradict each other, or an override matches nothing.
         """
-        arms: list[tuple[str, Literal["main", "aa"]]] = [(label, "main") for label in self.file.matrix.stacks]
-        if self.file.method.aa is not None:
-            arms.append((self.file.method.aa, "aa"))
-        planned: list[PlannedCell] = []
-        for label, arm in arms:
-            stack = read_stack(label)
-            for workload_id in self.file.matrix.workloads:
-                workload = read_workload(workload_id)
-                if workload_id not in stack.manifest.serves:
-                    raise UsageError(
-                        f"{self.path}: matrix.workloads: found {workload_id!r}, which {label} does not serve; "
-                        f"it serves: {', '.join(stack.manifest.serves)}",
-                        hint="weir stacks list",
-                    )
-                for load in self._loads():
-                    cell = Cell(
-                        id=len(planned) + 1,
-                        stack=stack.manifest.id,
-                        variant=stack.variant,
-                        workload=workload_id,
-                        load=load,
-                        arm=arm,
-                        title=stack.title,
-                        model=stack.model,
-                        settings=stack.settings(stack_cpus),
-                    )
-                    planned.append(PlannedCell(cell, stack, workload))
-        return planned
-
-    def measuring_s(self, cells: int) -> float:
-        """How long the trials' loads take altogether, starts and stops of stacks not counted."""
-        per_trial_s = self.file.load.duration_s + self.file.method.prime_s + self.file.method.pause_s
-        return self.file.method.blocks * cells * per_trial_s
-
-    def _loads(self) -> list[Load]:
-        if self.file.matrix.rates_rps:
-            return [OpenLoad(rate, n) for n in self.file.matrix.connections for rate in self.file.matrix.rates_rps]
-        return [ClosedLoad(n) for n in self.file.matrix.connections]
+        return planned_cells(self.file, self.path, stack_cpus)
 
 
 def order_of_block(cells: list[PlannedCell], seed: int, block: int) -> list[PlannedCell]:
@@ -154,9 +113,18 @@ def study_from(path: Path, text: str, content: dict[str, Any], scale: str | None
 
 
 def _overridden(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with the keys of `override` in their place, table by table."""
+    """`base` with the keys of `override` in their place, table by table; a list of tables is added to, any other list replaced."""
     merged = dict(base)
     for key, value in override.items():
         below = merged.get(key)
-        merged[key] = _overridden(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            merged[key] = _overridden(below, value)
+        elif _is_tables(below) and _is_tables(value):
+            merged[key] = [*below, *value]
+        else:
+            merged[key] = value
     return merged
+
+
+def _is_tables(value: Any) -> TypeGuard[list[Mapping[str, Any]]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)

@@ -1,0 +1,78 @@
+"""What an earlier run tells about one that is planned: how far trials differ, and what a trial takes beyond its load."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from weir.findings.evidence import pair_by_block
+from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.points import group_points
+from weir.model.errors import UsageError
+from weir.model.run import Cell
+from weir.store import RunReader
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """What a run measured about itself."""
+
+    spread: float
+    """Standard deviation of the log ratio of throughput of two trials in one block, pooled over all pairs of cells that were compared."""
+    pairs: int
+    """Degrees of freedom behind it."""
+    overhead_s: dict[str, float]
+    """What a trial takes beyond its load, priming and pause: the median of each stack, by its label."""
+    memory_bytes: dict[str, int]
+    """The most that a process of each stack used, by its label."""
+
+
+def pilot_of(reader: RunReader, around_load_s: Callable[[Cell], float]) -> Pilot:
+    """What a run measured about itself.
+
+    Args:
+        reader: the run.
+        around_load_s: priming and pause of a cell's trials, as its study asked for them.
+
+    Raises:
+        UsageError: the run has no two blocks in which two stacks can be compared.
+    """
+    cells, trials = reader.cells(), reader.trials()
+    squares, degrees = 0.0, 0
+    for point in group_points(cells, trials):
+        first = point.members[0]
+        for other in point.members[1:]:
+            pairs = pair_by_block(other, first, BY_KEY[THROUGHPUT].of)
+            logs = [math.log(one / against) for one, against in zip(pairs.values, pairs.against, strict=True)]
+            if len(logs) > 1:
+                mean = sum(logs) / len(logs)
+                squares += sum((value - mean) ** 2 for value in logs)
+                degrees += len(logs) - 1
+    if not degrees:
+        raise UsageError(
+            f"--pilot: {reader.path}: found no two blocks in which two stacks can be compared, expected some", hint="--assume-cv 5%"
+        )
+    overheads: dict[str, list[float]] = {}
+    for trial, following in pairwise(trials):
+        summary = trial.result.summary
+        if summary is not None:
+            whole_s = (following.started_unix_ns - trial.started_unix_ns) / 1e9
+            overheads.setdefault(_label(trial.cell), []).append(whole_s - summary.duration_s - around_load_s(trial.cell))
+    memory: dict[str, int] = {}
+    for trial in trials:
+        used = trial.result.resources
+        if used is not None and used.pss_bytes is not None:
+            label = _label(trial.cell)
+            memory[label] = max(memory.get(label, 0), used.pss_bytes // trial.cell.replicas)
+    return Pilot(
+        spread=math.sqrt(squares / degrees),
+        pairs=degrees,
+        # The median: a run that was interrupted and resumed has a long pause between two of its trials.
+        overhead_s={label: max(0.0, median(found)) for label, found in overheads.items()},
+        memory_bytes=memory,
+    )
+
+
+def _label(cell: Cell) -> str:
+    return f"{cell.stack}[{cell.variant}]" if cell.variant else cell.stack

@@ -1,0 +1,111 @@
+"""Where the cells of a run meet: its points, and names for them that say only what varies.
+
+A point is a workload under a load, at a value of each coordinate that the study varies (a limit, replicas, CPUs). A cell stands in every
+point that none of its own coordinates contradicts: a stack without the setting `threads` is compared at each of its values. Nothing is
+compared across points.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from weir.findings.evidence import CellTrials
+from weir.model.load import Load
+from weir.model.run import Cell, Trial, coordinate_text
+
+
+@dataclass(frozen=True, slots=True)
+class PointCells:
+    """The cells of a point with their trials: in the order of their ids, an A/A copy right after its original."""
+
+    workload: str
+    load: Load
+    coordinates: dict[str, str]
+    members: tuple[CellTrials, ...]
+
+
+def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCells]:
+    """The points of a run, in the order in which its cells name them."""
+    by_cell = {cell.id: CellTrials(cell, tuple(trial for trial in trials if trial.cell.id == cell.id)) for cell in cells}
+    together: dict[tuple[str, Load], list[Cell]] = {}
+    for cell in sorted(cells, key=lambda cell: cell.id):
+        together.setdefault((cell.workload, cell.load), []).append(cell)
+    points = []
+    for (workload, load), mine in together.items():
+        values = _values(mine)
+        for combination in product(*values.values()):
+            coordinates = dict(zip(values, combination, strict=True))
+            members = [by_cell[cell.id] for cell in mine if _stands_in(cell, coordinates)]
+            if members:
+                points.append(PointCells(workload, load, coordinates, tuple(_copies_last(members))))
+    return points
+
+
+def baseline_of(members: Sequence[CellTrials], named: str | None) -> CellTrials | None:
+    """The stack that the study names, by its label or its id; else the first."""
+    main = [member for member in members if member.cell.arm == "main"]
+    wanted = [member for member in main if named in (member.cell.stack_label, member.cell.stack)]
+    return next(iter([*wanted, *main]), None)
+
+
+def planned_comparisons(cells: Sequence[Cell], baseline: str | None) -> int:
+    """How many comparisons on one metric there will be: the family of Holm's correction."""
+    pairs = set()
+    for point in group_points(cells, []):
+        against = baseline_of(point.members, baseline)
+        pairs |= {
+            (member.cell.id, against.cell.id) for member in point.members if against and member.cell.arm == "main" and member is not against
+        }
+    return len(pairs)
+
+
+class PointNames:
+    """Names points: by what varies among the cells of a run, or by workload and load where nothing does."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self._workloads = {cell.workload for cell in cells}
+        self._loads = {cell.load for cell in cells}
+        self._varying = [name for name, values in _values(cells).items() if len(values) > 1]
+
+    def of(self, workload: str, load: Load, coordinates: Mapping[str, str]) -> str:
+        """'50 connections, threads 200'."""
+        parts = self._parts(load, coordinates)
+        if len(self._workloads) > 1:
+            parts.insert(0, workload)
+        return ", ".join(parts) or f"{workload}, {load.label}"
+
+    def of_cell(self, cell: Cell) -> str:
+        """The same of a cell, which says nothing of coordinates that it has not."""
+        return self.of(cell.workload, cell.load, cell.coordinates)
+
+    def where(self, workload: str, load: Load, coordinates: Mapping[str, str]) -> str:
+        """At the beginning of a sentence: 'With 50 connections and threads 200 on echo: '; nothing where there is only one point."""
+        parts = self._parts(load, coordinates)
+        with_parts = f"With {', '.join(parts)}" if parts else ""
+        if len(self._workloads) > 1:
+            return f"{with_parts} on {workload}: " if with_parts else f"On {workload}: "
+        return f"{with_parts}: " if with_parts else ""
+
+    def _parts(self, load: Load, coordinates: Mapping[str, str]) -> list[str]:
+        parts = [load.label] if len(self._loads) > 1 else []
+        return parts + [coordinate_text(name, coordinates[name]) for name in self._varying if name in coordinates]
+
+
+def _values(cells: Sequence[Cell]) -> dict[str, list[str]]:
+    """The values of each coordinate, in the order in which cells name them."""
+    values: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        for name, value in cell.coordinates.items():
+            values.setdefault(name, {})[value] = None
+    return {name: list(found) for name, found in values.items()}
+
+
+def _stands_in(cell: Cell, coordinates: Mapping[str, str]) -> bool:
+    return all(coordinates[name] == value for name, value in cell.coordinates.items())
+
+
+def _copies_last(members: Sequence[CellTrials]) -> list[CellTrials]:
+    systems: dict[tuple[str, str | None], list[CellTrials]] = {}
+    for member in members:
+        systems.setdefault((member.cell.stack, member.cell.variant), []).append(member)
+    return [member for copies in systems.values() for member in sorted(copies, key=lambda member: member.cell.arm == "aa")]

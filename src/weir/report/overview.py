@@ -1,0 +1,56 @@
+"""All points of a run in one table: what each stack reaches there, and its ratio to the baseline. For runs with several points."""
+
+from dataclasses import dataclass
+
+from weir.findings import Comparison, RunFindings
+from weir.findings.metrics import THROUGHPUT
+from weir.findings.words import ratio_text
+from weir.report.numbers import value_text
+
+MOST_STACKS = 3
+"""With more stacks the table has their ratios only: their figures stand in each point's own table."""
+
+_WORDS = {"same": "the same", "undecided": "undecided", "no interval": "no interval"}
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewRow:
+    """A point, and a text for each column."""
+
+    label: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The table. The first column, the point, has no heading of its own."""
+
+    headings: tuple[str, ...]
+    rows: tuple[OverviewRow, ...]
+
+
+def overview_of(findings: RunFindings) -> Overview | None:
+    """The table; None where there is only one point."""
+    if len(findings.points) < 2:
+        return None
+    stacks: dict[str, str] = {}
+    compared: dict[str, str] = {}
+    for point in findings.points:
+        stacks |= {stack.label: stack.name for stack in point.stacks if stack.arm == "main"}
+        compared |= {found.label: f"{found.name} ÷ {found.against_name}" for found in point.comparisons if found.metric == THROUGHPUT}
+    shown = stacks if len(stacks) <= MOST_STACKS else {}
+    rows = []
+    for point in findings.points:
+        measures = {stack.label: stack.measure(THROUGHPUT) for stack in point.stacks}
+        figures = [value_text(measures[label]) if label in measures else "–" for label in shown]
+        ratios = [_ratio(point.comparison(label, THROUGHPUT)) for label in compared]
+        rows.append(OverviewRow(point.label, (*figures, *ratios)))
+    return Overview((*(f"{name} req/s" for name in shown.values()), *compared.values()), tuple(rows))
+
+
+def _ratio(found: Comparison | None) -> str:
+    if found is None or found.ratio is None:
+        return "–"
+    value, interval = ratio_text(found.ratio, found.low, found.high)
+    word = _WORDS.get(found.outcome, "")
+    return f"{value}×" + (f" ({interval})" if interval else "") + (f" {word}" if word else "")

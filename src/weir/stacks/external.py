@@ -1,0 +1,45 @@
+"""A server that weir did not start: it has an address, and perhaps processes to watch, but nothing to build, to set or to stop."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalStack:
+    """What a study needs of such a server, in the words of `Stack`."""
+
+    id: str
+    url: str
+    pids: tuple[int, ...]
+    serves: tuple[str, ...]
+    title: str
+    model: str
+
+    @property
+    def label(self) -> str:
+        """Its name."""
+        return self.id
+
+    @property
+    def variant(self) -> None:
+        """It runs as it runs."""
+        return None
+
+    def settings(self, stack_cpus: int, chosen: Mapping[str, int]) -> dict[str, str]:
+        """None that weir knows."""
+        return {}
+
+    def path_of(self, workload: str) -> str | None:
+        """The workload's own path."""
+        return None
+
+    def cpus(self) -> tuple[int, ...]:
+        """The CPUs that its processes may use; none where they are not known."""
+        found: set[int] = set()
+        for pid in self.pids:
+            try:
+                found |= os.sched_getaffinity(pid)
+            except ProcessLookupError:
+                continue
+        return tuple(sorted(found))

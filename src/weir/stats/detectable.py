@@ -1,0 +1,76 @@
+"""What a study can find out before it runs: the smallest difference that it detects, and how many blocks a difference needs."""
+
+import math
+
+from scipy import optimize, stats
+
+from weir.stats.mean import CONFIDENCE, MOST_BLOCKS
+
+POWER = 0.8
+"""The usual wish: a difference of the size asked for is found in four studies of five."""
+
+
+def detectable_ratio(
+    spread: float, blocks: int, comparisons: int = 1, *, power: float = POWER, confidence: float = CONFIDENCE
+) -> float | None:
+    """The smallest true ratio above 1 that a paired t test on log ratios calls different with probability `power`; None below two blocks.
+
+    exp(λ·s/√n), where the noncentrality λ solves P(|T| > t(1 − α/2m; n−1)) = power for T ~ noncentral t(n−1, λ). α/m is the first and
+    strictest step of Holm's correction for m comparisons: what is found there is found whatever the others show. (Cohen, Statistical Power
+    Analysis, 1988, 2.3; Kalibera & Jones, ISMM 2013, for the pairing by block.)
+
+    Args:
+        spread: standard deviation of the log ratio of two trials in one block, about √2 times the coefficient of variation of one trial.
+        blocks: pairs.
+        comparisons: the family's size m.
+        power: with which probability.
+        confidence: 1 − α.
+
+    >>> round(detectable_ratio(spread=0.07, blocks=10), 3)
+    1.072
+
+    Raises:
+        ValueError: a negative spread, or no comparison.
+    """
+    if spread < 0 or comparisons < 1:
+        raise ValueError(f"spread {spread} must not be negative and comparisons {comparisons} at least 1")
+    if blocks < 2:
+        return None
+    critical = float(stats.t.isf((1 - confidence) / comparisons / 2, blocks - 1))
+
+    def beyond(noncentrality: float) -> float:
+        # The other tail holds nothing where the power is above a half.
+        return float(stats.nct.sf(critical, blocks - 1, noncentrality)) - power
+
+    highest = critical + 1.0
+    while beyond(highest) < 0:
+        highest *= 2
+    noncentrality = float(optimize.brentq(beyond, 0.0, highest))
+    exponent = noncentrality * spread / math.sqrt(blocks)
+    return math.exp(exponent) if exponent < 700 else math.inf
+
+
+def blocks_to_detect(ratio: float, spread: float, comparisons: int = 1) -> int:
+    """The fewest blocks with which a true ratio of `ratio` is detected.
+
+    >>> blocks_to_detect(1.05, spread=0.07)
+    18
+
+    Raises:
+        ValueError: the ratio is not above 1.
+    """
+    if ratio <= 1:
+        raise ValueError(f"ratio {ratio} must be above 1")
+
+    def enough(blocks: int) -> bool:
+        found = detectable_ratio(spread, blocks, comparisons)
+        return found is not None and found <= ratio
+
+    most = 2
+    while not enough(most) and most < MOST_BLOCKS:
+        most *= 2
+    fewest = most // 2
+    while most - fewest > 1:
+        middle = (fewest + most) // 2
+        fewest, most = (fewest, middle) if enough(middle) else (middle, most)
+    return min(most, MOST_BLOCKS)

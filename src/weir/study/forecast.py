@@ -1,0 +1,72 @@
+"""How long a study takes, before it runs: trials, and everything around them. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weir.study.cells import PlannedCell
+from weir.study.study import Study, order_of_block
+
+ASSUMED_OVERHEAD_S = 2.5
+"""Start, check and stop of a stack where no pilot has measured them."""
+CEILING_S = 1.5
+"""Measuring what the generator reaches on a null server, once for each way of asking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """What a trial takes beyond its load, priming and pause."""
+
+    by_stack_s: Mapping[str, float] = field(default_factory=dict)
+    """Measured by a pilot, by the stack's label."""
+    otherwise_s: float = ASSUMED_OVERHEAD_S
+
+    def of(self, label: str) -> float:
+        """That of a stack."""
+        return self.by_stack_s.get(label, self.otherwise_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What will run, and for how long. Builds and trials that have to be repeated come on top."""
+
+    trials: int
+    order: tuple[tuple[int, ...], ...]
+    """Ids of the cells of each block, in their order."""
+    load_s: float
+    """Of all trials; the longest where something else may end them."""
+    priming_s: float
+    pauses_s: float
+    starts_and_stops_s: float
+    checks_s: float
+    """Before the first trial: every stack checked on every workload, and the generator's ceilings."""
+
+    @property
+    def total_s(self) -> float:
+        """Everything together."""
+        return self.load_s + self.priming_s + self.pauses_s + self.starts_and_stops_s + self.checks_s
+
+
+def forecast(study: Study, cells: Sequence[PlannedCell], overhead: Overhead = Overhead()) -> Forecast:
+    """What the cells of a study come to in its blocks."""
+    method = study.file.method
+    order = [order_of_block(list(cells), method.seed, block) for block in range(1, method.blocks + 1)]
+    checked = {(one.stack.label, one.workload.id) for one in cells}
+    ways = {one.asked for one in cells}
+    return Forecast(
+        trials=method.blocks * len(cells),
+        order=tuple(tuple(one.cell.id for one in block) for block in order),
+        load_s=method.blocks * sum(one.load.duration_s for one in cells),
+        priming_s=method.blocks * sum(one.method.prime_s for one in cells),
+        pauses_s=method.blocks * sum(one.method.pause_s for one in cells),
+        starts_and_stops_s=method.blocks * sum(overhead.of(one.stack.label) for one in cells),
+        checks_s=sum(overhead.of(label) for label, _ in checked) + CEILING_S * len(ways),
+    )
+
+
+def span_text(seconds: float) -> str:
+    """'45 s', '12 min', '3.5 h'."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

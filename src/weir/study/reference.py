@@ -1,0 +1,124 @@
+"""Writes docs/reference/study.md from the types that read study files: `python -m weir.study.reference` (`make reference`)."""
+
+import json
+from typing import Any
+
+from weir.study.schema import json_schema
+
+_HEAD = """\
+# The study file
+
+<!-- Made by `make reference` from the types in src/weir/study. Change the docstrings there. -->
+
+A study is a question as a TOML file: `weir run FILE` answers it, `weir study check FILE` says beforehand what that takes. How to write one:
+[guides/studies.md](../guides/studies.md). Unknown keys are errors. For editors: `weir study schema > study.schema.json`, and
+`#:schema ./study.schema.json` as the study's first line.
+
+- A **list of numbers** is a number, a list, or numbers and ranges as text: `50`, `[4, 50, 100]`, `"4, 50..500 step 50"` (a range's end
+  belongs to it; without a step it is 1; at most 1,000 numbers).
+- A **profile** is an amount over time, linear between its points: `"0s:0,30s:500,60s:0"`.
+"""
+_TABLES = [
+    ("", "The file itself", None),
+    ("[matrix]", "", "Matrix"),
+    ("[load]", "", "LoadTable"),
+    ("[method]", "", "Method"),
+    ("[cpus]", "", "Cpus"),
+    ("[objective]", "", "Objective"),
+    ("[external.NAME]", "", "External"),
+    ("[[override]]", "", "Override"),
+    ("[[published]]", "", "Published"),
+]
+_TAIL = """\
+## `[scales.NAME]`
+
+Any of the tables above below a scale's name: `[scales.quick.load]` with `duration_s = 6`. `weir run STUDY --scale NAME` takes them. A key
+takes the place of the same key; a list of tables (`[[scales.quick.override]]`) is added to the study's own, so that a later override
+wins; any other list takes the place of the whole list. Without `--scale` the scale is `evidence`, else the first.
+"""
+
+
+def reference() -> str:
+    """The page."""
+    schema = json_schema()
+    parts = [_HEAD]
+    shown = {name for _, _, name in _TABLES}
+    for heading, title, name in _TABLES:
+        table = schema if name is None else schema["$defs"][name]
+        parts.append(f"## {title or f'`{heading}`'}\n")
+        if name is not None and table.get("description"):
+            parts.append(f"{table['description']}\n")
+        parts.append(_rows(table, schema["$defs"], "" if name is None else heading))
+        parts += [
+            _rows(schema["$defs"][below], schema["$defs"], f"{heading[:-1]}.{key}]", title=True)
+            for key, below in _tables_below(table)
+            if name is not None and below not in shown
+        ]
+    return "\n".join([*parts, _TAIL])
+
+
+def _tables_below(table: dict[str, Any]) -> list[tuple[str, str]]:
+    found = []
+    for key, value in table["properties"].items():
+        for one in [value, *value.get("anyOf", [])]:
+            if "$ref" in one:
+                found.append((key, one["$ref"].rpartition("/")[2]))
+    return [(key, name) for key, name in found if not name.startswith("Partial")]
+
+
+def _rows(table: dict[str, Any], definitions: dict[str, Any], heading: str, *, title: bool = False) -> str:
+    lines = [f"### `{heading}`\n\n{table.get('description', '')}\n"] if title else []
+    lines += ["| key | value | default | meaning |", "|---|---|---|---|"]
+    required = table.get("required", [])
+    for key, value in table["properties"].items():
+        if key == "scales":
+            continue
+        is_table = "$ref" in value or value.get("items", {}).get("$ref") or "$ref" in value.get("additionalProperties", {})
+        if not heading and is_table:
+            continue
+        default = "required" if key in required else f"`{json.dumps(value['default'])}`" if "default" in value else "–"
+        meaning = value.get("description", "").replace("\n", " ").replace("|", "\\|")
+        lines.append(f"| `{key}` | {_kind(value, definitions)} | {default} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def _kind(value: dict[str, Any], definitions: dict[str, Any]) -> str:
+    if "$ref" in value:
+        return "a table"
+    if "const" in value:
+        return f"`{json.dumps(value['const'])}`"
+    if "enum" in value:
+        return " or ".join(f"`{json.dumps(one)}`" for one in value["enum"])
+    if "anyOf" in value:
+        kinds = value["anyOf"]
+        if any(str(one.get("description", "")).startswith("Numbers and ranges") for one in kinds):
+            return "a list of numbers or profiles" if "anyOf" in kinds[0] else "a list of numbers"
+        return " or ".join(dict.fromkeys(_kind(one, definitions) for one in kinds))
+    match value.get("type"):
+        case "array":
+            items = value.get("items", {})
+            return f"a list of {_kind(items, definitions).removeprefix('a ').removesuffix('s')}s" if items else "a list"
+        case "object":
+            below = value.get("additionalProperties")
+            return f"a table of {_kind(below, definitions).removeprefix('a ')}" if isinstance(below, dict) else "a table"
+        case "integer":
+            return "a whole number" + _bounds(value)
+        case "number":
+            return "a number" + _bounds(value)
+        case "boolean":
+            return "true or false"
+        case "string":
+            return "text"
+    return "anything"
+
+
+def _bounds(value: dict[str, Any]) -> str:
+    if "minimum" in value and "maximum" in value:
+        return f" from {value['minimum']:g} to {value['maximum']:g}"
+    if "minimum" in value:
+        return f" from {value['minimum']:g} on"
+    return f" above {value['exclusiveMinimum']:g}" if "exclusiveMinimum" in value else ""
+
+
+if __name__ == "__main__":
+    print(reference(), end="")
