@@ -202,7 +202,7 @@ def test_the_data_island_survives_whatever_it_holds() -> None:
     [
         (SyntheticStudy(skip=lambda label, block: True, ended=None), "No answer: no trial was finished."),
         (SyntheticStudy(duration_s=1.0, blocks=1), "no interval, so no claim."),
-        (SyntheticStudy(duration_s=1.0, loads=(ClosedLoad(10), ClosedLoad(20))), "With 10 connections on echo: "),
+        (SyntheticStudy(duration_s=1.0, loads=(ClosedLoad(10), ClosedLoad(20))), "With 10 connections: "),
         (SyntheticStudy(duration_s=1.0, published=(), claims=(), shared=(), environment={}), "Sanic answers"),
         (SyntheticStudy(duration_s=1.0, change=lambda label, block, result: replace(result, resources=None)), "Sanic answers"),
         (SyntheticStudy(duration_s=1.0, stacks=(SANIC,), aa=None, baseline=None, environment=ENVIRONMENT), "no other stack"),
