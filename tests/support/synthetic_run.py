@@ -35,7 +35,8 @@ from weir.model.records import (
     Sample,
     Verdict,
 )
-from weir.model.run import Arm, Cell, Placement, PublishedFigure, RunInfo, StackResources, TrialEvent, TrialResult
+from weir.model.resources import StackResources
+from weir.model.run import Arm, Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
 from weir.store import RunWriter
 
 Recorded = list[tuple[int, int]]

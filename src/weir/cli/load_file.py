@@ -20,7 +20,8 @@ from weir.model.errors import UsageError
 from weir.model.histogram import bytes_of_text
 from weir.model.load import ClosedLoad, LoadPlan
 from weir.model.records import LoadEnd, LoadStarted, LoadSummary
-from weir.model.run import Cell, Placement, RunInfo, StackResources, TrialResult
+from weir.model.resources import StackResources
+from weir.model.run import Cell, Placement, RunInfo, TrialResult
 from weir.store import RUN_FILE_NAME, Recorder, RunWriter
 
 SUFFIX = ".weir"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from weir.model.load import Load, OpenLoad
 from weir.model.records import Fairness, KernelTimestamps, LoadSummary, Quantiles, SlowRequest, StepSummary, UntilFailure
-from weir.model.run import StackResources
+from weir.model.resources import StackResources
 from weir.objective import Judged, judged_from_json
 
 _SHOWN = ("mean", "p50", "p90", "p99", "p99_9", "max")

@@ -246,8 +246,53 @@ class LoadEnd(Record):
     slowest: list[SlowRequest] = Field(default_factory=list)
 
 
+THREAD_STATES = ("on_cpu", "runnable", "socket_io", "event_wait", "lock", "accept", "disk", "sleep", "other")
+"""What a thread's time goes to. Each has `<state>_s` in `PoolTimes`."""
+
+
+class PoolTimes(Record):
+    """Threads of one name: how many are alive, and thread-seconds by what they were doing, since the observation began."""
+
+    pool: str
+    threads: int
+    on_cpu_s: float
+    runnable_s: float
+    socket_io_s: float
+    event_wait_s: float
+    lock_s: float
+    accept_s: float
+    disk_s: float
+    sleep_s: float
+    other_s: float
+
+
+class SocketCounts(Record):
+    """TCP sockets by state; `in_use` is every one but those in time-wait."""
+
+    established: int
+    time_wait: int
+    orphaned: int
+    in_use: int
+
+
+class NetworkSample(Record):
+    """One network namespace; counts are since it began."""
+
+    tcp_retransmits: int
+    listen_overflows: int
+    listen_drops: int
+    sockets: SocketCounts
+    received_bytes: int
+    sent_bytes: int
+    loopback_bytes: int
+
+
 class GroupSample(Record):
-    """One started process and everything below it. CPU is cumulative and covers children that ended."""
+    """One started process and everything below it.
+
+    What counts up is cumulative and covers children that ended. None: not allowed to be read; of memory, `network` and
+    `threads_by_state` also: not read in this sample. `docs/reference/engine.md` tells what each is.
+    """
 
     name: str
     tier: str
@@ -256,11 +301,23 @@ class GroupSample(Record):
     cpu_user_s: float
     cpu_system_s: float
     rss_bytes: int
+    minor_faults: int = 0
+    major_faults: int = 0
     voluntary_switches: int = 0
     involuntary_switches: int = 0
+    descriptors: int | None = None
+    disk_read_bytes: int | None = None
+    disk_written_bytes: int | None = None
+    rchar_bytes: int | None = None
+    wchar_bytes: int | None = None
+    throttled_periods: int | None = None
+    throttled_s: float | None = None
     pss_bytes: int | None = None
     private_bytes: int | None = None
     swap_bytes: int | None = None
+    network: NetworkSample | None = None
+    """Of the group's own network namespace."""
+    threads_by_state: list[PoolTimes] | None = None
 
 
 class CpuSample(Record):
@@ -276,9 +333,38 @@ class CpuSample(Record):
     steal_s: float
 
 
+class Pressure(Record):
+    """How long some task, and all tasks, waited for a resource (PSI), since boot."""
+
+    some_s: float
+    full_s: float
+
+
+class Pressures(Record):
+    """The resources that tasks wait for."""
+
+    cpu: Pressure
+    memory: Pressure
+    io: Pressure
+
+
+class ObserverCost(Record):
+    """What the observing itself has cost; threads are looked at in `thread_sweeps` of all sweeps."""
+
+    cpu_s: float
+    sweeps: int
+    thread_sweeps: int
+
+
 class Sample(Record):
-    """A reading of the processes and of the machine."""
+    """A reading of the processes and of the machine. `network` and `pressure` are None where they were not read in it."""
 
     t_ns: int
     groups: list[GroupSample]
     cpus: list[CpuSample]
+    network: NetworkSample | None = None
+    """Of the host's own network namespace."""
+    pressure: Pressures | None = None
+    observer: ObserverCost | None = None
+    limits: list[str] = Field(default_factory=list)
+    """What may not be read and what stands in for it, in sentences."""

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from weir.model.load import Load
 from weir.model.records import LoadSummary, Verdict
+from weir.model.resources import StackResources
 
 Arm = Literal["main", "aa"]
 """`aa`: the second copy of a stack in every block, which shows how far identical systems differ."""
@@ -116,26 +117,6 @@ class RunInfo:
     def is_load(self) -> bool:
         """True of a load without a study (`weir load --out`): one trial of one cell, whose plan stands in `study_text`."""
         return not self.study
-
-
-@dataclass(frozen=True, slots=True)
-class StackResources:
-    """What the stack's processes used during the measured window."""
-
-    cpu_user_s: float
-    cpu_system_s: float
-    peak_threads: int
-    peak_processes: int
-    pss_bytes: int | None
-    """Proportional set size under load: the last memory sweep of the window."""
-    private_bytes: int | None
-    steal_fraction: float | None
-    """Share of the stack's CPUs that the hypervisor gave away during the window."""
-
-    @property
-    def cpu_s(self) -> float:
-        """User and system time."""
-        return self.cpu_user_s + self.cpu_system_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,20 @@ It draws no conclusions and runs nothing.
 from weir.store.locate import RUN_FILE_NAME, find_run
 from weir.store.reader import RunReader
 from weir.store.recorder import Recorder
-from weir.store.rows import CpuSampleRow, IntervalRow, SampleRow
+from weir.store.rows import IntervalRow
+from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow
 from weir.store.writer import RunWriter
 
-__all__ = ["RUN_FILE_NAME", "CpuSampleRow", "IntervalRow", "Recorder", "RunReader", "RunWriter", "SampleRow", "find_run"]
+__all__ = [
+    "RUN_FILE_NAME",
+    "CpuSampleRow",
+    "IntervalRow",
+    "MachineSampleRow",
+    "NetworkSampleRow",
+    "Recorder",
+    "RunReader",
+    "RunWriter",
+    "SampleRow",
+    "ThreadStateRow",
+    "find_run",
+]

@@ -6,7 +6,7 @@ Opened read-only; it works while the run is still being written, on a read-only 
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from weir.model.errors import UsageError
 from weir.model.records import Verdict
@@ -14,6 +14,9 @@ from weir.model.run import Cell, RunInfo, Trial, TrialEvent, TrialResult
 from weir.store import rows
 from weir.store.connection import explained, open_read_only
 from weir.store.locate import find_run
+from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow, columns
+
+_Row = TypeVar("_Row", SampleRow, CpuSampleRow, ThreadStateRow, NetworkSampleRow, MachineSampleRow)
 
 
 class RunReader:
@@ -79,15 +82,25 @@ class RunReader:
         with explained(self.path):
             return [data for (data,) in self._of_trial("interval", ("histogram",), trial_id, "idx")]
 
-    def samples(self, trial_id: int) -> list[rows.SampleRow]:
+    def samples(self, trial_id: int) -> list[SampleRow]:
         """Readings of the processes, by time."""
-        with explained(self.path):
-            return [rows.SampleRow(*row) for row in self._of_trial("sample", rows.SAMPLE_COLUMNS, trial_id, "t_s, name")]
+        return self._readings(SampleRow, "sample", trial_id, "t_s, name")
 
-    def cpu_samples(self, trial_id: int) -> list[rows.CpuSampleRow]:
+    def cpu_samples(self, trial_id: int) -> list[CpuSampleRow]:
         """Readings of the machine's CPUs, by time."""
-        with explained(self.path):
-            return [rows.CpuSampleRow(*row) for row in self._of_trial("cpu_sample", rows.CPU_SAMPLE_COLUMNS, trial_id, "t_s, cpu")]
+        return self._readings(CpuSampleRow, "cpu_sample", trial_id, "t_s, cpu")
+
+    def thread_states(self, trial_id: int) -> list[ThreadStateRow]:
+        """What threads spent their time on, by time."""
+        return self._readings(ThreadStateRow, "thread_state", trial_id, "t_s, name, pool")
+
+    def network_samples(self, trial_id: int) -> list[NetworkSampleRow]:
+        """Readings of network namespaces, by time."""
+        return self._readings(NetworkSampleRow, "network_sample", trial_id, "t_s, name")
+
+    def machine_samples(self, trial_id: int) -> list[MachineSampleRow]:
+        """Readings of the machine's pressure and of the observer's cost, by time."""
+        return self._readings(MachineSampleRow, "machine_sample", trial_id, "t_s")
 
     def events(self, trial_id: int) -> list[TrialEvent]:
         """What happened, by time."""
@@ -111,6 +124,10 @@ class RunReader:
 
     def _select(self, table: str, columns: Sequence[str], rest: str = "", parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return self._open.connection.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", parameters).fetchall()
+
+    def _readings(self, row_type: type[_Row], table: str, trial_id: int, order: str) -> list[_Row]:
+        with explained(self.path):
+            return [row_type(*row) for row in self._of_trial(table, columns(row_type), trial_id, order)]
 
     def _of_trial(self, table: str, columns: Sequence[str], trial_id: int, order: str) -> list[tuple[Any, ...]]:
         # The join keeps rows of a trial that is still running out of sight; a load without a study has nothing else to show.

@@ -10,12 +10,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast, get_args
 
+from pydantic import TypeAdapter
+
 from weir.model.load import load_from_plan
-from weir.model.records import CpuSample, GroupSample, Interval, LoadSummary, Validity, Verdict
-from weir.model.run import Arm, Cell, Placement, PublishedFigure, RunInfo, StackResources, Trial, TrialResult
+from weir.model.records import Interval, LoadSummary, Validity, Verdict
+from weir.model.resources import StackResources
+from weir.model.run import Arm, Cell, Placement, PublishedFigure, RunInfo, Trial, TrialResult
 
 Column = int | float | str | bytes | None
 Row = tuple[Column, ...]
+_RESOURCES = TypeAdapter(StackResources)
 
 RUN_COLUMNS = (
     "study", "title", "question", "scale", "seed", "blocks", "indicative", "baseline", "study_text", "command", "weir_version",
@@ -33,11 +37,6 @@ INTERVAL_COLUMNS = (
     "idx", "start_s", "end_s", "due", "sent", "completed", "ok", "failed", "errors", "in_flight", "queued", "oldest_age_us",
     "bytes_sent", "bytes_received", "mean_us", "p50_us", "p90_us", "p99_us", "max_us",
 )  # fmt: skip
-SAMPLE_COLUMNS = (
-    "t_s", "name", "tier", "processes", "threads", "cpu_user_s", "cpu_system_s", "rss_bytes", "pss_bytes", "private_bytes",
-    "swap_bytes", "voluntary_switches", "involuntary_switches",
-)  # fmt: skip
-CPU_SAMPLE_COLUMNS = ("t_s", "cpu", "user_s", "system_s", "idle_s", "iowait_s", "irq_s", "softirq_s", "steal_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,40 +62,6 @@ class IntervalRow:
     p90_us: float | None
     p99_us: float | None
     max_us: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class SampleRow:
-    """One started process with everything below it, at one moment. CPU is cumulative; memory beyond resident size is read rarely."""
-
-    t_s: float
-    name: str
-    tier: str
-    processes: int
-    threads: int
-    cpu_user_s: float
-    cpu_system_s: float
-    rss_bytes: int
-    pss_bytes: int | None
-    private_bytes: int | None
-    swap_bytes: int | None
-    voluntary_switches: int
-    involuntary_switches: int
-
-
-@dataclass(frozen=True, slots=True)
-class CpuSampleRow:
-    """One CPU of the machine at one moment, cumulative seconds since boot."""
-
-    t_s: float
-    cpu: int
-    user_s: float
-    system_s: float
-    idle_s: float
-    iowait_s: float
-    irq_s: float
-    softirq_s: float
-    steal_s: float
 
 
 def storable(text: str) -> str:
@@ -170,7 +135,7 @@ def trial_from_row(row: Sequence[Any], cells: dict[int, Cell]) -> Trial:
     result = TrialResult(
         verdict=Verdict(validity=values["validity"], reasons=json.loads(values["reasons"])),
         summary=None if values["summary"] is None else LoadSummary.model_validate_json(values["summary"]),
-        resources=None if values["resources"] is None else StackResources(**json.loads(values["resources"])),
+        resources=None if values["resources"] is None else _RESOURCES.validate_json(values["resources"]),
         load_started_monotonic_ns=values["load_started_monotonic_ns"],
         ready_s=values["ready_s"],
         artifact_bytes=values["artifact_bytes"],
@@ -206,12 +171,3 @@ def interval_from_row(row: Sequence[Any]) -> IntervalRow:
     fields["errors"] = json.loads(fields["errors"])
     return IntervalRow(index=index, **fields)
 
-
-def sample_row(trial_id: int, t_s: float, group: GroupSample) -> Row:
-    """`trial_id` and the columns `SAMPLE_COLUMNS`."""
-    return (trial_id, t_s, *(getattr(group, name) for name in SAMPLE_COLUMNS[1:]))
-
-
-def cpu_sample_row(trial_id: int, t_s: float, cpu: CpuSample) -> Row:
-    """`trial_id` and the columns `CPU_SAMPLE_COLUMNS`."""
-    return (trial_id, t_s, *(getattr(cpu, name) for name in CPU_SAMPLE_COLUMNS[1:]))

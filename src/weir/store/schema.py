@@ -113,8 +113,17 @@ CREATE TABLE sample (
     pss_bytes INTEGER,
     private_bytes INTEGER,
     swap_bytes INTEGER,
+    minor_faults INTEGER NOT NULL,
+    major_faults INTEGER NOT NULL,
     voluntary_switches INTEGER NOT NULL,
-    involuntary_switches INTEGER NOT NULL
+    involuntary_switches INTEGER NOT NULL,
+    descriptors INTEGER,
+    disk_read_bytes INTEGER,
+    disk_written_bytes INTEGER,
+    rchar_bytes INTEGER,
+    wchar_bytes INTEGER,
+    throttled_periods INTEGER,
+    throttled_s REAL
 ) STRICT;
 CREATE INDEX sample_trial ON sample (trial_id, t_s);
 
@@ -131,6 +140,57 @@ CREATE TABLE cpu_sample (
     steal_s REAL NOT NULL
 ) STRICT;
 CREATE INDEX cpu_sample_trial ON cpu_sample (trial_id, t_s);
+
+CREATE TABLE thread_state (
+    trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
+    t_s REAL NOT NULL,
+    name TEXT NOT NULL,
+    tier TEXT NOT NULL,
+    pool TEXT NOT NULL,
+    threads INTEGER NOT NULL,
+    on_cpu_s REAL NOT NULL,
+    runnable_s REAL NOT NULL,
+    socket_io_s REAL NOT NULL,
+    event_wait_s REAL NOT NULL,
+    lock_s REAL NOT NULL,
+    accept_s REAL NOT NULL,
+    disk_s REAL NOT NULL,
+    sleep_s REAL NOT NULL,
+    other_s REAL NOT NULL
+) STRICT;
+CREATE INDEX thread_state_trial ON thread_state (trial_id, t_s);
+
+CREATE TABLE network_sample (
+    trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
+    t_s REAL NOT NULL,
+    name TEXT NOT NULL,
+    tcp_retransmits INTEGER NOT NULL,
+    listen_overflows INTEGER NOT NULL,
+    listen_drops INTEGER NOT NULL,
+    received_bytes INTEGER NOT NULL,
+    sent_bytes INTEGER NOT NULL,
+    loopback_bytes INTEGER NOT NULL,
+    established INTEGER NOT NULL,
+    time_wait INTEGER NOT NULL,
+    orphaned INTEGER NOT NULL,
+    in_use INTEGER NOT NULL
+) STRICT;
+CREATE INDEX network_sample_trial ON network_sample (trial_id, t_s);
+
+CREATE TABLE machine_sample (
+    trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
+    t_s REAL NOT NULL,
+    cpu_some_s REAL,
+    cpu_full_s REAL,
+    memory_some_s REAL,
+    memory_full_s REAL,
+    io_some_s REAL,
+    io_full_s REAL,
+    observer_cpu_s REAL,
+    sweeps INTEGER,
+    thread_sweeps INTEGER
+) STRICT;
+CREATE INDEX machine_sample_trial ON machine_sample (trial_id, t_s);
 
 CREATE TABLE event (
     trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,

@@ -18,7 +18,7 @@ from typing import Literal, Self
 from weir.model.errors import UsageError, WeirError
 from weir.model.records import Interval, Sample
 from weir.model.run import Cell, RunInfo, TrialEvent, TrialResult
-from weir.store import rows
+from weir.store import rows, sample_rows
 from weir.store.connection import check_identity, explained
 from weir.store.schema import APPLICATION_ID, SCHEMA_NUMBER, TABLES
 
@@ -34,8 +34,7 @@ def _insert(table: str, columns: Sequence[str]) -> str:
 
 _INSERTS = {
     "interval": _insert("interval", ("trial_id", *rows.INTERVAL_COLUMNS, "histogram")),
-    "sample": _insert("sample", ("trial_id", *rows.SAMPLE_COLUMNS)),
-    "cpu_sample": _insert("cpu_sample", ("trial_id", *rows.CPU_SAMPLE_COLUMNS)),
+    **{table: _insert(table, ("trial_id", *columns)) for table, columns in sample_rows.TABLES.items()},
     "event": _insert("event", ("trial_id", "t_s", "kind", "detail")),
 }
 
@@ -138,9 +137,9 @@ class RunWriter:
         self._append("interval", [rows.interval_row(trial_id, interval)])
 
     def add_sample(self, trial_id: int, t_s: float, sample: Sample) -> None:
-        """Append a reading of processes and CPUs, `t_s` seconds since the load's start (negative before it)."""
-        self._append("sample", [rows.sample_row(trial_id, t_s, group) for group in sample.groups])
-        self._append("cpu_sample", [rows.cpu_sample_row(trial_id, t_s, cpu) for cpu in sample.cpus])
+        """Append a reading of processes and machine, `t_s` seconds since the load's start (negative before it)."""
+        for table, row in sample_rows.rows_of(trial_id, t_s, sample):
+            self._append(table, [row])
 
     def add_event(self, trial_id: int, event: TrialEvent) -> None:
         """Append something that happened."""

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit};
 use weir_observe::monotonic_ns;
 
 use crate::command::Start;
@@ -95,15 +96,18 @@ pub fn spawn_init(
 }
 
 impl Group {
-    /// Starts an init and tells it what to start.
+    /// Starts an init and tells it what to start, with the limit on open files that the host was given.
     pub fn start(
         id: u64,
         start: Start,
         program: &Path,
         isolation: Isolation,
         own_namespace: &OwnedFd,
+        open_files: Rlimit,
     ) -> io::Result<Self> {
         let (init, link) = spawn_init(program, isolation, own_namespace)?;
+        // Before it starts anything: the host's own limit was raised for its observer. One that is gone is reported like any other.
+        let _ = rustix::process::prlimit(sys::pid(init), Resource::Nofile, open_files);
         let group = Self {
             name: start.name.clone(),
             tier: start.tier.clone(),

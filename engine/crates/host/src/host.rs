@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::Signal;
+use rustix::process::{Rlimit, Signal};
 use rustix::time::Timespec;
-use weir_observe::{Observer, descendants};
+use weir_observe::{Observer, descendants, raise_open_files};
 
 use crate::command::{self, Command, Numbered};
 use crate::group::{Group, News};
@@ -55,6 +55,8 @@ pub struct Host<'a> {
     exited: HashMap<String, Outcome>,
     /// What processes used that came to the host without an init.
     orphans: Usage,
+    /// The limit on open files that servers get, which is what the host had before its observer.
+    open_files: Rlimit,
     orders: Sender<Order>,
     records: Sender<Record>,
     /// Read from the input, not yet a whole line.
@@ -78,6 +80,7 @@ impl<'a> Host<'a> {
             .attempting("opening /proc/self/ns/pid")?;
         let (isolation, isolation_detail) =
             probe::choose(options.isolation, &options.program, &own_namespace)?;
+        let open_files = raise_open_files();
         let observer = Observer::new()?;
         let (records, to_write) = channel();
         let (orders, to_follow) = channel();
@@ -96,6 +99,7 @@ impl<'a> Host<'a> {
             groups: Vec::new(),
             exited: HashMap::new(),
             orphans: Usage::default(),
+            open_files,
             orders,
             records,
             input: Vec::new(),
@@ -234,7 +238,8 @@ impl<'a> Host<'a> {
                 }
                 let program = self.options.program.clone();
                 let name = start.name.clone();
-                match Group::start(id, start, &program, self.isolation, &self.own_namespace) {
+                let (isolation, files) = (self.isolation, self.open_files);
+                match Group::start(id, start, &program, isolation, &self.own_namespace, files) {
                     Ok(group) => {
                         self.exited.remove(&name);
                         self.groups.push(group);

@@ -1,29 +1,28 @@
-//! The groups of one observation and the CPUs of the machine.
+//! The groups of one observation and the machine around them.
 
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, Mode, OFlags};
-
 use crate::Error;
-use crate::parse::{self, CpuTicks};
-use crate::sample::{Cpu, Sample};
-use crate::scope::Scope;
+use crate::descriptors::keep_below;
+use crate::machine::{self, Cpus};
+use crate::network::read_network;
+use crate::procfs::Procfs;
+use crate::sample::{ObserverCost, Sample};
+use crate::scope::{Scope, Sweep};
+use crate::sweep::{Depth, Limits, Pace, Turn, WITHOUT_SCHEDSTAT};
+use crate::throttling::Cgroups;
 
-/// Context switches are counted by thread, a file of 14 us each: 3 ms for 200 threads, which 10 times a second would be 3 % of a CPU.
-const SWITCHES_PERIOD: Duration = Duration::from_secs(1);
-
-/// What a sweep reads beyond CPU, processes and resident size.
-#[derive(Clone, Copy)]
-pub(crate) struct ScopeDepth {
-    pub memory: bool,
-    pub switches: bool,
-}
+/// Bytes, descriptors, context switches and the network change slowly or only ever count up, and each is a file to open.
+const SLOW_PERIOD: Duration = Duration::from_secs(1);
+/// The share of a CPU that looking at threads may take: where it would be more, it is done less often.
+const THREADS_SHARE: f64 = 0.03;
+/// So many threads a sweep have their `syscall` read, some 2 us each.
+const MOST_LOOKS: u64 = 400;
 
 /// How much a sweep reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// CPU, processes, threads and resident size; context switches once a second.
+    /// CPU, processes, threads and resident size, what threads do, and once a second what changes slowly.
     Usual,
     /// Everything, proportional memory included: milliseconds per GiB.
     Full,
@@ -31,25 +30,46 @@ pub enum Reading {
 
 /// The process trees under observation.
 pub struct Observer {
+    procfs: Procfs,
+    cpus: Cpus,
     /// Trees among all processes of the machine.
     machine: Scope,
     /// A scope for each group in a PID namespace of its own.
     namespaces: Vec<Scope>,
-    cpu_file: OwnedFd,
-    text: Vec<u8>,
-    switches_due: Instant,
+    cgroups: Cgroups,
+    own_network: Vec<u8>,
+    limits: Limits,
+    slow_due: Instant,
+    threads_due: Instant,
+    turn: Turn,
+    sweeps: u64,
+    thread_sweeps: u64,
 }
 
 impl Observer {
     /// An observer without groups.
     pub fn new() -> Result<Self, Error> {
-        let cpu_file = open("/proc/stat", OFlags::empty())?;
+        let mut procfs = Procfs::open_at("/proc")?;
+        let cpus = Cpus::open(&mut procfs)?;
+        let own_network = procfs.link(format_args!("self/ns/net"));
+        let own_network = own_network.map(<[u8]>::to_vec).unwrap_or_default();
+        let mut limits = Limits::new();
+        if procfs.open(format_args!("self/schedstat")).is_err() {
+            limits.insert(WITHOUT_SCHEDSTAT);
+        }
         Ok(Self {
-            machine: Scope::of_trees(open("/proc", OFlags::DIRECTORY)?),
+            procfs,
+            cpus,
+            machine: Scope::of_trees(Procfs::open_at("/proc")?),
             namespaces: Vec::new(),
-            cpu_file,
-            text: vec![0; 64 * 1024],
-            switches_due: Instant::now(),
+            cgroups: Cgroups::find(),
+            own_network,
+            limits,
+            slow_due: Instant::now(),
+            threads_due: Instant::now(),
+            turn: Turn::of_all(),
+            sweeps: 0,
+            thread_sweeps: 0,
         })
     }
 
@@ -72,7 +92,7 @@ impl Observer {
     /// Adds the PID namespace whose init is `init`, without the init itself. It is read through the procfs mounted inside, where the
     /// other processes of the machine need not be skipped.
     pub fn add_namespace(&mut self, name: &str, tier: &str, init: i32) -> Result<(), Error> {
-        let procfs = open(&format!("/proc/{init}/root/proc"), OFlags::DIRECTORY)?;
+        let procfs = Procfs::open_at(&format!("/proc/{init}/root/proc"))?;
         let scope = Scope::of_namespace(procfs, name.to_owned(), tier.to_owned());
         self.namespaces.push(scope);
         Ok(())
@@ -94,62 +114,89 @@ impl Observer {
         self.machine.has_processes() || self.namespaces.iter().any(Scope::has_processes)
     }
 
-    /// Reads every group and every CPU once.
+    /// Reads every group and the machine once.
     pub fn sweep(&mut self, reading: Reading) -> Result<Sample, Error> {
         let now = Instant::now();
         let t_ns = monotonic_ns();
-        let depth = ScopeDepth {
-            memory: reading == Reading::Full,
-            switches: reading == Reading::Full || now >= self.switches_due,
+        let cpu_before = thread_cpu();
+        let depth = self.depth(reading, now);
+        let cpus = self.cpus.read(&mut self.procfs)?;
+        let mut pace = Pace::start();
+        let (mut groups, mut wanting) = (Vec::new(), 0);
+        let mut sweep = Sweep {
+            depth,
+            now_ns: t_ns,
+            limits: &mut self.limits,
+            pace: &mut pace,
+            cgroups: &self.cgroups,
+            turn: self.turn,
+            wanting: &mut wanting,
+            keep_below: keep_below(),
+            own_network: &self.own_network,
         };
-        if depth.switches {
-            self.switches_due = now + SWITCHES_PERIOD;
-        }
-        let cpus = self.read_cpus()?;
-        let mut groups = Vec::new();
         if self.machine.has_trees() {
-            self.machine.sweep(depth, &mut groups)?;
+            self.machine.sweep(&mut sweep, &mut groups)?;
         }
         for scope in &mut self.namespaces {
-            scope.sweep(depth, &mut groups)?;
+            scope.sweep(&mut sweep, &mut groups)?;
         }
+        let (mut network, mut pressure) = (None, None);
+        if depth.slow {
+            pace.breathe();
+            let own = i32::try_from(std::process::id()).unwrap_or_default();
+            network = read_network(&mut self.procfs, own);
+            pressure = machine::read_pressures(&mut self.procfs);
+        }
+        let cpu = thread_cpu();
+        if depth.threads {
+            self.thread_sweeps += 1;
+            self.turn = self.turn.next(wanting, MOST_LOOKS);
+            // A full sweep costs more than its threads; after one the next may come when it would have come.
+            let cost = cpu.saturating_sub(cpu_before).as_secs_f64();
+            if !depth.full && !depth.slow {
+                self.threads_due = now + Duration::from_secs_f64(cost / THREADS_SHARE);
+            }
+        }
+        self.sweeps += 1;
         Ok(Sample {
             record: "sample",
             id: None,
             t_ns,
             groups,
             cpus,
+            network,
+            pressure,
+            observer: ObserverCost {
+                cpu_s: cpu.as_secs_f64(),
+                sweeps: self.sweeps,
+                thread_sweeps: self.thread_sweeps,
+            },
+            limits: self.limits.clone(),
         })
     }
 
-    fn read_cpus(&mut self) -> Result<Vec<Cpu>, Error> {
-        let count = rustix::io::pread(&self.cpu_file, &mut self.text[..], 0)
-            .map_err(|error| Error::Unreadable("/proc/stat".to_owned(), error.into()))?;
-        Ok(parse::cpu_lines(&self.text[..count])
-            .map(|(cpu, ticks)| cpu_seconds(cpu, &ticks))
-            .collect())
+    fn depth(&mut self, reading: Reading, now: Instant) -> Depth {
+        let full = reading == Reading::Full;
+        let slow = full || now >= self.slow_due;
+        if slow {
+            self.slow_due = now + SLOW_PERIOD;
+        }
+        let is_possible = !self.limits.contains(WITHOUT_SCHEDSTAT);
+        Depth {
+            threads: is_possible && (full || now >= self.threads_due),
+            slow,
+            full,
+        }
     }
 }
 
-fn cpu_seconds(cpu: u32, ticks: &CpuTicks) -> Cpu {
-    let seconds = |ticks: u64| ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
-    let [user, nice, system, idle, iowait, irq, softirq, steal] = *ticks;
-    Cpu {
-        cpu,
-        user_s: seconds(user + nice),
-        system_s: seconds(system),
-        idle_s: seconds(idle),
-        iowait_s: seconds(iowait),
-        irq_s: seconds(irq),
-        softirq_s: seconds(softirq),
-        steal_s: seconds(steal),
-    }
-}
-
-fn open(path: &str, flags: OFlags) -> Result<OwnedFd, Error> {
-    let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
-    rustix::fs::openat(CWD, path, flags, Mode::empty())
-        .map_err(|error| Error::Unreadable(path.to_owned(), error.into()))
+/// The CPU that this thread has used.
+fn thread_cpu() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(
+        used.tv_sec.unsigned_abs(),
+        u32::try_from(used.tv_nsec).unwrap_or(0),
+    )
 }
 
 /// CLOCK_MONOTONIC, the time axis of every record.

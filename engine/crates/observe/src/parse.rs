@@ -1,11 +1,15 @@
-//! The texts of /proc, as values. Pure: no files. The formats are those of proc_pid_stat(5), proc_stat(5), proc_pid_smaps(5) and
-//! proc_pid_status(5).
+//! The texts of /proc, as values. Pure: no files. The formats are those of proc_pid_stat(5), proc_stat(5), proc_pid_smaps(5),
+//! proc_pid_status(5), proc_pid_io(5) and, of schedstat, the kernel's Documentation/scheduler/sched-stats.rst.
 
 /// What is used of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessStat {
     pub state: u8,
     pub parent: i32,
+    pub minor_faults: u64,
+    pub children_minor_faults: u64,
+    pub major_faults: u64,
+    pub children_major_faults: u64,
     pub user_ticks: u64,
     pub system_ticks: u64,
     pub children_user_ticks: u64,
@@ -23,16 +27,16 @@ impl ProcessStat {
 
 /// Reads `/proc/PID/stat`.
 pub fn process_stat(text: &[u8]) -> Option<ProcessStat> {
-    // The command's name is in parentheses and may hold anything, parentheses and spaces too; nothing after it does.
-    let after_name = text.iter().rposition(|&byte| byte == b')')? + 1;
-    let mut fields = text[after_name..]
-        .split(u8::is_ascii_whitespace)
-        .filter(|field| !field.is_empty());
-    // Field 3 of the manual page is the first here; `nth` counts from where the last call ended.
+    let (state, mut fields) = after_name(text)?;
+    // Field 4 of the manual page is the first here; `nth` counts from where the last call ended.
     Some(ProcessStat {
-        state: *fields.next()?.first()?,
+        state,
         parent: i32::try_from(number(fields.next()?)?).ok()?,
-        user_ticks: number(fields.nth(9)?)?,
+        minor_faults: number(fields.nth(5)?)?,
+        children_minor_faults: number(fields.next()?)?,
+        major_faults: number(fields.next()?)?,
+        children_major_faults: number(fields.next()?)?,
+        user_ticks: number(fields.next()?)?,
         system_ticks: number(fields.next()?)?,
         // Signed in the kernel, never negative.
         children_user_ticks: number(fields.next()?)?,
@@ -40,6 +44,79 @@ pub fn process_stat(text: &[u8]) -> Option<ProcessStat> {
         threads: number(fields.nth(2)?)?,
         resident_pages: number(fields.nth(3)?)?,
     })
+}
+
+/// The letter of a `stat`, of a process or of one thread: `R`, `S`, `D` …
+pub fn state_letter(text: &[u8]) -> Option<u8> {
+    Some(after_name(text)?.0)
+}
+
+/// The state, and the fields behind it.
+fn after_name(text: &[u8]) -> Option<(u8, impl Iterator<Item = &[u8]>)> {
+    // The command's name is in parentheses and may hold anything, parentheses and spaces too; nothing after it does.
+    let after_name = text.iter().rposition(|&byte| byte == b')')? + 1;
+    let mut fields = words(&text[after_name..]);
+    Some((*fields.next()?.first()?, fields))
+}
+
+/// What `/proc/PID/task/TID/schedstat` counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Schedstat {
+    /// On a CPU.
+    pub run_ns: u64,
+    /// Ready to run, waiting for a CPU.
+    pub wait_ns: u64,
+    /// Times it got a CPU.
+    pub runs: u64,
+}
+
+/// Reads a `schedstat`.
+pub fn schedstat(text: &[u8]) -> Option<Schedstat> {
+    let mut fields = words(text);
+    Some(Schedstat {
+        run_ns: number(fields.next()?)?,
+        wait_ns: number(fields.next()?)?,
+        runs: number(fields.next()?)?,
+    })
+}
+
+/// What is used of `/proc/PID/io`, in bytes. Like CPU time, what children had is their parent's once it has reaped them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessIo {
+    pub rchar: u64,
+    pub wchar: u64,
+    pub disk_read: u64,
+    pub disk_written: u64,
+}
+
+/// Reads `/proc/PID/io`.
+pub fn process_io(text: &[u8]) -> ProcessIo {
+    let mut io = ProcessIo::default();
+    for (name, value) in keyed_lines(text) {
+        let target = match name {
+            b"rchar" => &mut io.rchar,
+            b"wchar" => &mut io.wchar,
+            b"read_bytes" => &mut io.disk_read,
+            b"write_bytes" => &mut io.disk_written,
+            _ => continue,
+        };
+        *target = number(value).unwrap_or(0);
+    }
+    io
+}
+
+/// Lines `name: value`, the value without the space around it.
+pub fn keyed_lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    text.split(|&byte| byte == b'\n').filter_map(|line| {
+        let colon = line.iter().position(|&byte| byte == b':')?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
+/// What spaces or line ends divide.
+pub fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
 }
 
 /// One `cpuN` line of `/proc/stat`, in ticks: user, nice, system, idle, iowait, irq, softirq, steal.
@@ -72,17 +149,14 @@ pub struct Memory {
 /// Reads `/proc/PID/smaps_rollup`.
 pub fn memory_rollup(text: &[u8]) -> Memory {
     let mut memory = Memory::default();
-    for line in text.split(|&byte| byte == b'\n') {
-        let Some(colon) = line.iter().position(|&byte| byte == b':') else {
-            continue;
-        };
-        let target = match &line[..colon] {
+    for (name, value) in keyed_lines(text) {
+        let target = match name {
             b"Pss" => &mut memory.pss_bytes,
             b"Private_Clean" | b"Private_Dirty" | b"Private_Hugetlb" => &mut memory.private_bytes,
             b"Swap" => &mut memory.swap_bytes,
             _ => continue,
         };
-        let digits = line[colon + 1..].trim_ascii().strip_suffix(b" kB");
+        let digits = value.strip_suffix(b" kB");
         *target += digits.and_then(number).unwrap_or(0) * 1024;
     }
     memory
@@ -123,10 +197,14 @@ mod tests {
 
     #[test]
     fn a_command_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
-        let text = b"4711 (a) b (c) S 17 4711 4711 0 -1 4194560 1 2 3 4 150 50 25 12 20 0 9 0 98765 1000000 2560 18446744073709551615 1";
+        let text = b"4711 (a) b (c) S 17 4711 4711 0 -1 4194560 31 32 3 4 150 50 25 12 20 0 9 0 98765 1000000 2560 18446744073709551615 1";
         let expected = ProcessStat {
             state: b'S',
             parent: 17,
+            minor_faults: 31,
+            children_minor_faults: 32,
+            major_faults: 3,
+            children_major_faults: 4,
             user_ticks: 150,
             system_ticks: 50,
             children_user_ticks: 25,
@@ -165,6 +243,18 @@ mod tests {
             swap_bytes: 2 * 1024,
         };
         assert_eq!(memory_rollup(text), expected);
+    }
+
+    #[test]
+    fn bytes_of_a_process_are_told_apart_by_where_they_went() {
+        let text = b"rchar: 10\nwchar: 20\nsyscr: 1\nsyscw: 2\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 3\n";
+        let expected = ProcessIo {
+            rchar: 10,
+            wchar: 20,
+            disk_read: 4096,
+            disk_written: 8192,
+        };
+        assert_eq!(process_io(text), expected);
     }
 
     #[test]

@@ -1,66 +1,48 @@
 //! The process trees seen through one procfs, and the reading of them.
 //!
-//! **Double counting.** When a child is reaped, its CPU moves to its parent's "children" counters, and the two are read at different
-//! moments. Members are therefore kept and read in the order parent before child: a child reaped in between is then missing from one sweep
+//! **Double counting.** When a child is reaped, what it used moves to its parent's counters, and the two are read at different moments.
+//! Members are therefore kept and read in the order parent before child: a child reaped in between is then missing from one sweep
 //! rather than counted twice, and the totals, which are never allowed to fall, show it in the next one. Adopting keeps that order, because
 //! orphans go to an ancestor.
 //!
-//! **Identity.** A member's `stat` stays open. The descriptor belongs to that process for ever, so a PID that is used again reads as ended.
-//!
-//! **Cost.** Each sweep lists the procfs and reads one open file a member; a file is opened only for a PID never seen before. Nothing is
-//! allocated unless processes come or go.
+//! **Cost.** Each sweep lists the procfs and reads one open file a member and thread; a file is opened only for a PID never seen before.
+//! What is read once a second is opened each time. Little is allocated unless processes come or go.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
-
-use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
-use rustix::io::Errno;
+use std::collections::HashSet;
 
 use crate::Error;
-use crate::observer::ScopeDepth;
-use crate::parse::{self, Memory, ProcessStat};
-use crate::sample::Group;
+use crate::member::Member;
+use crate::parse::Memory;
+use crate::procfs::Procfs;
+use crate::sample::{Group, Network};
+use crate::sweep::{Depth, FOREIGN_PROCESS, Limits, Pace, Turn};
+use crate::threads::ThreadSweep;
+use crate::throttling::Cgroups;
+use crate::tree::{Extras, Tree};
 
-/// Ticks of a group since it began, user and system.
-#[derive(Clone, Copy, Default)]
-struct Cpu {
-    user_ticks: u64,
-    system_ticks: u64,
-}
+/// Of so many threads the context switches are read in one sweep, 14 us each; the others have their turn a second later.
+const MOST_SWITCHES: u64 = 250;
 
-/// A group: its root and what must outlive single readings.
-pub struct Tree {
-    pub name: String,
-    pub tier: String,
-    root: i32,
-    /// Whether the root's own figures belong to the group; of an init only its children's do.
-    counts_root: bool,
-    /// The largest totals reported so far.
-    reported: Cpu,
-    /// What a root had used when it ended: nobody in the group inherits it.
-    departed: Cpu,
-    voluntary_switches: u64,
-    involuntary_switches: u64,
-    figures: Group,
-}
-
-/// A process that belongs to a tree.
-struct Member {
-    pid: i32,
-    /// Index into `trees`.
-    tree: usize,
-    stat_file: OwnedFd,
-    stat: ProcessStat,
-    is_root: bool,
-    /// By thread, the context switches already counted.
-    switches: HashMap<i32, (u64, u64)>,
+/// What the reading of all scopes in one sweep shares.
+pub struct Sweep<'a> {
+    pub depth: Depth,
+    pub now_ns: u64,
+    pub limits: &'a mut Limits,
+    pub pace: &'a mut Pace,
+    pub cgroups: &'a Cgroups,
+    /// Whose `syscall` may be read.
+    pub turn: Turn,
+    /// Counts the threads that want to be looked at.
+    pub wanting: &'a mut u64,
+    /// Files stay open only on descriptors below this one.
+    pub keep_below: i32,
+    /// The network namespace that the observer is in, as a link of /proc names it.
+    pub own_network: &'a [u8],
 }
 
 /// One procfs and the trees in it.
 pub struct Scope {
-    procfs: OwnedFd,
+    procfs: Procfs,
     /// Every process of this procfs is in its only tree: it shows the PID namespace of one group.
     is_namespace: bool,
     trees: Vec<Tree>,
@@ -68,15 +50,14 @@ pub struct Scope {
     member_pids: HashSet<i32>,
     /// In ascending order, the PIDs known to belong to no tree.
     strangers: Vec<i32>,
+    switches_turn: Turn,
     /// Reused by each sweep.
     listing: Vec<i32>,
-    path: String,
-    text: Vec<u8>,
 }
 
 impl Scope {
     /// Trees among all processes of `procfs`.
-    pub fn of_trees(procfs: OwnedFd) -> Self {
+    pub fn of_trees(procfs: Procfs) -> Self {
         Self {
             procfs,
             is_namespace: false,
@@ -84,14 +65,13 @@ impl Scope {
             members: Vec::new(),
             member_pids: HashSet::new(),
             strangers: Vec::new(),
+            switches_turn: Turn::default(),
             listing: Vec::new(),
-            path: String::new(),
-            text: vec![0; 16 * 1024],
         }
     }
 
     /// One tree: everything in the PID namespace that `procfs` shows, except its init.
-    pub fn of_namespace(procfs: OwnedFd, name: String, tier: String) -> Self {
+    pub fn of_namespace(procfs: Procfs, name: String, tier: String) -> Self {
         let mut scope = Self::of_trees(procfs);
         scope.is_namespace = true;
         scope.add_tree(name, tier, 1, false);
@@ -102,17 +82,7 @@ impl Scope {
     pub fn add_tree(&mut self, name: String, tier: String, root: i32, counts_root: bool) {
         // Who was a stranger may belong to the new tree.
         self.strangers.clear();
-        self.trees.push(Tree {
-            name,
-            tier,
-            root,
-            counts_root,
-            reported: Cpu::default(),
-            departed: Cpu::default(),
-            voluntary_switches: 0,
-            involuntary_switches: 0,
-            figures: Group::default(),
-        });
+        self.trees.push(Tree::new(name, tier, root, counts_root));
     }
 
     /// Forgets the tree of that name. False: there is none.
@@ -140,37 +110,27 @@ impl Scope {
 
     /// Whether any process of any tree was alive at the last sweep.
     pub fn has_processes(&self) -> bool {
-        self.trees.iter().any(|tree| tree.figures.processes > 0)
+        self.trees.iter().any(|tree| tree.processes > 0)
     }
 
     /// Reads every tree once and appends its figures to `groups`.
-    pub fn sweep(&mut self, depth: ScopeDepth, groups: &mut Vec<Group>) -> Result<(), Error> {
-        self.list()?;
+    pub fn sweep(&mut self, sweep: &mut Sweep<'_>, groups: &mut Vec<Group>) -> Result<(), Error> {
+        self.procfs
+            .processes(&mut self.listing)
+            .map_err(|error| Error::Unreadable("/proc".to_owned(), error.into()))?;
         self.discover();
-        self.read_members();
-        if depth.switches {
-            self.read_switches();
+        self.read_members(sweep.pace);
+        if sweep.depth.threads {
+            self.read_threads(sweep);
         }
-        self.total();
-        if depth.memory {
-            self.read_memory();
+        if sweep.depth.slow {
+            self.read_switches(sweep);
+            self.read_slowly(sweep);
         }
-        groups.extend(self.trees.iter().map(|tree| tree.figures.clone()));
-        Ok(())
-    }
-
-    /// Fills `listing` with the PIDs there are, ascending, as the kernel gives them.
-    fn list(&mut self) -> Result<(), Error> {
-        let unreadable = |error: Errno| Error::Unreadable("/proc".to_owned(), error.into());
-        self.listing.clear();
-        rustix::fs::seek(&self.procfs, SeekFrom::Start(0)).map_err(unreadable)?;
-        let mut buffer = [MaybeUninit::uninit(); 8192];
-        let mut entries = RawDir::new(&self.procfs, &mut buffer);
-        while let Some(entry) = entries.next() {
-            let entry = entry.map_err(unreadable)?;
-            if let Some(pid) = pid_of(entry.file_name().to_bytes()) {
-                self.listing.push(pid);
-            }
+        for index in 0..self.trees.len() {
+            let extras = self.extras(index, sweep);
+            let members = self.members.iter().filter(|member| member.tree == index);
+            groups.push(self.trees[index].figures(members, extras));
         }
         Ok(())
     }
@@ -179,8 +139,7 @@ impl Scope {
     fn discover(&mut self) {
         let mut strangers = Vec::new();
         let mut unknown: Vec<Member> = Vec::new();
-        for index in 0..self.listing.len() {
-            let pid = self.listing[index];
+        for &pid in &self.listing {
             if self.member_pids.contains(&pid) {
                 continue;
             }
@@ -188,9 +147,7 @@ impl Scope {
                 strangers.push(pid);
                 continue;
             }
-            if let Some(member) = self.open(pid) {
-                unknown.push(member);
-            }
+            unknown.extend(Member::open(&mut self.procfs, pid));
         }
         // A parent may have a higher PID than its child once PIDs have wrapped, so go round until nobody finds a tree any more.
         loop {
@@ -236,179 +193,144 @@ impl Scope {
         Some((parent.tree, false))
     }
 
-    fn open(&mut self, pid: i32) -> Option<Member> {
-        let path = process_path(&mut self.path, pid, "stat");
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let stat_file = rustix::fs::openat(&self.procfs, path, flags, Mode::empty()).ok()?;
-        let stat = read_stat(&stat_file, &mut self.text)?;
-        Some(Member {
-            pid,
-            tree: 0,
-            stat_file,
-            stat,
-            is_root: false,
-            switches: HashMap::new(),
-        })
-    }
-
     /// Reads every member again, parents first, and drops those that ended.
-    fn read_members(&mut self) {
-        let (trees, member_pids, text) = (&mut self.trees, &mut self.member_pids, &mut self.text);
+    fn read_members(&mut self, pace: &mut Pace) {
+        let (trees, member_pids, procfs) =
+            (&mut self.trees, &mut self.member_pids, &mut self.procfs);
         self.members.retain_mut(|member| {
-            if let Some(stat) = read_stat(&member.stat_file, text) {
-                member.stat = stat;
+            pace.breathe();
+            if member.read(procfs) {
                 return true;
             }
             member_pids.remove(&member.pid);
             if member.is_root {
                 let tree = &mut trees[member.tree];
-                let used = used(member, tree.counts_root);
-                tree.departed.user_ticks += used.user_ticks;
-                tree.departed.system_ticks += used.system_ticks;
+                tree.departed.add(&member.used(tree.counts_root));
             }
             false
         });
     }
 
-    /// Sums the members up into their trees' figures.
-    fn total(&mut self) {
-        let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
-        let page_bytes = rustix::param::page_size() as u64;
-        for (index, tree) in self.trees.iter_mut().enumerate() {
-            let mut cpu = tree.departed;
-            let mut figures = Group {
-                name: std::mem::take(&mut tree.figures.name),
-                tier: std::mem::take(&mut tree.figures.tier),
-                ..Group::default()
-            };
-            figures.name.clone_from(&tree.name);
-            figures.tier.clone_from(&tree.tier);
-            for member in self.members.iter().filter(|member| member.tree == index) {
-                let counts_itself = tree.counts_root || !member.is_root;
-                let used = used(member, counts_itself);
-                cpu.user_ticks += used.user_ticks;
-                cpu.system_ticks += used.system_ticks;
-                if counts_itself && !member.stat.is_zombie() {
-                    figures.processes += 1;
-                    figures.threads += member.stat.threads;
-                    figures.rss_bytes += member.stat.resident_pages * page_bytes;
-                }
-            }
-            let reported = &mut tree.reported;
-            reported.user_ticks = reported.user_ticks.max(cpu.user_ticks);
-            reported.system_ticks = reported.system_ticks.max(cpu.system_ticks);
-            figures.cpu_user_s = reported.user_ticks as f64 / ticks_per_second;
-            figures.cpu_system_s = reported.system_ticks as f64 / ticks_per_second;
-            figures.voluntary_switches = tree.voluntary_switches;
-            figures.involuntary_switches = tree.involuntary_switches;
-            tree.figures = figures;
-        }
-    }
-
-    /// Adds what each thread switched since it was last read. `status` of a process holds its first thread's alone.
-    fn read_switches(&mut self) {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    fn read_threads(&mut self, sweep: &mut Sweep<'_>) {
         for member in &mut self.members {
             let tree = &mut self.trees[member.tree];
-            if (member.is_root && !tree.counts_root) || member.stat.is_zombie() {
+            if !tree.has_alive(member) {
                 continue;
             }
-            let path = process_path(&mut self.path, member.pid, "task");
-            let flags_dir = flags | OFlags::DIRECTORY;
-            let Ok(tasks) = rustix::fs::openat(&self.procfs, path, flags_dir, Mode::empty()) else {
-                continue;
+            let mut of_process = ThreadSweep {
+                procfs: &mut self.procfs,
+                pools: &mut tree.pools,
+                limits: sweep.limits,
+                pace: sweep.pace,
+                now_ns: sweep.now_ns,
+                turn: sweep.turn,
+                wanting: sweep.wanting,
+                keep_below: sweep.keep_below,
+                counts_from_birth: tree.has_swept_threads,
             };
-            let mut buffer = [MaybeUninit::uninit(); 8192];
-            let mut entries = RawDir::new(&tasks, &mut buffer);
-            let earlier = std::mem::take(&mut member.switches);
-            while let Some(Ok(entry)) = entries.next() {
-                let Some(thread) = pid_of(entry.file_name().to_bytes()) else {
-                    continue;
-                };
-                let path = process_path(&mut self.path, thread, "status");
-                let counted = rustix::fs::openat(&tasks, path, flags, Mode::empty())
-                    .ok()
-                    .and_then(|file| read_whole(&file, &mut self.text))
-                    .and_then(parse::context_switches);
-                let Some(counted) = counted else { continue };
-                let before = earlier.get(&thread).copied().unwrap_or((0, 0));
-                // A thread's number that is used again begins below the earlier one's count.
-                let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
-                tree.voluntary_switches += grown(counted.0, before.0);
-                tree.involuntary_switches += grown(counted.1, before.1);
-                member.switches.insert(thread, counted);
-            }
+            let count = member.stat.threads;
+            member.threads.sweep(member.pid, count, &mut of_process);
+        }
+        for tree in &mut self.trees {
+            tree.has_swept_threads = true;
         }
     }
 
-    /// Reads proportional memory, one process at a time: the kernel walks its whole page table, 3 to 4 ms per GiB.
-    fn read_memory(&mut self) {
-        for (index, tree) in self.trees.iter_mut().enumerate() {
-            let mut sum = Some(Memory::default());
-            for member in self.members.iter().filter(|member| member.tree == index) {
-                if (member.is_root && !tree.counts_root) || member.stat.is_zombie() {
-                    continue;
-                }
-                let path = process_path(&mut self.path, member.pid, "smaps_rollup");
-                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-                match rustix::fs::openat(&self.procfs, path, flags, Mode::empty()) {
-                    // Empty: the process ended between open and read, or is the kernel's.
-                    Ok(file) => {
-                        let text = read_whole(&file, &mut self.text).unwrap_or_default();
-                        let memory = parse::memory_rollup(text);
-                        if let Some(sum) = &mut sum {
-                            sum.pss_bytes += memory.pss_bytes;
-                            sum.private_bytes += memory.private_bytes;
-                            sum.swap_bytes += memory.swap_bytes;
-                        }
-                    }
-                    Err(Errno::NOENT | Errno::SRCH) => {}
-                    // Another user's process: a sum without it would be wrong, not partial.
-                    Err(_) => sum = None,
-                }
-                rustix::thread::sched_yield();
-            }
-            let figures = &mut tree.figures;
-            figures.pss_bytes = sum.map(|sum| sum.pss_bytes);
-            figures.private_bytes = sum.map(|sum| sum.private_bytes);
-            figures.swap_bytes = sum.map(|sum| sum.swap_bytes);
+    fn read_switches(&mut self, sweep: &mut Sweep<'_>) {
+        let wanting = self
+            .members
+            .iter()
+            .map(|one| one.threads.wanting_switches());
+        self.switches_turn = self.switches_turn.next(wanting.sum(), MOST_SWITCHES);
+        let turn = match sweep.depth.full {
+            true => Turn::of_all(),
+            false => self.switches_turn,
+        };
+        for member in &mut self.members {
+            let total = &mut self.trees[member.tree].switches;
+            let (pid, procfs) = (member.pid, &mut self.procfs);
+            member
+                .threads
+                .add_switches(pid, turn, procfs, sweep.pace, total);
         }
     }
-}
 
-/// What a member and its reaped children have used.
-fn used(member: &Member, counts_itself: bool) -> Cpu {
-    let stat = &member.stat;
-    let mut cpu = Cpu {
-        user_ticks: stat.children_user_ticks,
-        system_ticks: stat.children_system_ticks,
-    };
-    if counts_itself {
-        cpu.user_ticks += stat.user_ticks;
-        cpu.system_ticks += stat.system_ticks;
+    /// Reads bytes, descriptors and cgroups of every member.
+    fn read_slowly(&mut self, sweep: &mut Sweep<'_>) {
+        for tree in &mut self.trees {
+            tree.io_is_readable = true;
+            tree.descriptors = Some(0);
+        }
+        let mut cgroups = HashSet::new();
+        for member in &mut self.members {
+            let tree = &mut self.trees[member.tree];
+            member.threads.forget_descriptors();
+            sweep.pace.breathe();
+            // Of the root of which only the children count, too: they hand what they had to it.
+            if member.read_io(&mut self.procfs).is_err() && tree.counts(member) {
+                tree.io_is_readable = false;
+                sweep.limits.insert(FOREIGN_PROCESS);
+            }
+            if !tree.has_alive(member) {
+                continue;
+            }
+            let open = member.descriptors(&mut self.procfs, &mut self.listing).ok();
+            tree.descriptors = tree.descriptors.zip(open).map(|(sum, open)| sum + open);
+            let cgroup = self.procfs.read(format_args!("{}/cgroup", member.pid));
+            let folder = cgroup.ok().and_then(|text| sweep.cgroups.folder_of(text));
+            cgroups.extend(folder.map(|folder| (member.tree, folder)));
+        }
+        for (tree, folder) in cgroups {
+            sweep.pace.breathe();
+            self.trees[tree].cgroups.read(folder);
+        }
     }
-    cpu
-}
 
-fn read_stat(file: &OwnedFd, text: &mut [u8]) -> Option<ProcessStat> {
-    let count = rustix::io::pread(file, &mut *text, 0).ok()?;
-    parse::process_stat(&text[..count])
-}
+    /// What only some sweeps read of a tree.
+    fn extras(&mut self, index: usize, sweep: &mut Sweep<'_>) -> Extras {
+        let mut extras = Extras::default();
+        if sweep.depth.full {
+            extras.memory = self.memory(index, sweep);
+        }
+        if sweep.depth.slow {
+            let tree = &self.trees[index];
+            let members = self.members.iter().filter(|member| member.tree == index);
+            let alive = members.flat_map(|member| member.threads.pools());
+            extras.threads_by_state = Some(tree.pools.times(alive));
+            extras.network = self.network(index, sweep);
+        }
+        extras
+    }
 
-/// Reads up to the buffer's size, which is ample for every file read here.
-fn read_whole<'a>(file: &OwnedFd, text: &'a mut [u8]) -> Option<&'a [u8]> {
-    let count = rustix::io::pread(file, &mut *text, 0).ok()?;
-    Some(&text[..count])
-}
+    /// Proportional memory, one process at a time. None where that of a member may not be read: a sum without it would be wrong, not partial.
+    fn memory(&mut self, index: usize, sweep: &mut Sweep<'_>) -> Option<Memory> {
+        let tree = &self.trees[index];
+        let mut sum = Memory::default();
+        for member in self.members.iter().filter(|member| member.tree == index) {
+            if !tree.has_alive(member) {
+                continue;
+            }
+            let Ok(memory) = member.memory(&mut self.procfs) else {
+                sweep.limits.insert(FOREIGN_PROCESS);
+                return None;
+            };
+            sum.pss_bytes += memory.pss_bytes;
+            sum.private_bytes += memory.private_bytes;
+            sum.swap_bytes += memory.swap_bytes;
+            sweep.pace.breathe();
+        }
+        Some(sum)
+    }
 
-/// `PID/name`, in a buffer that is used again.
-fn process_path<'a>(path: &'a mut String, pid: i32, name: &str) -> &'a str {
-    path.clear();
-    // Writing to a String cannot fail.
-    let _ = write!(path, "{pid}/{name}");
-    path
-}
-
-fn pid_of(name: &[u8]) -> Option<i32> {
-    i32::try_from(parse::number(name)?).ok()
+    /// The tree's network namespace, if it is not the observer's: that of its first process.
+    fn network(&mut self, index: usize, sweep: &Sweep<'_>) -> Option<Network> {
+        let tree = &self.trees[index];
+        let mut members = self.members.iter().filter(|member| member.tree == index);
+        let pid = members.find(|member| tree.has_alive(member))?.pid;
+        let link = self.procfs.link(format_args!("{pid}/ns/net")).ok()?;
+        if link == sweep.own_network {
+            return None;
+        }
+        crate::network::read_network(&mut self.procfs, pid)
+    }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
-use weir_observe::{Error, Grid, Observer, Reading};
+use weir_observe::{Error, Grid, Observer, Reading, raise_open_files};
 
 use crate::{output, serve};
 
@@ -43,6 +43,7 @@ fn message(error: &Error) -> String {
 
 /// Samples until standard input is closed, the processes have ended, or nobody reads.
 fn observe(arguments: &Arguments) -> Result<(), Error> {
+    raise_open_files();
     let mut observer = Observer::new()?;
     for &pid in &arguments.pids {
         observer.add_tree(&pid.to_string(), "observed", pid, true)?;

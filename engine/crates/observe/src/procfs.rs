@@ -1,0 +1,97 @@
+//! Reading the files of one mounted /proc, in buffers that are used again.
+
+use std::fmt::{self, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom};
+use rustix::io::Errno;
+
+use crate::{Error, parse};
+
+/// Ample for every file read here but a `mountinfo`, which is not.
+const TEXT_BYTES: usize = 16 * 1024;
+
+/// One mounted /proc.
+pub struct Procfs {
+    directory: OwnedFd,
+    path: String,
+    text: Vec<u8>,
+}
+
+impl Procfs {
+    /// The /proc mounted at `path`.
+    pub fn open_at(path: &str) -> Result<Self, Error> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+        let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())
+            .map_err(|error| Error::Unreadable(path.to_owned(), error.into()))?;
+        Ok(Self {
+            directory,
+            path: String::new(),
+            text: vec![0; TEXT_BYTES],
+        })
+    }
+
+    /// Opens a file, `17/stat` for example.
+    pub fn open(&mut self, path: fmt::Arguments<'_>) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        self.set_path(path);
+        rustix::fs::openat(&self.directory, &self.path, flags, Mode::empty())
+    }
+
+    /// Opens a file, reads it and closes it.
+    pub fn read(&mut self, path: fmt::Arguments<'_>) -> Result<&[u8], Errno> {
+        let file = self.open(path)?;
+        self.read_again(&file)
+    }
+
+    /// Reads an open file from its beginning: the kernel writes it anew.
+    pub fn read_again(&mut self, file: &OwnedFd) -> Result<&[u8], Errno> {
+        let count = rustix::io::pread(file, &mut self.text[..], 0)?;
+        Ok(&self.text[..count])
+    }
+
+    /// Where a symbolic link points.
+    pub fn link(&mut self, path: fmt::Arguments<'_>) -> Result<&[u8], Errno> {
+        self.set_path(path);
+        let buffer: &mut [u8] = &mut self.text;
+        let count = rustix::fs::readlinkat_raw(&self.directory, self.path.as_str(), buffer)?;
+        Ok(&self.text[..count])
+    }
+
+    /// The size that the kernel gives a file.
+    pub fn size(&mut self, path: fmt::Arguments<'_>) -> Result<u64, Errno> {
+        self.set_path(path);
+        let found = rustix::fs::statat(&self.directory, self.path.as_str(), AtFlags::empty())?;
+        Ok(u64::try_from(found.st_size).unwrap_or(0))
+    }
+
+    /// Fills `numbers` with the processes there are, ascending, as the kernel gives them.
+    pub fn processes(&mut self, numbers: &mut Vec<i32>) -> Result<(), Errno> {
+        rustix::fs::seek(&self.directory, SeekFrom::Start(0))?;
+        numbers_in(&self.directory, numbers)
+    }
+
+    /// Fills `numbers` with the entries of a folder whose names are numbers.
+    pub fn list(&mut self, path: fmt::Arguments<'_>, numbers: &mut Vec<i32>) -> Result<(), Errno> {
+        let folder = self.open(path)?;
+        numbers_in(&folder, numbers)
+    }
+
+    fn set_path(&mut self, path: fmt::Arguments<'_>) {
+        self.path.clear();
+        // Writing to a String cannot fail.
+        let _ = self.path.write_fmt(path);
+    }
+}
+
+fn numbers_in(folder: &OwnedFd, numbers: &mut Vec<i32>) -> Result<(), Errno> {
+    numbers.clear();
+    let mut buffer = [MaybeUninit::uninit(); 8192];
+    let mut entries = RawDir::new(folder, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let name = parse::number(entry?.file_name().to_bytes());
+        numbers.extend(name.and_then(|number| i32::try_from(number).ok()));
+    }
+    Ok(())
+}
