@@ -139,7 +139,7 @@ def _pools(window: _Window, tier: str, groups: Callable[[Sample], Iterable[Group
     before, after = times(earlier), times(later)
 
     def mean(pool: str, state: str) -> float:
-        spent = attrgetter(f"{state}_s")
+        spent: Callable[[PoolTimes], float] = attrgetter(f"{state}_s")
         return max(sum(map(spent, after[pool])) - sum(map(spent, before.get(pool, ()))), 0.0) / seconds
 
     found = []

@@ -170,4 +170,3 @@ def interval_from_row(row: Sequence[Any]) -> IntervalRow:
     fields = dict(zip(INTERVAL_COLUMNS[1:], values, strict=True))
     fields["errors"] = json.loads(fields["errors"])
     return IntervalRow(index=index, **fields)
-

@@ -11,7 +11,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """One started process with everything below it, at one moment. What counts up is cumulative; memory beyond resident size is read rarely."""
+    """One started process with everything below it, at one moment. What counts up is cumulative; proportional memory is read rarely."""
 
     t_s: float
     name: str
