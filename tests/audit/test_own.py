@@ -15,7 +15,7 @@ from weir.model.records import (
     RequestCounts,
     Verdict,
 )
-from weir.model.run import StackResources
+from weir.model.resources import StackResources
 
 TIMES = Quantiles(mean=19_000, stdev=10_000, min=1_000, p50=15_000, p75=20_000, p90=30_000, p95=50_000, p99=100_000, max=200_000)
 SUMMARY = LoadSummary(

@@ -9,7 +9,7 @@ from weir.audit.physics import Breach, breaches
 from weir.model.claim import Claim, Figure
 from weir.model.load import ClosedLoad, ExponentialThink, Load, Think, ThinkTime, highest, value_at
 from weir.model.records import LoadSummary, Quantiles
-from weir.model.run import StackResources
+from weir.model.resources import StackResources
 
 HISTOGRAM_PRECISION = 0.001
 """Relative: a histogram keeps three significant digits."""
