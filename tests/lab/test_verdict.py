@@ -1,63 +1,122 @@
+"""What makes a trial suspect or invalid, from plain figures."""
+
 from typing import Any
 
-from weir.lab.verdict import judge
-from weir.model.records import LoadSummary, Validity, Verdict
+import pytest
+
+from weir.lab.verdict import Facts, judge
+from weir.model.verdict import TrialVerdict
+
+GOOD: dict[str, Any] = {
+    "stack": "flask", "intended": 1000, "completed": 1000, "throughput_rps": 100.0, "ceiling_rps": 1000.0, "busy_fraction": 0.5,
+    "lag_p99_us": 10.0, "response_p50_us": 1000.0, "steal_fraction": 0.0, "steady": True, "retransmits": 0, "listen_overflows": 0,
+    "listen_drops": 0,
+}  # fmt: skip
 
 
-def summary(
-    *, failed: int = 0, timeouts: int = 0, throughput_rps: float = 100.0, validity: Validity = "valid", reason: str = ""
-) -> LoadSummary:
-    return LoadSummary.model_validate(
-        {
-            "schema": 1,
-            "target": "http://127.0.0.1:1/",
-            "duration_s": 10.0,
-            "requests": {"intended": 1000, "sent": 1000, "completed": 1000 - failed, "ok": 1000 - failed, "failed": failed,
-                         "unanswered": 0, "unsent": 0},
-            "throughput_rps": throughput_rps,
-            "status": {"200": 1000 - failed},
-            "errors": {"timeout": timeouts},
-            **{f"{clock}_us": {} for clock in ("response_time", "service_time", "schedule_lag", "connect_time", "time_to_first_byte")},
-            "bytes": {},
-            "generator": {"version": "0", "cpu_fraction": 0.5, "peak_rss_bytes": 1, "threads": 1, "cpus": [0]},
-            "verdict": {"validity": validity, "reasons": [reason] if reason else []},
-        }
-    )  # fmt: skip
+def judged(**overrides: Any) -> TrialVerdict:
+    return judge(Facts(**(GOOD | overrides)))
 
 
-def judged(one: LoadSummary, **overrides: Any) -> Verdict:
-    facts: dict[str, Any] = {"stack_ended": None, "ceiling_rps": 1000.0, "steal_fraction": 0.0, "load_shares_stack_cpu": False}
-    return judge(one, **(facts | overrides))
+def only(verdict: TrialVerdict) -> tuple[str, str]:
+    (reason,) = verdict.reasons
+    return reason.kind, reason.validity
 
 
 def test_a_trial_without_a_fault_is_valid() -> None:
-    assert judged(summary()) == Verdict(validity="valid", reasons=[])
+    assert judged() == TrialVerdict()
+    assert judged().validity == "valid"
+
+
+def test_what_is_not_known_is_no_reason() -> None:
+    assert judge(Facts(stack="flask")) == TrialVerdict()
 
 
 def test_one_failed_request_makes_a_trial_invalid_and_its_kind_is_said() -> None:
-    verdict = judged(summary(failed=1, timeouts=1))
+    verdict = judged(failed=1, errors={"timeout": 1, "reset": 0})
+    assert only(verdict) == ("failed requests", "invalid")
+    assert "1 of 1000 requests failed (timeout 1)" in verdict.texts[0]
+
+
+def test_where_failures_are_a_result_they_are_noted_with_their_share_and_the_trial_counts() -> None:
+    verdict = judged(failed=20, errors={"timeout": 20}, failures="measure")
+    assert only(verdict) == ("failed requests", "valid")
+    assert verdict.validity == "valid"
+    assert "2.00%" in verdict.texts[0]
+
+
+def test_wrong_answers_under_load_lead_to_the_command_that_checks_them() -> None:
+    assert "next: weir stacks check flask" in judged(failed=2, errors={"check": 2}).texts[0]
+    assert "weir stacks check" not in judged(failed=2, errors={"check": 1, "reset": 1}).texts[0]
+
+
+@pytest.mark.parametrize(("failures", "validity"), [("reject", "invalid"), ("measure", "suspect")])
+def test_a_stack_that_ended_during_the_load_is_no_valid_trial_of_it(failures: str, validity: str) -> None:
+    verdict = judged(stack_ended="by signal 9", failures=failures)
+    assert only(verdict) == ("stack ended", validity)
+    assert "ended by signal 9" in verdict.texts[0]
+
+
+def test_an_invariant_that_does_not_hold_rejects_a_trial_or_is_reported() -> None:
+    assert only(judged(discrepancies=["3 tickets sold twice"])) == ("invariant", "invalid")
+    reported = judged(discrepancies=["3 tickets sold twice"], invariant="report")
+    assert reported.validity == "valid"
+    assert "3 tickets sold twice" in reported.texts[0]
+
+
+@pytest.mark.parametrize(
+    ("facts", "below", "above", "kind", "validity"),
+    [
+        ("throughput_rps", 500, 501, "generator ceiling", "suspect"),
+        ("throughput_rps", 900, 901, "generator ceiling", "invalid"),
+        ("busy_fraction", 0.849, 0.85, "generator busy", "suspect"),
+        ("lag_p99_us", 100, 101, "schedule lag", "suspect"),
+        ("steal_fraction", 0.02, 0.021, "steal", "suspect"),
+        ("retransmits", 1, 2, "retransmits", "suspect"),
+        ("listen_overflows", 0, 1, "listen queue", "suspect"),
+        ("listen_drops", 0, 1, "listen queue", "suspect"),
+        ("load_shares_stack_cpu", False, True, "shared CPU", "suspect"),
+        ("steady", True, False, "no steady state", "suspect"),
+    ],
+)
+def test_each_figure_has_a_threshold(facts: str, below: float, above: float, kind: str, validity: str) -> None:
+    under = judged(**{facts: below})
+    assert (kind, validity) not in {(reason.kind, reason.validity) for reason in under.reasons}
+    assert only(judged(**{facts: above})) == (kind, validity)
+
+
+def test_an_unknown_ceiling_limits_nothing() -> None:
+    assert judged(throughput_rps=5000, ceiling_rps=None).validity == "valid"
+
+
+def test_dropped_connections_are_a_result_where_failures_are() -> None:
+    assert judged(listen_drops=5, failures="measure").validity == "valid"
+
+
+def test_a_broken_law_makes_a_trial_invalid() -> None:
+    assert only(judged(broken_laws=["the percentiles do not rise"])) == ("physics", "invalid")
+
+
+def test_the_generators_own_reasons_count_unless_the_lab_knows_better() -> None:
+    verdict = judged(generator=[("busy", "the generator was busy"), ("failed", "x failed"), ("lag", "late"), ("redirects", "301s")])
+    assert only(verdict) == ("redirects", "valid")
+    assert judged(generator=[("unsent", "12 were not sent")]).validity == "suspect"
+
+
+def test_ports_that_are_used_up_are_the_generators_failure_even_where_failures_are_a_result() -> None:
+    verdict = judged(failed=9, errors={"connect": 9}, failures="measure", generator=[("ports", "the ports are used up")])
     assert verdict.validity == "invalid"
-    assert "1 of 1000 requests failed (timeout 1)" in verdict.reasons[0]
-
-
-def test_a_stack_that_ended_during_the_load_makes_a_trial_invalid() -> None:
-    verdict = judged(summary(), stack_ended="by signal 9")
-    assert verdict.validity == "invalid"
-    assert "ended by signal 9" in verdict.reasons[0]
-
-
-def test_a_generator_past_half_its_ceiling_makes_a_trial_suspect() -> None:
-    assert judged(summary(throughput_rps=499)).validity == "valid"
-    assert judged(summary(throughput_rps=501)).validity == "suspect"
-    assert judged(summary(throughput_rps=501), ceiling_rps=None).validity == "valid"
-
-
-def test_steal_and_shared_cpus_make_a_trial_suspect() -> None:
-    assert judged(summary(), steal_fraction=0.03).validity == "suspect"
-    assert judged(summary(), load_shares_stack_cpu=True).validity == "suspect"
 
 
 def test_the_worst_reason_decides_and_all_are_kept() -> None:
-    verdict = judged(summary(failed=2, timeouts=2, validity="suspect", reason="lag"), steal_fraction=0.5)
+    verdict = judged(failed=2, errors={"timeout": 2}, steal_fraction=0.5, steady=False, not_steady_because="it drifts")
     assert verdict.validity == "invalid"
     assert len(verdict.reasons) == 3
+
+
+def test_a_reason_is_a_fact_a_threshold_a_cause_and_a_next_step() -> None:
+    (text,) = judged(steal_fraction=0.031).texts
+    assert text == (
+        "the hypervisor took 3.1% of the stack's CPU time (limit 2%): other virtual machines on the same host; "
+        "next: repeat at another time, or on a machine of your own"
+    )

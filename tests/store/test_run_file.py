@@ -17,8 +17,9 @@ from tests.support.synthetic_run import SyntheticStudy, write_run
 from weir.model import histogram
 from weir.model.errors import ExitCode, WeirError
 from weir.model.load import ClosedLoad, OpenLoad
-from weir.model.records import ErrorCounts, Interval, IntervalQuantiles, Verdict
+from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
 from weir.model.run import Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
+from weir.model.verdict import TrialVerdict
 from weir.store import RunReader, RunWriter, find_run
 from weir.store import writer as store_writer
 from weir.store.schema import SCHEMA_NUMBER
@@ -33,7 +34,7 @@ CELLS = [
     Cell(1, "one", None, "echo", ClosedLoad(20), title="One", model="blocking", settings={"workers": "1"}),
     Cell(2, "one", "fast", "echo", OpenLoad(100.0, 4), arm="aa"),
 ]
-VALID = TrialResult(Verdict(validity="valid"))
+VALID = TrialResult(TrialVerdict())
 SMALL = SyntheticStudy(blocks=1, duration_s=1.0)
 
 
@@ -118,10 +119,10 @@ def test_text_that_is_not_utf8_is_kept_with_question_marks(tmp_path: Path) -> No
     with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
         trial = begin(writer)
         writer.add_event(trial, TrialEvent(0.0, "died", "bad \udcff byte"))
-        writer.finish_trial(trial, TrialResult(Verdict(validity="invalid", reasons=["said \udcff"])))
+        writer.finish_trial(trial, TrialResult(TrialVerdict.told("invalid", ["said \udcff"])))
     with RunReader(tmp_path) as reader:
         assert reader.events(trial)[0].detail == "bad ? byte"
-        assert reader.trials()[0].result.verdict.reasons == ["said \udcff"]
+        assert reader.trials()[0].result.verdict.texts == ("said \udcff",)
 
 
 def test_readers_see_a_trial_only_when_it_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

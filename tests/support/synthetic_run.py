@@ -37,6 +37,7 @@ from weir.model.records import (
 )
 from weir.model.resources import StackResources
 from weir.model.run import Arm, Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
+from weir.model.verdict import TrialVerdict
 from weir.store import RunWriter
 
 Recorded = list[tuple[int, int]]
@@ -216,7 +217,7 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, load: Load, s
     data = raw_bytes(_histogram(whole))
     memory = round(stack.memory_bytes * rng.lognormvariate(0, 0.005))
     return TrialResult(
-        verdict=Verdict(validity="valid"),
+        verdict=TrialVerdict(),
         summary=_summary(whole, completed, study.duration_s, connections),
         resources=StackResources(
             cpu_user_s=used * 0.7, cpu_system_s=used * 0.3, peak_threads=stack.threads, peak_processes=2, pss_bytes=memory,
@@ -324,7 +325,7 @@ def _summary(recorded: Recorded, completed: int, duration_s: float, connections:
 
 def judged(result: TrialResult, validity: Literal["valid", "suspect", "invalid"], *reasons: str) -> TrialResult:
     """`result` with another verdict."""
-    return replace(result, verdict=Verdict(validity=validity, reasons=list(reasons)))
+    return replace(result, verdict=TrialVerdict.told(validity, reasons))
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from weir.model.load import ClosedLoad, LoadPlan
 from weir.model.records import LoadEnd, LoadStarted, LoadSummary
 from weir.model.resources import StackResources
 from weir.model.run import Cell, Placement, RunInfo, TrialResult
+from weir.model.verdict import TrialVerdict
 from weir.store import RUN_FILE_NAME, Recorder, RunWriter
 
 SUFFIX = ".weir"
@@ -107,7 +108,7 @@ class KeptLoad:
     def finish(self, end: LoadEnd, summary: LoadSummary, resources: StackResources | None, *, interrupted: bool) -> None:
         """Writes what the load came to and marks it finished."""
         result = TrialResult(
-            verdict=summary.verdict,
+            verdict=TrialVerdict.told(summary.verdict.validity, summary.verdict.reasons),
             summary=summary,
             resources=resources,
             histograms={clock: bytes_of_text(text) for clock, text in end.histograms.items()},

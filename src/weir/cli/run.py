@@ -10,8 +10,9 @@ import typer
 from weir.cli.load_text import microseconds
 from weir.cli.output import say
 from weir.cli.report import REPORT_NAME, show
+from weir.lab.blocks import Progress, trial_s
 from weir.lab.host import HostGoneError
-from weir.lab.run import Progress, outcome, placement_of, resume, start
+from weir.lab.run import outcome, placement_of, resume, start
 from weir.model.errors import ExitCode, UsageError
 from weir.model.run import TrialResult
 from weir.store import find_run
@@ -70,23 +71,32 @@ def free_folder(name: str) -> Path:
 
 
 def _say_budget(study: Study) -> None:
-    cells = study.cells(len(placement_of(study).stack))
+    method, cells = study.file.method, study.cells(len(placement_of(study).stack))
     coming = forecast(study, cells)
-    blocks = study.file.method.blocks
     say(f"weir: {study.file.question}")
     say(
-        f"weir: {blocks} block{'s' if blocks > 1 else ''} of {len(cells)} trials: about {span_text(coming.total_s)}, "
+        f"weir: {method.blocks} block{'s' if method.blocks > 1 else ''} of {len(cells)} trials: about {span_text(coming.total_s)}, "
         f"{span_text(coming.load_s)} of it load{'; so few blocks give an indication, not a claim' if study.indicative else ''}"
     )
+    if method.width is not None:
+        longest_s = (method.most_blocks or 0) * sum(trial_s(one) for one in cells)
+        most = "" if method.most_blocks is None else f", in at most {method.most_blocks} blocks, about {span_text(longest_s)}"
+        say(f"weir: goes on until every ratio of {method.width_of} is known to ±{method.width:.1%}{most}")
+    if method.budget is not None:
+        say(f"weir: ends before a block that would take its trials beyond {method.budget}")
 
 
-def _say_trial(number: int, total: int, planned: PlannedCell, block: int) -> None:
-    say(f"weir: trial {number + 1} of {total}, block {block}: {planned.cell.stack_label}, {planned.cell.point_label}")
+def _say_trial(number: int, total: int | None, planned: PlannedCell, block: int) -> None:
+    of = "" if total is None else f" of {total}"
+    say(f"weir: trial {number + 1}{of}, block {block}: {planned.cell.stack_label}, {planned.cell.point_label}")
 
 
 def _say_result(_: PlannedCell, result: TrialResult) -> None:
     if result.summary is not None:
+        if result.window is not None and not result.window.is_whole:
+            extended = ", extended for it" if result.window.extended else ""
+            say(f"      steady from {result.window.start_s:.1f} s of {result.window.end_s:.1f} s{extended}; what came before is warm-up")
         times = result.summary.response_time_us
         say(f"      {result.summary.throughput_rps:,.0f} req/s, p50 {microseconds(times.p50)}, p99 {microseconds(times.p99)}")
     for reason in result.verdict.reasons:
-        say(f"      {result.verdict.validity}: {reason}")
+        say(f"      {'note' if reason.validity == 'valid' else reason.validity}: {reason.text}")

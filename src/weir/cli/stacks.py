@@ -9,9 +9,10 @@ import typer
 from rich.table import Table
 
 from weir.cli.output import print_json, say, stdout
+from weir.lab.blocks import Progress
 from weir.lab.host import Host
 from weir.lab.placement import place
-from weir.lab.run import Progress, build_stack, verify
+from weir.lab.run import build_stack, verify
 from weir.lab.stack import running_stack
 from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
 from weir.model.load import ClosedLoad

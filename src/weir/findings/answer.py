@@ -8,6 +8,7 @@ from weir.findings.metrics import THROUGHPUT
 from weir.findings.types import Answer, Comparison, LeftOut, Point, StackFindings, TrialCounts
 from weir.findings.words import counted, listed, ratio_text, significant
 from weir.model.records import Validity
+from weir.model.verdict import worst
 
 
 def answer_of(
@@ -16,17 +17,22 @@ def answer_of(
     """Answer from the first point at which the baseline meets another stack; other points have sentences of their own."""
     tail = f" The run was interrupted after {trials.tried:,} of {trials.planned:,} trials." if stopped_early else ""
     if trials.used == 0:
-        return Answer(_nothing(trials, left_out) + tail, "invalid", indicative, (), "A run with at least one valid trial of each stack.")
+        return Answer(
+            _nothing(trials, left_out) + tail, "invalid", (), indicative, (), "A run with at least one valid trial of each stack."
+        )
     for point in points:
         throughput = [found for found in point.comparisons if found.metric == THROUGHPUT]
         measured = [found for found in throughput if found.ratio is not None]
         if measured:
             told = tuple(_told(measured))
             sentence = point.where + point.sentence + _over_points(points, told) + tail
-            return Answer(sentence, _worst(told), any(found.indicative for found in told), told, told[0].would_change)
+            reasons = tuple(dict.fromkeys(reason for found in told for reason in found.reasons))
+            validity = worst(found.validity for found in told)
+            return Answer(sentence, validity, reasons, any(found.indicative for found in told), told, told[0].would_change)
     for point in points:
         if any(stack.evidence.used for stack in point.stacks):
-            return Answer(point.sentence + tail, "valid" if len(_main(point.stacks)) == 1 else "invalid", indicative, (), _missing(point))
+            unpaired: Validity = "valid" if len(_main(point.stacks)) == 1 else "invalid"
+            return Answer(point.sentence + tail, unpaired, (), indicative, (), _missing(point))
     raise AssertionError("a used trial belongs to a point")
 
 
@@ -136,7 +142,3 @@ def _main(stacks: Sequence[StackFindings]) -> list[StackFindings]:
 
 def _both(missing: Sequence[str]) -> str:
     return "it and the baseline" if len(missing) == 1 else "one of them and the baseline"
-
-
-def _worst(told: Sequence[Comparison]) -> Validity:
-    return "suspect" if any(found.validity == "suspect" for found in told) else "valid"

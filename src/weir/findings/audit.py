@@ -19,7 +19,8 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
         if result.summary is None:
             continue
         measured += 1
-        for claim in claims_of(result.summary, trial.cell.load, result.resources, cpus=cpus):
+        # The laws are of a load with its beginning and its end, also where only a part of it counts.
+        for claim in claims_of(result.whole_load or result.summary, trial.cell.load, result.resources, cpus=cpus):
             examined = examine(claim)
             checks += examined.laws
             broken += [BrokenLaw(trial.id, found.law, found.found) for found in examined.breaches if found.kind == "impossible"]

@@ -1,6 +1,5 @@
 """What weakens the answer, each as a fact, the threshold at which it starts to matter, the probable cause and the next step."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from weir.findings.compare import CLAIM_BLOCKS
@@ -8,9 +7,9 @@ from weir.findings.evidence import is_used
 from weir.findings.types import Audit, Caution, IdenticalCopies, Point, TrialCounts
 from weir.findings.words import counted, signed_percent
 from weir.model.run import RunInfo, Trial
+from weir.model.verdict import Reason
 from weir.stats import Estimate, more_than_chance
 
-STEAL_LIMIT = 0.02
 DRIFT_LIMIT = 0.02
 
 
@@ -36,8 +35,8 @@ def cautions_of(
             _few_blocks(info),
             _copies_differ(copies),
             _suspect(used),
+            _failures_counted(used),
             _drift(drifts),
-            _steal(used),
             _unsupported(points),
             _shared(info),
             _loopback(info, used),
@@ -67,7 +66,8 @@ def _interrupted(counts: TrialCounts) -> Iterator[Caution]:
 def _left_out(counts: TrialCounts) -> Iterator[Caution]:
     if counts.left_out:
         yield Caution(
-            f"{counted(counts.left_out, 'trial')} of {counts.finished:,} left out; each reason is listed with the trials.",
+            f"{counted(counts.left_out, 'trial')} of {counts.finished:,} left out, {counts.retried:,} tried again; "
+            "each reason is listed with the trials.",
             "A trial with a failed request, a wrong answer or a dead server is in no average.",
             next_step="Read the logs named there.",
         )
@@ -94,10 +94,31 @@ def _copies_differ(copies: IdenticalCopies | None) -> Iterator[Caution]:
 
 
 def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
-    suspect = [trial for trial in used if trial.result.verdict.validity == "suspect"]
-    reasons = Counter(reason for trial in suspect for reason in trial.result.verdict.reasons)
-    for reason, times in reasons.most_common():
-        yield Caution(f"{counted(times, 'suspect trial')} used: {reason.rstrip('.')}.")
+    """Each kind of reason once, with the most frequent first."""
+    kinds: dict[str, list[tuple[int, Reason]]] = {}
+    for trial in used:
+        for reason in trial.result.verdict.reasons:
+            if reason.validity == "suspect":
+                kinds.setdefault(reason.fact if reason.kind == "told" else reason.kind, []).append((trial.id, reason))
+    for found in sorted(kinds.values(), key=len, reverse=True):
+        first, reason = found[0]
+        which = "" if len(found) == 1 else f"; trial {first} for one"
+        threshold, cause, next_step = (_sentence(text) for text in (reason.threshold, reason.cause, reason.next_step))
+        yield Caution(f"{counted(len(found), 'suspect trial')} used{which}: {reason.fact.rstrip('.')}.", threshold, cause, next_step)
+
+
+def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
+    """In a study whose failures are a result."""
+    with_failures = [trial for trial in used if trial.result.summary is not None and trial.result.summary.requests.failed]
+    if with_failures:
+        yield Caution(
+            f"{counted(len(with_failures), 'trial')} with failed requests used, as the study asks (failures = “measure”).",
+            "Throughput counts right answers; response times are those of all answers, wrong ones too, and not of requests without one.",
+        )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
 def _drift(drifts: dict[int, Estimate]) -> Iterator[Caution]:
@@ -114,22 +135,6 @@ def _drift(drifts: dict[int, Estimate]) -> Iterator[Caution]:
             "More than 2 % from the start to the end of the window is no steady state.",
             "The server was still warming up, or something else used its CPU.",
             "A longer warm-up (prime_s) or a longer window (duration_s).",
-        )
-
-
-def _steal(used: Sequence[Trial]) -> Iterator[Caution]:
-    stolen = [
-        (trial.result.resources.steal_fraction, trial.id)
-        for trial in used
-        if trial.result.resources and (trial.result.resources.steal_fraction or 0.0) > STEAL_LIMIT
-    ]
-    if stolen:
-        most, trial_id = max((fraction or 0.0, trial_id) for fraction, trial_id in stolen)
-        yield Caution(
-            f"The hypervisor took up to {most * 100:.0f} % of the stack's CPU (trial {trial_id}; {counted(len(stolen), 'trial')} in all).",
-            "Above 2 % of the stack's CPU time.",
-            "Other virtual machines on the same host.",
-            "Repeat at another time, or on a machine of your own.",
         )
 
 

@@ -1,12 +1,13 @@
 """Which trials count. Valid and suspect trials are used, invalid ones left out; stacks meet in the blocks where both have one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from weir.findings.types import Evidence
 from weir.model.records import Validity
 from weir.model.run import Cell, Trial
+from weir.model.verdict import Reason, worst
 
 
 def is_used(trial: Trial) -> bool:
@@ -34,6 +35,22 @@ class CellTrials:
         )
 
 
+def told_together(trials: Sequence[Trial]) -> tuple[str, ...]:
+    """Why trials are not valid: each kind of reason once, the most frequent first: one of them, and how many trials have it."""
+    kinds: dict[str, list[tuple[int, Reason]]] = {}
+    for trial in trials:
+        for reason in trial.result.verdict.reasons:
+            if reason.validity != "valid":
+                key = reason.text if reason.kind == "told" else reason.kind
+                kinds.setdefault(key, []).append((trial.id, reason))
+    texts = []
+    for found in sorted(kinds.values(), key=len, reverse=True):
+        having = sorted({trial for trial, _ in found})
+        (first, reason), of = found[0], f"{len(having)} of {len(trials)} trials"
+        texts.append(f"{of}, trial {first} for one: {reason.text}" if len(having) > 1 else f"trial {first}: {reason.text}")
+    return tuple(texts)
+
+
 @dataclass(frozen=True, slots=True)
 class Pairs:
     """Values of two cells in the blocks where both have a used trial that gives the metric."""
@@ -43,6 +60,8 @@ class Pairs:
     against: tuple[float, ...]
     evidence: Evidence
     validity: Validity
+    reasons: tuple[str, ...]
+    """Why the validity is no better."""
 
 
 def pair_by_block(one: CellTrials, other: CellTrials, metric: Callable[[Trial], float | None]) -> Pairs:
@@ -52,15 +71,16 @@ def pair_by_block(one: CellTrials, other: CellTrials, metric: Callable[[Trial], 
     """
     mine, theirs = _by_block(one, metric), _by_block(other, metric)
     blocks = tuple(sorted(mine.keys() & theirs.keys()))
-    used = sorted(trial.id for side in (mine, theirs) for block in blocks for trial, _ in side[block])
+    trials = sorted((trial for side in (mine, theirs) for block in blocks for trial, _ in side[block]), key=lambda trial: trial.id)
+    used = [trial.id for trial in trials]
     everything = sorted(trial.id for trial in (*one.trials, *other.trials))
-    suspect = any(trial.result.verdict.validity == "suspect" for side in (mine, theirs) for block in blocks for trial, _ in side[block])
     return Pairs(
         blocks=blocks,
         values=tuple(fmean(value for _, value in mine[block]) for block in blocks),
         against=tuple(fmean(value for _, value in theirs[block]) for block in blocks),
         evidence=Evidence(tuple(used), tuple(trial for trial in everything if trial not in set(used))),
-        validity="invalid" if not blocks else "suspect" if suspect else "valid",
+        validity=worst(trial.result.verdict.validity for trial in trials) if blocks else "invalid",
+        reasons=told_together(trials) if blocks else ("no block has a usable trial of both",),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from weir.model import histogram
 from weir.model.errors import UsageError
+from weir.model.merged import times_of
 from weir.model.records import (
     ByteCounts,
     ErrorCounts,
@@ -17,10 +18,9 @@ from weir.model.records import (
     Verdict,
 )
 from weir.model.run import RunInfo, Trial, TrialEvent
-from weir.store import IntervalRow, RunReader
+from weir.store import RunReader
 
 _NOTHING = Quantiles()
-_QUANTILES = {"p50": 50, "p75": 75, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9, "p99_99": 99.99}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,9 @@ def _so_far(reader: RunReader, trial: Trial, plan: dict[str, Any]) -> LoadSummar
         throughput_rps=completed / duration_s if duration_s else 0.0,
         status={},
         errors=ErrorCounts(**{kind: count for kind, count in errors.items() if kind in ErrorCounts.model_fields}),
-        response_time_us=_times(reader.interval_histograms(trial.id), rows),
+        response_time_us=times_of(
+            histogram.merge(reader.interval_histograms(trial.id)), max((row.max_us for row in rows if row.max_us is not None), default=None)
+        ),
         service_time_us=_NOTHING,
         schedule_lag_us=_NOTHING,
         connect_time_us=_NOTHING,
@@ -115,18 +117,4 @@ def _so_far(reader: RunReader, trial: Trial, plan: dict[str, Any]) -> LoadSummar
         bytes=ByteCounts(sent=sum(row.bytes_sent for row in rows), received=sum(row.bytes_received for row in rows)),
         generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=plan.get("threads", 1), cpus=plan.get("cpus", [])),
         verdict=Verdict(validity="suspect", reasons=[reason]),
-    )
-
-
-def _times(parts: list[bytes], rows: list[IntervalRow]) -> Quantiles:
-    merged = histogram.merge(parts)
-    if not merged.get_total_count():
-        return _NOTHING
-    quantiles = {name: merged.get_value_at_percentile(percentile) / 1e3 for name, percentile in _QUANTILES.items()}
-    return Quantiles(
-        mean=merged.get_mean_value() / 1e3,
-        stdev=merged.get_stddev() / 1e3,
-        min=merged.get_min_value() / 1e3,
-        max=max(row.max_us for row in rows if row.max_us is not None),
-        **quantiles,
     )

@@ -55,7 +55,7 @@ def pilot_of(reader: RunReader, around_load_s: Callable[[Cell], float]) -> Pilot
         )
     overheads: dict[str, list[float]] = {}
     for trial, following in pairwise(trials):
-        summary = trial.result.summary
+        summary = trial.result.whole_load or trial.result.summary
         if summary is not None:
             whole_s = (following.started_unix_ns - trial.started_unix_ns) / 1e9
             overheads.setdefault(_label(trial.cell), []).append(whole_s - summary.duration_s - around_load_s(trial.cell))

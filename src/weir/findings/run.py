@@ -1,19 +1,21 @@
 """Run file in, findings out."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from weir import stats
 from weir.findings.answer import answer_of, point_sentence
 from weir.findings.audit import audit_trials
 from weir.findings.cautions import cautions_of
-from weir.findings.compare import compare
+from weir.findings.compare import CLAIM_BLOCKS, compare
 from weir.findings.evidence import CellTrials, is_used
 from weir.findings.identical import compare_copies
 from weir.findings.points import PointCells, PointNames, baseline_of, group_points
 from weir.findings.stack import published_beside, stack_findings
 from weir.findings.types import Comparison, LeftOut, Point, RunFindings, TrialCounts
 from weir.findings.words import sentence_names
-from weir.model.run import Trial
+from weir.model.run import RunInfo, Trial
+from weir.model.stop import Stop
 from weir.store import RunReader
 
 
@@ -23,13 +25,15 @@ def of_run(reader: RunReader) -> RunFindings:
     Raises:
         WeirError: the run file is damaged.
     """
-    info, cells, trials = reader.info, reader.cells(), reader.trials()
+    cells, trials = reader.cells(), reader.trials()
+    info = _as_run(reader.info, reader.stopped)
     names = sentence_names(cells)
     labels = PointNames(cells)
     groups = group_points(cells, trials)
-    points = _points(reader, groups, labels, names)
+    points = _points(reader, info, groups, labels, names)
     copies = compare_copies(groups, names, indicative=info.indicative)
-    planned = len(cells) * info.blocks
+    # A run that goes on until its intervals are narrow may be beyond the blocks that it began with.
+    planned = len(cells) * max([info.blocks, *(trial.block for trial in trials)])
     used = [trial for trial in trials if is_used(trial)]
     counts = TrialCounts(
         planned=planned,
@@ -39,6 +43,9 @@ def of_run(reader: RunReader) -> RunFindings:
         used=len(used),
         suspect=sum(trial.result.verdict.validity == "suspect" for trial in used),
         left_out=len(trials) - len(used),
+        retried=sum(trial.attempt > 1 for trial in trials),
+        no_steady_state=sum(trial.result.window is not None and trial.result.window.steady is False for trial in used),
+        extended=sum(trial.result.window is not None and trial.result.window.extended for trial in used),
     )
     left_out = tuple(_left_out(trial, names[trial.cell.id], labels) for trial in trials if not is_used(trial))
     audit = audit_trials(used, info.placement)
@@ -51,6 +58,7 @@ def of_run(reader: RunReader) -> RunFindings:
         blocks=info.blocks,
         indicative=info.indicative,
         ended=reader.ended,
+        stopped=reader.stopped,
         answer=answer_of(points, counts, left_out, stopped_early=stopped_early, indicative=info.indicative),
         points=tuple(points),
         identical_copies=copies,
@@ -63,9 +71,13 @@ def of_run(reader: RunReader) -> RunFindings:
     )
 
 
-def _points(reader: RunReader, groups: Sequence[PointCells], labels: PointNames, names: dict[int, str]) -> list[Point]:
+def _as_run(info: RunInfo, stop: Stop | None) -> RunInfo:
+    """With as many blocks as there were: a study that is stopped by a rule says beforehand how many at least or at most."""
+    return info if stop is None else replace(info, blocks=stop.blocks, indicative=stop.blocks < CLAIM_BLOCKS)
+
+
+def _points(reader: RunReader, info: RunInfo, groups: Sequence[PointCells], labels: PointNames, names: dict[int, str]) -> list[Point]:
     """The points with their comparisons, all of which are one family on each metric."""
-    info = reader.info
     baselines = [baseline_of(group.members, info.baseline) for group in groups]
     pairs: dict[tuple[int, int], tuple[CellTrials, CellTrials]] = {}
     for group, baseline in zip(groups, baselines, strict=True):
@@ -118,14 +130,16 @@ def _point(
 
 
 def _left_out(trial: Trial, name: str, labels: PointNames) -> LeftOut:
-    reasons = tuple(trial.result.verdict.reasons) or ("nothing was measured",)
+    reasons = trial.result.verdict.texts or ("nothing was measured",)
     return LeftOut(trial.id, trial.cell.stack_label, name, labels.of_cell(trial.cell), trial.block, trial.attempt, reasons)
 
 
 def _drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimate]:
-    """How far the throughput of each trial moved within its window."""
+    """How far the throughput of each trial moved within its window, where the trial itself was too short to look for a steady state."""
     drifts = {}
     for trial in used:
+        if trial.result.window is not None and trial.result.window.steady is not None:
+            continue
         # The last interval may be a sliver, whose rate means little.
         intervals = [row for row in reader.intervals(trial.id) if row.end_s - row.start_s > 0]
         longest = max((row.end_s - row.start_s for row in intervals), default=0.0)

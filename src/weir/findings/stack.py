@@ -17,6 +17,8 @@ Histogram = Callable[[int], bytes | None]
 def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baseline: bool) -> StackFindings:
     """Measure `cell` on every metric."""
     quantiles = _merged(cell, histogram)
+    summaries = [trial.result.summary for trial in cell.used if trial.result.summary is not None]
+    intended = sum(summary.requests.intended for summary in summaries)
     resources = [trial.result.resources for trial in cell.used if trial.result.resources is not None]
     return StackFindings(
         cell=cell.cell.id,
@@ -30,6 +32,7 @@ def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baselin
         baseline=baseline,
         peak_threads=max((used.peak_threads for used in resources), default=None),
         peak_processes=max((used.peak_processes for used in resources), default=None),
+        failed_share=sum(summary.requests.failed for summary in summaries) / intended if intended else 0.0,
         measures=tuple(_measure(cell, metric, quantiles.get(metric.key)) for metric in METRICS),
         objectives=_objectives(cell),
         evidence=cell.evidence,

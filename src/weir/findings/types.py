@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from weir.model.records import Validity
+from weir.model.stop import Stop
 
 FINDINGS_SCHEMA = 1
 
@@ -92,6 +93,8 @@ class StackFindings:
     peak_threads: int | None
     """The highest count in any used trial."""
     peak_processes: int | None
+    failed_share: float
+    """Failed requests of all that were intended, over the trials used: above 0 only in a study whose failures are a result."""
     measures: tuple[Measure, ...]
     objectives: tuple[Held, ...]
     evidence: Evidence
@@ -122,6 +125,9 @@ class Comparison:
     indicative: bool
     """Fewer blocks than a claim needs."""
     validity: Validity
+    """The worst verdict of the trials that it rests on."""
+    reasons: tuple[str, ...]
+    """Why it is no better, each kind of reason once, with how many of the trials have it."""
     evidence: Evidence
     sentence: str
     would_change: str
@@ -189,6 +195,12 @@ class TrialCounts:
     used: int
     suspect: int
     left_out: int
+    retried: int
+    """Those that repeat a rejected one."""
+    no_steady_state: int
+    """Used trials in which none was found."""
+    extended: int
+    """Used trials whose load went on for longer in search of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +238,8 @@ class Answer:
 
     sentence: str
     validity: Validity
+    reasons: tuple[str, ...]
+    """Why its validity is no better."""
     indicative: bool
     comparisons: tuple[Comparison, ...]
     """What the sentence says, best first, oriented as the sentence says it."""
@@ -243,6 +257,8 @@ class RunFindings:
     blocks: int
     indicative: bool
     ended: Literal["complete", "interrupted"] | None
+    stopped: Stop | None
+    """Why a complete run has as many blocks as it has."""
     answer: Answer
     points: tuple[Point, ...]
     identical_copies: IdenticalCopies | None

@@ -3,25 +3,25 @@
 A run can be interrupted at any moment; what was finished stays, and `resume` goes on with what is missing.
 """
 
+import importlib
 import os
 import random
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from weir import __version__
 from weir.generators.ceiling import measure_ceiling
+from weir.lab.blocks import Progress, require_time, run_blocks
 from weir.lab.environment import capture
 from weir.lab.host import Host
 from weir.lab.placement import place
-from weir.lab.schedule import Done, done_in, schedule
 from weir.lab.stack import process_names, running_stack
-from weir.lab.trial import STACK_ENDED, Bench, run_trial
+from weir.lab.trial import STACK_ENDED
 from weir.model.errors import ExitCode, UsageError
-from weir.model.run import Placement, RunInfo, Trial, TrialResult
+from weir.model.run import Placement, RunInfo, Trial
 from weir.stacks.build import BuiltStack, build
 from weir.stacks.manifest import Stack
 from weir.store import RUN_FILE_NAME, RunReader, RunWriter
@@ -29,18 +29,6 @@ from weir.study.needs import machine, require
 from weir.study.study import PlannedCell, Study, study_from
 
 _CEILING_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What a run tells while it goes on. Every function gets plain values and must return quickly."""
-
-    on_step: Callable[[str], None] = lambda _: None
-    """A step before the first trial: building, checking."""
-    on_trial: Callable[[int, int, PlannedCell, int], None] = lambda *_: None
-    """A trial begins: how many were done, how many there are, the cell, the block."""
-    on_result: Callable[[PlannedCell, TrialResult], None] = lambda *_: None
-    """A trial has ended."""
 
 
 def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Path:
@@ -67,6 +55,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
     placement = placement_of(study)
     cells = study.cells(len(placement.stack))
     require(cells, machine())
+    require_time(study, cells)
     environment = capture()
     with bound_to(placement.control), Host() as host:
         built = _built_and_verified(host, cells, placement, study, progress)
@@ -96,7 +85,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
             study_folder=str(study.path.resolve().parent),
         )
         with RunWriter.create(path, info, [one.cell for one in cells]) as writer:
-            _blocks(host, study, folder, cells, built, writer, Done(), progress)
+            _run_blocks(host, study, folder, cells, built, writer, (), progress)
     return path
 
 
@@ -110,7 +99,7 @@ def resume(path: Path, *, progress: Progress) -> Path:
     """
     with RunReader(path) as reader:
         info, stored_cells = reader.info, reader.cells()
-        done = done_in(reader.trials())
+        earlier = reader.trials()
     if info.is_load:
         raise UsageError(f"--resume: {path}: found a single load, expected a run of a study", hint=f"weir report {path}")
     study = study_from(Path(info.study_folder, f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
@@ -123,7 +112,7 @@ def resume(path: Path, *, progress: Progress) -> Path:
         )
     with bound_to(placement.control), Host() as host, RunWriter.resume(path) as writer:
         built = _built_and_verified(host, cells, placement, study, progress)
-        _blocks(host, study, path.parent, cells, built, writer, done, progress)
+        _run_blocks(host, study, path.parent, cells, built, writer, earlier, progress)
     return path
 
 
@@ -159,41 +148,24 @@ def _stack_failed(reader: RunReader, trial: Trial) -> bool:
     return trial.result.summary is None or any(event.kind == STACK_ENDED for event in reader.events(trial.id))
 
 
-def _blocks(
+def _run_blocks(
     host: Host,
     study: Study,
     folder: Path,
     cells: Sequence[PlannedCell],
     built: dict[str, BuiltStack],
     writer: RunWriter,
-    done: Done,
+    earlier: Sequence[Trial],
     progress: Progress,
 ) -> None:
-    method = study.file.method
     ceilings: dict[str, float] = writer.info.environment.get("generator_ceiling_rps", {})
-    total = method.blocks * len(cells)
-    for number, (block, position, planned) in enumerate(schedule(cells, method.blocks, method.seed, method.retries, done)):
-        attempt = done.attempts(planned.cell.id, block) + 1
-        progress.on_trial(number, max(total, number + 1), planned, block)
-        bench = Bench(
-            host=host,
-            placement=planned.placed(writer.info.placement),
-            load=planned.load,
-            method=planned.method,
-            folder=folder,
-            ceiling_rps=ceilings.get(str(_ceiling_cell(cells, planned).cell.id)),
-            objectives=study.objectives,
-        )
-        trial_id = writer.begin_trial(planned.cell, block=block, position=position, attempt=attempt, started_unix_ns=time.time_ns())
-        try:
-            seed = f"{method.seed}/{block}/{planned.cell.id}/{attempt}"
-            result = run_trial(bench, planned, built.get(planned.stack.label), writer, trial_id, seed=seed)
-        except BaseException:
-            writer.discard_trial(trial_id)
-            raise
-        writer.finish_trial(trial_id, result)
-        done.note(planned.cell.id, block, result.verdict.validity)
-        progress.on_result(planned, result)
+
+    def ceiling_rps(planned: PlannedCell) -> float | None:
+        return ceilings.get(str(_ceiling_cell(cells, planned).cell.id))
+
+    # What looks for a steady state is loaded now, and not beside the first load.
+    importlib.import_module("weir.stats.steady")
+    run_blocks(host, study, folder, cells, built, writer, earlier, ceiling_rps, progress)
 
 
 def placement_of(study: Study) -> Placement:

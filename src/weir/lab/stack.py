@@ -31,6 +31,8 @@ class RunningStack:
     pids: tuple[int, ...]
     ready_s: float | None
     """Until the last of its processes was ready; None where weir did not start them."""
+    check_s: float
+    """How long the checking of its answers took."""
     artifact_bytes: int | None = None
 
     @property
@@ -104,11 +106,12 @@ def running_stack(
             ready = built.stack.manifest.run.ready
             with _told(built.stack.label, log):
                 wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, why_dead=_why_dead(host, name))
-        ready_s = time.monotonic() - begun
+        ready_at = time.monotonic()
         for base_url, log in zip(base_urls, logs, strict=True):
             with _told(built.stack.label, log):
                 check_answers(planned.workload, base_url, inputs, path=planned.stack.path_of(planned.workload.id), timeout_s=timeout_s)
-        yield RunningStack(tuple(base_urls), tuple(pids), ready_s, built.artifact_bytes)
+        checked_at = time.monotonic()
+        yield RunningStack(tuple(base_urls), tuple(pids), ready_at - begun, checked_at - ready_at, built.artifact_bytes)
     finally:
         for name in started:
             host.stop(name, grace_s=_STOP_GRACE_S)
@@ -142,12 +145,13 @@ def _external(planned: PlannedCell, stack: ExternalStack, inputs: random.Random,
         gone = [pid for pid in stack.pids if not Path(f"/proc/{pid}").is_dir()]
         return f"process {gone[0]} of external.{stack.id}.pids has ended" if gone else None
 
+    begun = time.monotonic()
     try:
         wait_until_ready(stack.url, "/", timeout_s=_EXTERNAL_READY_S, why_dead=why_dead)
         check_answers(planned.workload, stack.url, inputs, path=None, timeout_s=timeout_s)
     except TargetError as error:
         raise TargetError(f"{stack.label} at {stack.url}: {error.message}", hint=error.hint or f"weir load {stack.url}/") from None
-    return RunningStack((stack.url,), stack.pids, None)
+    return RunningStack((stack.url,), stack.pids, None, time.monotonic() - begun)
 
 
 def _why_dead(host: Host, name: str) -> Callable[[], str | None]:

@@ -2,20 +2,25 @@
 
 import random
 import time
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from weir.audit.own import breaches_of_trial
 from weir.generators.engine import EngineLoad, LoadListener
 from weir.lab.host import Ended, Host
+from weir.lab.part import summary_of_part
 from weir.lab.stack import RunningStack, process_names, running_stack
-from weir.lab.verdict import judge
+from weir.lab.steady import SteadyWatch, may_be_judged, whole, window_of
+from weir.lab.verdict import Facts, judge
 from weir.model.errors import TargetError
 from weir.model.histogram import bytes_of_text
 from weir.model.load import LoadPlan
-from weir.model.records import LoadEnd, Verdict
+from weir.model.records import Interval, LoadEnd, LoadSummary
 from weir.model.run import Placement, TrialEvent, TrialResult
+from weir.model.verdict import Reason, TrialVerdict
+from weir.model.window import Window
 from weir.objective import judge as held_against
 from weir.objective import objective
 from weir.observe.figures import stack_resources
@@ -32,6 +37,9 @@ _LONG_TRIAL_S = 60.0
 STACK_ENDED = "stack ended"
 """The kind of the event that says that a stack ended under the load."""
 
+Invariant = Callable[[PlannedCell, LoadSummary], Sequence[str]]
+"""Looks in the workload's database after a load, while the stack still runs, and says what does not fit it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bench:
@@ -46,11 +54,17 @@ class Bench:
     ceiling_rps: float | None = None
     objectives: tuple[str, ...] = ()
     """What every trial is held against."""
+    invariant: Invariant = lambda planned, whole: ()
 
     @property
     def interval_s(self) -> float:
         """Short trials need points for their time series; long ones need a file of bearable size."""
         return 0.1 if self.load.duration_s <= _LONG_TRIAL_S else 1.0
+
+    @property
+    def extension_s(self) -> float:
+        """How much longer a load goes on where it shows no steady state."""
+        return self.load.duration_s if self.method.extension_s is None else self.method.extension_s
 
 
 def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writer: RunWriter, trial_id: int, *, seed: str) -> TrialResult:
@@ -68,7 +82,8 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
     """
     names = process_names(planned.cell.replicas) if built is not None else []
     logs = {name: bench.folder / "logs" / f"trial-{trial_id:04d}-{name}.log" for name in names}
-    relative = {name: str(log.relative_to(bench.folder)) for name, log in logs.items()}
+    started = time.monotonic()
+    phases_s: dict[str, float] = {}
     try:
         with running_stack(
             bench.host,
@@ -79,18 +94,31 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
             inputs=random.Random(seed),
             timeout_s=bench.load.timeout_s,
         ) as running:
-            return _measure(bench, planned, writer, trial_id, running, relative)
+            phases_s["check"] = running.check_s
+            if running.ready_s is not None:
+                phases_s["ready"] = running.ready_s
+            result = _measure(bench, planned, writer, trial_id, running, names, phases_s)
+            measured = time.monotonic()
+        phases_s["stop"] = time.monotonic() - measured
     except TargetError as error:
-        return TrialResult(
-            verdict=Verdict(validity="invalid", reasons=[error.message]),
-            isolation=bench.host.isolation,
-            artifact_bytes=None if built is None else built.artifact_bytes,
-            logs=relative,
-        )
+        result = TrialResult(verdict=TrialVerdict((Reason("stack failed", "invalid", error.message, next_step=error.hint or ""),)))
+    return replace(
+        result,
+        artifact_bytes=None if built is None else built.artifact_bytes,
+        isolation=bench.host.isolation,
+        logs={name: str(log.relative_to(bench.folder)) for name, log in logs.items()},
+        phases_s={**phases_s, "total": time.monotonic() - started},
+    )
 
 
 def _measure(
-    bench: Bench, planned: PlannedCell, writer: RunWriter, trial_id: int, running: RunningStack, logs: dict[str, str]
+    bench: Bench,
+    planned: PlannedCell,
+    writer: RunWriter,
+    trial_id: int,
+    running: RunningStack,
+    names: Collection[str],
+    phases_s: dict[str, float],
 ) -> TrialResult:
     requests = [
         planned.workload.draw(base_url, random.Random(bench.method.seed), path=planned.stack.path_of(planned.workload.id))
@@ -101,21 +129,43 @@ def _measure(
     def plan(duration_s: float) -> LoadPlan:
         return planned.plan(requests[0], targets=targets, duration_s=duration_s, interval_s=bench.interval_s, cpus=bench.placement.load)
 
-    if bench.method.prime_s:
-        with EngineLoad(plan(bench.method.prime_s)) as priming:
-            priming.result()
-    time.sleep(bench.method.pause_s)
+    with _timed(phases_s, "prime"):
+        if bench.method.prime_s:
+            with EngineLoad(plan(bench.method.prime_s)) as priming:
+                priming.result()
+    with _timed(phases_s, "pause"):
+        time.sleep(bench.method.pause_s)
     recorder = Recorder(writer, trial_id)
-    with (
-        observed(bench.host, planned.stack, recorder),
-        EngineLoad(plan(bench.load.duration_s), recording(recorder)) as load,
-        _stopped_when_dead(bench.host, logs, load),
-    ):
-        end = load.result()
-        dead = _ended(bench.host, logs)
+    asked_s, extension_s = bench.load.duration_s, bench.extension_s
+    looks = may_be_judged(planned.cell.load, asked_s, bench.interval_s)
+    extends = looks and extension_s > 0
+    watch = SteadyWatch(asked_s if extends else None, lambda: load.stop())
+
+    def take(interval: Interval) -> None:
+        recorder.take_interval(interval)
+        watch.take(interval)
+
+    listener = LoadListener(on_start=recorder.take_start, on_interval=take, on_event=recorder.take_event)
+    # In a study of failures a stack that ends under the load is one of them: the load goes on.
+    goes_on = bench.method.failures == "measure"
+    with observed(bench.host, planned.stack, recorder):
+        with (
+            _timed(phases_s, "load"),
+            EngineLoad(plan(asked_s + extension_s if extends else asked_s), listener) as load,
+            nullcontext() if goes_on else _stopped_when_dead(bench.host, names, load),
+        ):
+            end = load.result()
+        dead = _ended(bench.host, names)
     if dead is not None:
         writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, dead.how))
-    return _result(bench, planned, running, recorder, end, None if dead is None else dead.how, logs)
+        window = whole(end.summary.duration_s, "the stack ended during the load")
+    elif not looks:
+        window = whole(end.summary.duration_s, "the load changes by itself, or is too short to judge")
+    else:
+        window = window_of(watch.intervals, asked_s=asked_s)
+    discrepancies = bench.invariant(planned, end.summary)
+    stack_ended = None if dead is None else dead.how
+    return _result(bench, planned, running, recorder, watch.intervals, end, window, stack_ended, discrepancies)
 
 
 def _result(
@@ -123,41 +173,77 @@ def _result(
     planned: PlannedCell,
     running: RunningStack,
     recorder: Recorder,
+    intervals: Sequence[Interval],
     end: LoadEnd,
+    window: Window,
     stack_ended: str | None,
-    logs: dict[str, str],
+    discrepancies: Sequence[str],
 ) -> TrialResult:
+    load = end.summary
+    histograms = {clock: bytes_of_text(text) for clock, text in end.histograms.items()}
+    summary = load
+    if not window.is_whole:
+        summary, response_times = summary_of_part(load, [one for one in intervals if one.start_s >= window.start_s])
+        histograms = {f"whole_load_{clock}": data for clock, data in histograms.items()} | {"response_time_ns": response_times}
     start_ns = recorder.start_ns
     resources = stack_resources(
         recorder.samples,
-        start_ns=start_ns,
-        end_ns=start_ns + int(end.summary.duration_s * 1e9),
+        start_ns=start_ns + int(window.start_s * 1e9),
+        end_ns=start_ns + int(load.duration_s * 1e9),
         stack_cpus=bench.placement.stack,
     )
+    cpus = len({*bench.placement.stack, *bench.placement.services})
+    networks = [] if resources is None else resources.networks
+    broken = breaches_of_trial(load, planned.cell.load, resources, cpus=cpus)
     verdict = judge(
-        end.summary,
-        stack_ended=stack_ended,
-        ceiling_rps=bench.ceiling_rps,
-        steal_fraction=resources.steal_fraction if resources else None,
-        load_shares_stack_cpu=bool(set(bench.placement.load) & set(bench.placement.stack)),
+        Facts(
+            stack=planned.stack.label,
+            failures=bench.method.failures,
+            invariant=bench.method.invariant,
+            intended=load.requests.intended,
+            completed=load.requests.completed,
+            failed=load.requests.failed,
+            errors=load.errors.model_dump(),
+            stack_ended=stack_ended,
+            discrepancies=discrepancies,
+            throughput_rps=summary.throughput_rps,
+            ceiling_rps=bench.ceiling_rps,
+            busy_fraction=load.generator.busy_fraction,
+            lag_p99_us=load.schedule_lag_us.p99,
+            response_p50_us=load.response_time_us.p50,
+            steal_fraction=resources.steal_fraction if resources else None,
+            load_shares_stack_cpu=bool(set(bench.placement.load) & set(bench.placement.stack)),
+            steady=window.steady,
+            not_steady_because=window.why,
+            extended=window.extended,
+            retransmits=sum(network.tcp_retransmits for network in networks),
+            listen_overflows=sum(network.listen_overflows for network in networks),
+            listen_drops=sum(network.listen_drops for network in networks),
+            broken_laws=[f"{law.found} ({law.law})" for law in broken if law.kind == "impossible"],
+            generator=list(zip(load.verdict.kinds, load.verdict.reasons, strict=True)),
+        )
     )
     held = [held_against(objective(text), end).to_json() for text in bench.objectives]
     return TrialResult(
         verdict=verdict,
-        summary=end.summary.model_copy(update={"objectives": held or None}),
+        summary=summary.model_copy(update={"objectives": held or None}),
+        window=window,
+        whole_load=None if window.is_whole else load,
         resources=resources,
-        histograms={clock: bytes_of_text(text) for clock, text in end.histograms.items()},
+        histograms=histograms,
         load_started_monotonic_ns=start_ns,
         ready_s=running.ready_s,
-        artifact_bytes=running.artifact_bytes,
-        isolation=bench.host.isolation,
-        logs=logs,
     )
 
 
-def recording(recorder: Recorder) -> LoadListener:
-    """Hands what a load says to the recorder."""
-    return LoadListener(on_start=recorder.take_start, on_interval=recorder.take_interval, on_event=recorder.take_event)
+@contextmanager
+def _timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
+    """Keeps how long a phase takes."""
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        phases_s[phase] = time.monotonic() - started
 
 
 @contextmanager

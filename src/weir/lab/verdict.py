@@ -1,47 +1,262 @@
-"""How far a trial can be trusted. Pure: figures in, verdict out. A reason is a fact, a threshold and a probable cause."""
+"""How far a trial can be trusted. Pure: plain figures in, reasons out. All thresholds stand at the top.
 
-from weir.model.records import LoadSummary, Validity, Verdict
+A figure may be wrong in three ways: it is not the server's (the generator, another machine or weir itself is in it), it is not one figure
+(no steady state), or it is of something else than was asked (failed requests, wrong answers). Each rule looks for one of these.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weir.model.records import Validity
+from weir.model.verdict import Reason, TrialVerdict
+from weir.study.method import Failures, Invariant
 
 CEILING_SHARE = 0.5
 """A generator must reach at least twice the throughput of what it measures."""
+SATURATED_SHARE = 0.9
+"""From here on a throughput is the generator's own: its ceiling is known to some 10 %."""
+BUSY_FRACTION = 0.85
+"""A generator that has so little time left is part of what is measured."""
+LAG_SHARE = 0.10
+"""What requests wait in the generator may be this share of what they take."""
 STEAL_SHARE = 0.02
+"""CPU time that the hypervisor may take from the stack."""
+RETRANSMIT_SHARE = 0.001
+"""TCP segments sent again, by request: each one is 200 ms or more in somebody's response time."""
 
-_RANK: dict[Validity, int] = {"valid": 0, "suspect": 1, "invalid": 2}
+_TAKEN_OVER: Mapping[str, Validity] = {
+    "no_answer": "invalid",
+    "ports": "invalid",
+    "unsent": "suspect",
+    "rate": "suspect",
+    "load_cap": "suspect",
+    "redirects": "valid",
+    "lower_bounds": "valid",
+}
+"""What the generator says of a load and nobody here knows better, by kind. Failures, its CPU and its lag are judged here."""
 
 
-def judge(
-    summary: LoadSummary,
-    *,
-    stack_ended: str | None,
-    ceiling_rps: float | None,
-    steal_fraction: float | None,
-    load_shares_stack_cpu: bool,
-) -> Verdict:
-    """The verdict on a trial.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that a verdict rests on. None: not known, and no reason for anything."""
 
-    Args:
-        summary: what the generator says, its own verdict included.
-        stack_ended: how the stack ended before the load did; None where it did not.
-        ceiling_rps: what the generator reached on the null server; None where that was not measured.
-        steal_fraction: share of the stack's CPU time that the hypervisor took.
-        load_shares_stack_cpu: True where generator and stack share a CPU.
-    """
-    found: list[tuple[Validity, str]] = []
-    if stack_ended is not None:
-        found.append(("invalid", f"the stack ended {stack_ended} during the load"))
-    if summary.requests.failed:
-        kinds = ", ".join(f"{kind} {count}" for kind, count in summary.errors.model_dump().items() if count)
-        share = f"{summary.requests.failed} of {summary.requests.intended} requests failed ({kinds})"
-        found.append(("invalid", f"{share}; only error-free trials count"))
-    if ceiling_rps is not None and summary.throughput_rps > CEILING_SHARE * ceiling_rps:
-        ceiling = f"the generator's own ceiling on a null server ({ceiling_rps:,.0f} req/s)"
-        fact = f"{summary.throughput_rps:,.0f} req/s is more than half of {ceiling}"
-        found.append(("suspect", f"{fact}: the generator may be the limit"))
-    if steal_fraction is not None and steal_fraction > STEAL_SHARE:
-        found.append(("suspect", f"{steal_fraction:.1%} of the stack's CPU time was stolen by the hypervisor, more than {STEAL_SHARE:.0%}"))
-    if load_shares_stack_cpu:
-        found.append(("suspect", "the generator and the stack share a CPU"))
-    if summary.verdict.validity != "valid":
-        found.extend((summary.verdict.validity, reason) for reason in summary.verdict.reasons)
-    worst = max((validity for validity, _ in found), key=_RANK.__getitem__, default="valid")
-    return Verdict(validity=worst, reasons=[reason for _, reason in found])
+    stack: str
+    """Its label, for the next command."""
+    failures: Failures = "reject"
+    invariant: Invariant = "reject"
+    intended: int = 0
+    completed: int = 0
+    failed: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """Failed requests by kind."""
+    stack_ended: str | None = None
+    """How the stack ended before the load did."""
+    discrepancies: Sequence[str] = ()
+    """What the invariant of the workload found after the load."""
+    throughput_rps: float = 0.0
+    ceiling_rps: float | None = None
+    """What the generator reaches on the null server."""
+    busy_fraction: float | None = None
+    """Of the generator's busiest thread."""
+    lag_p99_us: float | None = None
+    response_p50_us: float | None = None
+    steal_fraction: float | None = None
+    """Share of the stack's CPU time that the hypervisor took."""
+    load_shares_stack_cpu: bool = False
+    steady: bool | None = None
+    not_steady_because: str = ""
+    extended: bool = False
+    retransmits: int | None = None
+    """TCP segments sent again during the load; of the whole network namespace, as the next two."""
+    listen_overflows: int | None = None
+    """Connections that found the queue of a listening socket full."""
+    listen_drops: int | None = None
+    """Connections dropped at a listening socket, overflows among them."""
+    broken_laws: Sequence[str] = ()
+    """What the trial's figures contradict: laws of physics."""
+    generator: Sequence[tuple[str, str]] = ()
+    """The generator's own reasons: kind and text."""
+
+
+def judge(facts: Facts) -> TrialVerdict:
+    """The verdict on a trial."""
+    return TrialVerdict(tuple(reason for rule in _RULES for reason in rule(facts)))
+
+
+def _stack_ended(facts: Facts) -> Iterator[Reason]:
+    if facts.stack_ended is not None:
+        yield Reason(
+            "stack ended",
+            "invalid" if facts.failures == "reject" else "suspect",
+            f"the stack ended {facts.stack_ended} during the load",
+            next_step="read its log",
+        )
+
+
+def _failed_requests(facts: Facts) -> Iterator[Reason]:
+    if not facts.failed:
+        return
+    kinds = ", ".join(f"{kind} {count}" for kind, count in facts.errors.items() if count)
+    share = f"{facts.failed} of {facts.intended} requests failed ({kinds})"
+    if facts.failures == "measure":
+        yield Reason("failed requests", "valid", f"{share}, {_percent(facts.failed, facts.intended)}: failures are a result of this study")
+        return
+    wrong = facts.errors.get("check", 0) == facts.failed
+    yield Reason(
+        "failed requests",
+        "invalid",
+        share,
+        "only error-free trials count",
+        "the answers are wrong under load" if wrong else "the stack cannot carry this load, or its settings limit connections",
+        f"weir stacks check {facts.stack}" if wrong else 'read its log; failures = "measure" where they are what the study asks about',
+    )
+
+
+def _invariant(facts: Facts) -> Iterator[Reason]:
+    if facts.discrepancies:
+        yield Reason(
+            "invariant",
+            "invalid" if facts.invariant == "reject" else "valid",
+            f"the workload's invariant does not hold: {'; '.join(facts.discrepancies)}",
+            "" if facts.invariant == "report" else "only right results count",
+            "the stack loses or doubles work when requests meet" if facts.invariant == "reject" else "",
+        )
+
+
+def _broken_laws(facts: Facts) -> Iterator[Reason]:
+    for fact in facts.broken_laws:
+        yield Reason(
+            "physics",
+            "invalid",
+            fact,
+            "no load can give such figures",
+            "a defect of the measurement, not of the server",
+            "report it with the run file",
+        )
+
+
+def _ceiling(facts: Facts) -> Iterator[Reason]:
+    if facts.ceiling_rps is None or facts.throughput_rps <= CEILING_SHARE * facts.ceiling_rps:
+        return
+    saturated = facts.throughput_rps > SATURATED_SHARE * facts.ceiling_rps
+    most = f"{SATURATED_SHARE:.0%}" if saturated else "half"
+    yield Reason(
+        "generator ceiling",
+        "invalid" if saturated else "suspect",
+        f"{facts.throughput_rps:,.0f} req/s of the {facts.ceiling_rps:,.0f} that the generator reaches on a server that does nothing",
+        f"more than {most}",
+        "the generator is what is measured" if saturated else "the generator may be the limit",
+        "more CPUs for it: cpus.load",
+    )
+
+
+def _busy(facts: Facts) -> Iterator[Reason]:
+    if facts.busy_fraction is not None and facts.busy_fraction >= BUSY_FRACTION:
+        yield Reason(
+            "generator busy",
+            "suspect",
+            f"the generator was busy {facts.busy_fraction:.0%} of the time",
+            f"limit {BUSY_FRACTION:.0%}",
+            "its own queueing is in the response times",
+            "more CPUs for it: cpus.load",
+        )
+
+
+def _lag(facts: Facts) -> Iterator[Reason]:
+    lag, response = facts.lag_p99_us, facts.response_p50_us
+    if lag is not None and response is not None and lag > LAG_SHARE * response:
+        yield Reason(
+            "schedule lag",
+            "suspect",
+            f"p99 of the schedule lag is {lag:,.0f} µs, {lag / response:.0%} of the median response time",
+            f"limit {LAG_SHARE:.0%}",
+            "requests waited for the generator's CPU or for a free connection",
+            "a CPU of its own for the generator (cpus.load), or more connections",
+        )
+
+
+def _steal(facts: Facts) -> Iterator[Reason]:
+    if facts.steal_fraction is not None and facts.steal_fraction > STEAL_SHARE:
+        yield Reason(
+            "steal",
+            "suspect",
+            f"the hypervisor took {facts.steal_fraction:.1%} of the stack's CPU time",
+            f"limit {STEAL_SHARE:.0%}",
+            "other virtual machines on the same host",
+            "repeat at another time, or on a machine of your own",
+        )
+
+
+def _shared(facts: Facts) -> Iterator[Reason]:
+    if facts.load_shares_stack_cpu:
+        yield Reason(
+            "shared CPU",
+            "suspect",
+            "the generator and the stack share a CPU",
+            cause="there are too few, or the study asks for it",
+            next_step="disjoint cpus.load and cpus.stack",
+        )
+
+
+def _steady(facts: Facts) -> Iterator[Reason]:
+    if facts.steady is False:
+        yield Reason(
+            "no steady state",
+            "suspect",
+            f"no steady state{', though the load was extended' if facts.extended else ''}",
+            facts.not_steady_because,
+            "the server warms up for longer, never settles, or something else uses its CPU",
+            "a longer prime_s or duration_s",
+        )
+
+
+def _retransmits(facts: Facts) -> Iterator[Reason]:
+    if facts.retransmits and facts.retransmits > RETRANSMIT_SHARE * max(facts.completed, 1):
+        yield Reason(
+            "retransmits",
+            "suspect",
+            f"{facts.retransmits:,} TCP segments were sent again in {facts.completed:,} requests",
+            f"limit {RETRANSMIT_SHARE:.1%}",
+            "packets were lost: a full accept queue, a full network queue, or a network with loss",
+            "nstat -az TcpRetransSegs",
+        )
+
+
+def _listen_queue(facts: Facts) -> Iterator[Reason]:
+    overflows, drops = facts.listen_overflows or 0, facts.listen_drops or 0
+    if overflows or drops:
+        yield Reason(
+            "listen queue",
+            "suspect" if facts.failures == "reject" else "valid",
+            f"{overflows:,} connections found a listening socket's queue full, {max(overflows, drops):,} were dropped there",
+            "limit 0",
+            "the stack accepts more slowly than connections come, or its backlog is short; each waits a second to try again",
+            "a larger backlog of the stack; sysctl net.core.somaxconn",
+        )
+
+
+def _taken_over(facts: Facts) -> Iterator[Reason]:
+    for kind, text in facts.generator:
+        if kind in _TAKEN_OVER:
+            yield Reason(kind.replace("_", " "), _TAKEN_OVER[kind], text)
+
+
+_RULES = (
+    _stack_ended,
+    _failed_requests,
+    _invariant,
+    _broken_laws,
+    _ceiling,
+    _busy,
+    _lag,
+    _steal,
+    _shared,
+    _steady,
+    _retransmits,
+    _listen_queue,
+    _taken_over,
+)
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{part / whole:.2%}" if whole else "0 %"

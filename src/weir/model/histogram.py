@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from hdrh.histogram import HdrHistogram
 
 _COMPRESSED_COOKIE = 0x1C849304
+_COMPRESSED_HEADER_BYTES = 8
 HIGHEST_NS = 3_600_000_000_000
 _HEADER_BYTES = 40
 _HALF = 1024
@@ -32,6 +33,11 @@ def deflated(data: bytes) -> bytes:
 def bytes_of_text(text: str) -> bytes:
     """The bytes of a histogram that a record carries as base64."""
     return b64decode(text)
+
+
+def raw_bytes(histogram: HdrHistogram) -> bytes:
+    """`histogram` in the form that the engine writes and run files hold (uncompressed V2)."""
+    return zlib.decompress(b64decode(histogram.encode())[_COMPRESSED_HEADER_BYTES:])
 
 
 def merge(parts: Iterable[bytes]) -> HdrHistogram:

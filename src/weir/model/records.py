@@ -91,6 +91,8 @@ class Verdict(Record):
 
     validity: Validity
     reasons: list[str] = Field(default_factory=list)
+    kinds: list[str] = Field(default_factory=list)
+    """What sort of thing each reason is; empty where nobody says."""
 
 
 class Fairness(Record):

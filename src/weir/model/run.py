@@ -4,8 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from weir.model.load import Load
-from weir.model.records import LoadSummary, Verdict
+from weir.model.records import LoadSummary
 from weir.model.resources import StackResources
+from weir.model.verdict import TrialVerdict
+from weir.model.window import Window
 
 Arm = Literal["main", "aa"]
 """`aa`: the second copy of a stack in every block, which shows how far identical systems differ."""
@@ -123,11 +125,16 @@ class RunInfo:
 class TrialResult:
     """What one trial came to. `summary` is None where nothing was measured."""
 
-    verdict: Verdict
+    verdict: TrialVerdict
     summary: LoadSummary | None = None
+    """Of the window that counts."""
+    window: Window | None = None
+    whole_load: LoadSummary | None = None
+    """The generator's summary of all of the load, where only a part of it counts; failures outside that part are in here."""
     resources: StackResources | None = None
     histograms: dict[str, bytes] = field(default_factory=dict)
-    """HdrHistogram V2 by clock, `response_time_ns` and so on."""
+    """HdrHistogram V2 by clock, `response_time_ns` and so on. Where a part of the load counts `response_time_ns` is of that part, and
+    those of the whole load are `whole_load_response_time_ns` and so on."""
     load_started_monotonic_ns: int | None = None
     ready_s: float | None = None
     """From the start of the process to the first right answer."""
@@ -135,6 +142,8 @@ class TrialResult:
     isolation: str = ""
     logs: dict[str, str] = field(default_factory=dict)
     """Log files by process name, relative to the run folder."""
+    phases_s: dict[str, float] = field(default_factory=dict)
+    """How long its parts took: `ready`, `check`, `prime`, `pause`, `load` and `stop` of them, and the `total`."""
 
 
 @dataclass(frozen=True, slots=True)

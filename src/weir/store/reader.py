@@ -3,14 +3,16 @@
 Opened read-only; it works while the run is still being written, on a read-only medium, and after the writer was killed.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from weir.model.errors import UsageError
-from weir.model.records import Verdict
 from weir.model.run import Cell, RunInfo, Trial, TrialEvent, TrialResult
+from weir.model.stop import Stop
+from weir.model.verdict import TrialVerdict
 from weir.store import rows
 from weir.store.connection import explained, open_read_only
 from weir.store.locate import find_run
@@ -26,6 +28,8 @@ class RunReader:
     ended: Literal["complete", "interrupted"] | None
     """How the run ended; None where it still goes on, or its writer was killed."""
     finished_unix_ns: int | None
+    stopped: Stop | None
+    """Why a complete run has as many blocks as it has."""
 
     def __init__(self, path: Path) -> None:
         """Open the run file that `path`, a file or a run folder, names.
@@ -37,10 +41,11 @@ class RunReader:
         self._open = open_read_only(self.path)
         try:
             with explained(self.path):
-                found = self._select("run", (*rows.RUN_COLUMNS, "ended", "finished_unix_ns"))
+                found = self._select("run", (*rows.RUN_COLUMNS, "ended", "finished_unix_ns", "stopped"))
                 if not found:
                     raise UsageError(f"{self.path}: found no run in it, expected a weir run file")
-                *columns, self.ended, self.finished_unix_ns = found[0]
+                *columns, self.ended, self.finished_unix_ns, stopped = found[0]
+                self.stopped = None if stopped is None else Stop.from_json(json.loads(stopped))
                 self.info = rows.run_from_row(columns)
         except BaseException:
             self._open.close()
@@ -69,7 +74,7 @@ class RunReader:
             if not found:
                 return None
             identifier, cell_id, block, position, attempt, started = found[0]
-            result = TrialResult(Verdict(validity="suspect", reasons=["unfinished"]))
+            result = TrialResult(TrialVerdict.told("suspect", ["unfinished"]))
             return Trial(identifier, cells[cell_id], block, position, attempt, started, result)
 
     def intervals(self, trial_id: int) -> list[rows.IntervalRow]:

@@ -13,9 +13,11 @@ from typing import Any, cast, get_args
 from pydantic import TypeAdapter
 
 from weir.model.load import load_from_plan
-from weir.model.records import Interval, LoadSummary, Validity, Verdict
+from weir.model.records import Interval, LoadSummary, Validity
 from weir.model.resources import StackResources
 from weir.model.run import Arm, Cell, Placement, PublishedFigure, RunInfo, Trial, TrialResult
+from weir.model.verdict import TrialVerdict
+from weir.model.window import Window
 
 Column = int | float | str | bytes | None
 Row = tuple[Column, ...]
@@ -30,7 +32,7 @@ CELL_COLUMNS = (
 )  # fmt: skip
 TRIAL_COLUMNS = (
     "id", "cell_id", "block", "position", "attempt", "started_unix_ns", "validity", "reasons", "summary", "resources",
-    "load_started_monotonic_ns", "ready_s", "artifact_bytes", "isolation", "logs",
+    "load_started_monotonic_ns", "ready_s", "artifact_bytes", "isolation", "logs", "window", "whole_load", "phases_s",
 )  # fmt: skip
 RESULT_COLUMNS = TRIAL_COLUMNS[6:]
 INTERVAL_COLUMNS = (
@@ -116,7 +118,7 @@ def result_row(result: TrialResult) -> Row:
     """The columns `RESULT_COLUMNS` of `result`; its histograms are rows of their own."""
     return (
         result.verdict.validity,
-        json.dumps(result.verdict.reasons),
+        json.dumps(result.verdict.to_json()),
         None if result.summary is None else result.summary.model_dump_json(by_alias=True),
         None if result.resources is None else json.dumps(asdict(result.resources)),
         result.load_started_monotonic_ns,
@@ -124,6 +126,9 @@ def result_row(result: TrialResult) -> Row:
         result.artifact_bytes,
         storable(result.isolation),
         json.dumps(result.logs),
+        None if result.window is None else json.dumps(result.window.to_json()),
+        None if result.whole_load is None else result.whole_load.model_dump_json(by_alias=True),
+        json.dumps(result.phases_s),
     )
 
 
@@ -133,7 +138,7 @@ def trial_from_row(row: Sequence[Any], cells: dict[int, Cell]) -> Trial:
     if values["validity"] not in get_args(Validity):
         raise ValueError(f"trial {values['id']}: validity {values['validity']!r}")
     result = TrialResult(
-        verdict=Verdict(validity=values["validity"], reasons=json.loads(values["reasons"])),
+        verdict=TrialVerdict.from_json(json.loads(values["reasons"])),
         summary=None if values["summary"] is None else LoadSummary.model_validate_json(values["summary"]),
         resources=None if values["resources"] is None else _RESOURCES.validate_json(values["resources"]),
         load_started_monotonic_ns=values["load_started_monotonic_ns"],
@@ -141,6 +146,9 @@ def trial_from_row(row: Sequence[Any], cells: dict[int, Cell]) -> Trial:
         artifact_bytes=values["artifact_bytes"],
         isolation=values["isolation"],
         logs=json.loads(values["logs"]),
+        window=None if values["window"] is None else Window.from_json(json.loads(values["window"])),
+        whole_load=None if values["whole_load"] is None else LoadSummary.model_validate_json(values["whole_load"]),
+        phases_s=json.loads(values["phases_s"]),
     )
     return Trial(
         id=values["id"],

@@ -30,7 +30,8 @@ CREATE TABLE run (
     claims TEXT NOT NULL,
     study_folder TEXT NOT NULL,
     finished_unix_ns INTEGER,
-    ended TEXT CHECK (ended IN ('complete', 'interrupted'))
+    ended TEXT CHECK (ended IN ('complete', 'interrupted')),
+    stopped TEXT
 ) STRICT;
 
 CREATE TABLE cell (
@@ -65,7 +66,10 @@ CREATE TABLE trial (
     ready_s REAL,
     artifact_bytes INTEGER,
     isolation TEXT,
-    logs TEXT
+    logs TEXT,
+    window TEXT,
+    whole_load TEXT,
+    phases_s TEXT
 ) STRICT;
 
 CREATE TABLE histogram (

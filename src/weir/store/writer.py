@@ -5,6 +5,7 @@ disturb the measurement. A trial exists for readers from the moment `finish_tria
 """
 
 import fcntl
+import json
 import os
 import sqlite3
 import threading
@@ -18,6 +19,7 @@ from typing import Literal, Self
 from weir.model.errors import UsageError, WeirError
 from weir.model.records import Interval, Sample
 from weir.model.run import Cell, RunInfo, TrialEvent, TrialResult
+from weir.model.stop import Stop
 from weir.store import rows, sample_rows
 from weir.store.connection import check_identity, explained
 from weir.store.schema import APPLICATION_ID, SCHEMA_NUMBER, TABLES
@@ -112,7 +114,7 @@ class RunWriter:
                     check_identity(connection, path)
                     _write_ahead(connection)
                     connection.execute("DELETE FROM trial WHERE finished = 0")
-                    connection.execute("UPDATE run SET ended = NULL, finished_unix_ns = NULL")
+                    connection.execute("UPDATE run SET ended = NULL, finished_unix_ns = NULL, stopped = NULL")
                     info = rows.run_from_row(connection.execute(f"SELECT {', '.join(rows.RUN_COLUMNS)} FROM run").fetchone())
                     found = connection.execute(f"SELECT {', '.join(rows.CELL_COLUMNS)} FROM cell ORDER BY id").fetchall()
                     cells = tuple(rows.cell_from_row(row) for row in found)
@@ -168,6 +170,11 @@ class RunWriter:
         with self._transaction() as connection:
             self._write_pending(connection)
             connection.execute("DELETE FROM trial WHERE id = ?", (trial_id,))
+
+    def note_stop(self, stop: Stop) -> None:
+        """Note why the run has no more blocks."""
+        with self._transaction() as connection:
+            connection.execute("UPDATE run SET stopped = ?", (json.dumps(stop.to_json()),))
 
     def close(self, ended: Ended) -> None:
         """Note how the run ended and leave one file behind. Closing twice does nothing."""

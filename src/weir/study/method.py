@@ -1,20 +1,92 @@
-"""`[method]` of a study file: how often, in which order, and against what."""
+"""`[method]` of a study file: how often, in which order, against what, and what counts."""
 
-from pydantic import Field
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
 
 from weir.toml_file import Table
 
+Failures = Literal["reject", "measure"]
+Invariant = Literal["reject", "report"]
+MainMetric = Literal["throughput_rps", "response_time_us.p50", "response_time_us.p99", "cpu_us_per_request", "pss_bytes", "ready_s"]
+"""Metrics of findings whose ratio a run can be stopped on."""
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def seconds(text: str) -> float:
+    """A length of time as study files say it, in seconds.
+
+    >>> seconds("20 min"), seconds("1.5h")
+    (1200.0, 5400.0)
+
+    Raises:
+        ValueError: it is none, or 0.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or float(match.group(1)) == 0:
+        raise ValueError('expected a length of time such as "90 s", "20 min" or "2 h"')
+    return float(match.group(1)) * _SECONDS[match.group(2)]
+
+
+def _checked_duration(text: str) -> str:
+    seconds(text)
+    return text
+
 
 class Method(Table):
-    """How often, in which order, and against what."""
+    """How often, in which order, against what, and what counts."""
 
     blocks: int = Field(ge=1)
+    """How many blocks: every cell once in each, in random order. With `width` at least so many."""
+    most_blocks: int | None = Field(default=None, ge=1)
+    """With `width`: where the run ends even if an interval is still wider."""
+    width: float | None = Field(default=None, gt=0, lt=1)
+    """Go on after `blocks` until the interval of every main comparison's ratio is at most this to either side, as a share: 0.05 is ±5 %."""
+    width_of: MainMetric = "throughput_rps"
+    """The metric whose ratio to the baseline `width` is about. In a study of fixed rates throughput says nothing: take another."""
+    budget: Annotated[str, AfterValidator(_checked_duration)] | None = None
+    """The most time for trials, such as "20 min": the run ends before a block that would take longer, whatever else is asked.
+    Building and checking stacks is not counted; an interrupted run that goes on has what is left."""
     seed: int = 1
+    """Draws the order of cells in every block, and the inputs of checks."""
     baseline: str
     """The stack that the others are compared with."""
     aa: str | None = None
     """The stack that runs twice in every block."""
     prime_s: float = Field(default=2, ge=0)
+    """The same load before the measured one, whose figures nobody keeps."""
     pause_s: float = Field(default=1, ge=0)
+    """Quiet between the two."""
+    extension_s: float | None = Field(default=None, ge=0)
+    """How much longer the load goes on, without a pause, where it shows no steady state by its end: once more `load.duration_s` if not
+    given, 0 for never. It is looked for in constant loads of at least 30 intervals (3 s, or 30 s in loads of more than a minute)."""
     retries: int = Field(default=2, ge=0)
     """How often a rejected trial is tried again, in a later block."""
+    failures: Failures = "reject"
+    """What a failed request makes of its trial: `reject` leaves it out of the averages and tries it again; with `measure`, in a study of
+    overload, failures are a result: the trial counts, its throughput is that of right answers, and the share of failures is shown."""
+    invariant: Invariant = "reject"
+    """The same for a workload's invariant that does not hold in the database after the load: `reject`, or `report` and count the trial."""
+
+    @model_validator(mode="after")
+    def _rules_for_stopping_go_together(self) -> "Method":
+        if self.most_blocks is not None and self.width is None:
+            raise ValueError("most_blocks: expected width beside it, such as width = 0.05: without it a run has just `blocks`")
+        if self.most_blocks is not None and self.most_blocks < self.blocks:
+            raise ValueError(f"most_blocks: found {self.most_blocks}, expected at least blocks = {self.blocks}")
+        if self.width is not None and self.most_blocks is None and self.budget is None:
+            raise ValueError('width: expected most_blocks or budget beside it: a noisy machine may never get there; budget = "20 min"')
+        return self
+
+    @property
+    def budget_s(self) -> float | None:
+        """`budget` in seconds."""
+        return None if self.budget is None else seconds(self.budget)
+
+    @property
+    def last_block(self) -> int | None:
+        """The block after which a run ends in any case; None where only width and budget end it."""
+        return self.blocks if self.width is None else self.most_blocks

@@ -52,6 +52,8 @@ pub struct Verdict {
     pub validity: Validity,
     /// What was found, a sentence each. A valid load may have some, too.
     pub reasons: Vec<String>,
+    /// What sort of thing each reason is, whatever its figures are: whoever knows more than the generator may judge it again.
+    pub kinds: Vec<&'static str>,
 }
 
 /// What a verdict is based on.
@@ -80,25 +82,26 @@ pub(crate) fn judge(facts: &Facts) -> Verdict {
     let mut verdict = Verdict {
         validity: Validity::Valid,
         reasons: Vec::new(),
+        kinds: Vec::new(),
     };
     let requests = &facts.requests;
     if requests.completed == 0 {
         verdict.add(
-            Validity::Invalid,
+            "no_answer", Validity::Invalid,
             format!("no request was answered ({} were sent): the target does not serve, or the load is shorter than its response time", requests.sent),
         );
     }
     if requests.failed > 0 && facts.is_until_failure {
         verdict.add(
-            Validity::Valid,
+            "until_failure", Validity::Valid,
             format!("ended at the first failure, as asked: {}", failures(facts)),
         );
     } else if requests.failed > 0 {
-        verdict.add(Validity::Suspect, failures(facts));
+        verdict.add(failure_kind(facts), Validity::Suspect, failures(facts));
     }
     if facts.redirects * 2 > requests.completed {
         verdict.add(
-            Validity::Valid,
+            "redirects", Validity::Valid,
             format!(
                 "{} answers were redirects; they are not followed",
                 facts.redirects
@@ -108,7 +111,7 @@ pub(crate) fn judge(facts: &Facts) -> Verdict {
     match facts.asked_rate_rps {
         Some(asked_rate_rps) => judge_open(facts, asked_rate_rps, &mut verdict),
         None if facts.busy_fraction >= BUSY_LIMIT => verdict.add(
-            Validity::Valid,
+            "busy", Validity::Valid,
             format!(
                 "the generator was busy {:.0} % of the time (limit {:.0} %): it, and not the target, may be what limits the throughput; give it more CPUs to see",
                 facts.busy_fraction * 100.0,
@@ -124,9 +127,19 @@ pub(crate) fn judge(facts: &Facts) -> Verdict {
 }
 
 impl Verdict {
-    fn add(&mut self, validity: Validity, reason: String) {
+    fn add(&mut self, kind: &'static str, validity: Validity, reason: String) {
         self.validity = self.validity.max(validity);
         self.reasons.push(reason);
+        self.kinds.push(kind);
+    }
+}
+
+/// The sort of thing that failures are: `ports` where this machine had none left, which is no failure of the target.
+fn failure_kind(facts: &Facts) -> &'static str {
+    if facts.ports_used_up {
+        "ports"
+    } else {
+        "failed"
     }
 }
 
@@ -167,7 +180,7 @@ fn judge_open(facts: &Facts, asked_rate_rps: f64, verdict: &mut Verdict) {
     let requests = &facts.requests;
     if requests.unsent > 0 {
         verdict.add(
-            Validity::Suspect,
+            "unsent", Validity::Suspect,
             format!(
                 "{} of {} requests were due and not sent by the end (limit 0): all connections were waiting for answers; the target cannot carry this rate, or the connections are too few",
                 requests.unsent, requests.intended
@@ -176,7 +189,7 @@ fn judge_open(facts: &Facts, asked_rate_rps: f64, verdict: &mut Verdict) {
     }
     if let Some(quantile) = lowest_bound(requests) {
         verdict.add(
-            Validity::Valid,
+            "lower_bounds", Validity::Valid,
             format!(
                 "{quantile} and above are lower bounds: {} of {} requests had no answer by the end, and their times are not in the percentiles; a longer load makes their share smaller, unless the target falls behind",
                 requests.unanswered + requests.unsent,
@@ -186,7 +199,7 @@ fn judge_open(facts: &Facts, asked_rate_rps: f64, verdict: &mut Verdict) {
     }
     if facts.sent_rps < asked_rate_rps * RATE_LIMIT {
         verdict.add(
-            Validity::Suspect,
+            "rate", Validity::Suspect,
             format!(
                 "{:.1} requests a second were sent where {asked_rate_rps} were asked for (limit {:.0} %): the target, the connections or the generator cannot carry this rate",
                 facts.sent_rps,
@@ -196,7 +209,7 @@ fn judge_open(facts: &Facts, asked_rate_rps: f64, verdict: &mut Verdict) {
     }
     if facts.busy_fraction >= BUSY_LIMIT {
         verdict.add(
-            Validity::Suspect,
+            "busy", Validity::Suspect,
             format!(
                 "the generator was busy {:.0} % of the time (limit {:.0} %): its own queueing is in the response times; give it more CPUs or ask for less",
                 facts.busy_fraction * 100.0,
@@ -207,7 +220,7 @@ fn judge_open(facts: &Facts, asked_rate_rps: f64, verdict: &mut Verdict) {
     if let (Some(lag), Some(response)) = (facts.lag_p99_us, facts.response_p50_us) {
         if lag > response * LAG_LIMIT {
             verdict.add(
-                Validity::Suspect,
+                "lag", Validity::Suspect,
                 format!(
                     "the 99th percentile of the schedule lag is {lag:.1} us, above {:.0} % of the median response time ({response:.1} us): requests waited for a free connection or for the generator's CPU; give it a CPU of its own (cpus) or more connections",
                     LAG_LIMIT * 100.0
@@ -223,7 +236,7 @@ fn judge_ramp(facts: &Facts, ramp: &Ramp, verdict: &mut Verdict) {
         return;
     }
     verdict.add(
-        Validity::Suspect,
+        "load_cap", Validity::Suspect,
         format!(
             "the load itself caps the throughput: {:.1} requests a second were answered, and {:.0} users who come within {:.1} s and ask {} times each bring about {most_rps:.1} to any server (limit {:.0} %); let them come faster or ask more often",
             facts.completed_rps,
@@ -292,7 +305,8 @@ mod tests {
             verdict,
             Verdict {
                 validity: Validity::Valid,
-                reasons: vec![]
+                reasons: vec![],
+                kinds: vec![]
             }
         );
     }
@@ -317,7 +331,9 @@ mod tests {
         assert!(
             cause(&facts).ends_with("the target refuses connections or its accept queue is full")
         );
+        assert_eq!(judge(&facts).kinds, ["failed"]);
         facts.ports_used_up = true;
+        assert_eq!(judge(&facts).kinds, ["ports"]);
         assert!(cause(&facts).contains("this machine's ports towards the target are used up"));
     }
 

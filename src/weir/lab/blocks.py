@@ -1,0 +1,167 @@
+"""The blocks of a run, one after the other, until the stop rule says that there are enough."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.lab.host import Host
+from weir.lab.schedule import Done, done_in, schedule
+from weir.lab.stop import Precision, is_narrow, stop_before, wide
+from weir.lab.trial import Bench, run_trial
+from weir.model.errors import UsageError
+from weir.model.run import Trial, TrialResult
+from weir.model.stop import Stop
+from weir.stacks.build import BuiltStack
+from weir.store import RunReader, RunWriter
+from weir.study.forecast import ASSUMED_OVERHEAD_S
+from weir.study.study import PlannedCell, Study
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a run tells while it goes on. Every function gets plain values and must return quickly."""
+
+    on_step: Callable[[str], None] = lambda _: None
+    """A step before the first trial (building, checking), or what a block has changed."""
+    on_trial: Callable[[int, int | None, PlannedCell, int], None] = lambda *_: None
+    """A trial begins: how many were done, how many there are if that is known, the cell, the block."""
+    on_result: Callable[[PlannedCell, TrialResult], None] = lambda *_: None
+    """A trial has ended."""
+
+
+def trial_s(planned: PlannedCell) -> float:
+    """What a trial of a cell takes by the plan, if its load need not be extended."""
+    return planned.load.duration_s + planned.method.prime_s + planned.method.pause_s + ASSUMED_OVERHEAD_S
+
+
+def require_time(study: Study, cells: Sequence[PlannedCell]) -> None:
+    """Checks that the budget has room for a block.
+
+    Raises:
+        UsageError: it has not.
+    """
+    budget_s, block_s = study.file.method.budget_s, sum(trial_s(planned) for planned in cells)
+    if budget_s is not None and budget_s < block_s:
+        raise UsageError(
+            f"{study.path}: method.budget: found {study.file.method.budget!r}, expected at least {block_s / 60:.1f} min: "
+            f"one block of {len(cells)} trials takes that long",
+            hint="a shorter load.duration_s, fewer stacks or points, or a larger budget",
+        )
+
+
+def run_blocks(
+    host: Host,
+    study: Study,
+    folder: Path,
+    cells: Sequence[PlannedCell],
+    built: dict[str, BuiltStack],
+    writer: RunWriter,
+    earlier: Sequence[Trial],
+    ceiling_rps: Callable[[PlannedCell], float | None],
+    progress: Progress,
+) -> None:
+    """Runs what is missing of a run, block by block, and notes why it ends.
+
+    Args:
+        host: starts and stops the stacks.
+        study: the study.
+        folder: the run folder.
+        cells: every cell of a block.
+        built: the built stacks by label.
+        writer: the run file.
+        earlier: finished trials of a run that goes on.
+        ceiling_rps: what the generator reaches on a null server with the load of a cell.
+        progress: what is told meanwhile.
+    """
+    method = study.file.method
+    done = done_in(earlier)
+    rule = _Rule(study, writer, cells, done, earlier, progress)
+    total = None if method.last_block is None else method.last_block * len(cells)
+    for number, (block, position, planned) in enumerate(
+        schedule(cells, rule.begins, method.seed, method.retries, done, has_time=rule.has_time), start=len(earlier)
+    ):
+        attempt = done.attempts(planned.cell.id, block) + 1
+        progress.on_trial(number, None if total is None else max(total, number + 1), planned, block)
+        bench = Bench(
+            host=host,
+            placement=planned.placed(writer.info.placement),
+            load=planned.load,
+            method=planned.method,
+            folder=folder,
+            ceiling_rps=ceiling_rps(planned),
+            objectives=study.objectives,
+        )
+        began = time.monotonic()
+        trial_id = writer.begin_trial(planned.cell, block=block, position=position, attempt=attempt, started_unix_ns=time.time_ns())
+        try:
+            seed = f"{method.seed}/{block}/{planned.cell.id}/{attempt}"
+            result = run_trial(bench, planned, built.get(planned.stack.label), writer, trial_id, seed=seed)
+        except BaseException:
+            writer.discard_trial(trial_id)
+            raise
+        writer.finish_trial(trial_id, result)
+        done.note(planned.cell.id, block, result.verdict.validity)
+        rule.spent(time.monotonic() - began)
+        progress.on_result(planned, result)
+    assert rule.stop is not None
+    writer.note_stop(rule.stop)
+
+
+class _Rule:
+    """The stop rule with what it has to know: the trials so far, from the run file, and what they took."""
+
+    def __init__(
+        self, study: Study, writer: RunWriter, cells: Sequence[PlannedCell], done: Done, earlier: Sequence[Trial], progress: Progress
+    ) -> None:
+        self._method = study.file.method
+        self._writer = writer
+        self._cells = len(cells)
+        self._done = done
+        self._progress = progress
+        self._planned_trial_s = sum(trial_s(planned) for planned in cells) / len(cells)
+        self._spent_s = sum(trial.result.phases_s.get("total", 0.0) for trial in earlier)
+        self._trials = len(earlier)
+        self.stop: Stop | None = None
+
+    def spent(self, length_s: float) -> None:
+        """A trial took so long."""
+        self._spent_s += length_s
+        self._trials += 1
+
+    def begins(self, block: int) -> bool:
+        """Whether a block begins; where it does not, `stop` says why."""
+        precisions = self._precisions() if block > 1 and self._method.width is not None else []
+        self.stop = stop_before(
+            block,
+            self._method,
+            precisions=precisions,
+            spent_s=self._spent_s,
+            block_s=self._cells * self._trial_s,
+            trials_in_block=self._done.has_block(block),
+        )
+        if precisions and self.stop is None and self._method.width is not None:
+            enough = is_narrow(precisions, self._method.width)
+            state = f"narrow enough; the study asks for {self._method.blocks} blocks" if enough else wide(precisions, self._method.width)
+            self._progress.on_step(f"after block {block - 1}: {state}")
+        elif self.stop is not None and self.stop.rule != "blocks":
+            self._progress.on_step(f"no further block: {self.stop.text}")
+        return self.stop is None
+
+    def has_time(self) -> bool:
+        """Whether the budget has room for a trial more."""
+        return self._method.budget_s is None or self._spent_s + self._trial_s <= self._method.budget_s
+
+    @property
+    def _trial_s(self) -> float:
+        return self._spent_s / self._trials if self._trials else self._planned_trial_s
+
+    def _precisions(self) -> list[Precision]:
+        # scipy takes most of a second to load: only runs that are stopped on width need it here.
+        from weir.findings.precision import blocks_needed, main_ratios
+
+        width = self._method.width
+        assert width is not None
+        with RunReader(self._writer.path) as reader:
+            found = main_ratios(self._writer.info, self._writer.cells, reader.trials(), self._method.width_of)
+            return [Precision(one.name, one.half_width, None if one.spread is None else blocks_needed(one.spread, width)) for one in found]

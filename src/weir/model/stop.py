@@ -1,0 +1,26 @@
+"""Why a run has as many blocks as it has."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+Rule = Literal["blocks", "width", "most_blocks", "budget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """What ended a run: all its blocks were done, its intervals were narrow enough, or its time was spent."""
+
+    rule: Rule
+    blocks: int
+    """How many blocks were run."""
+    text: str
+    """In a sentence."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """The inverse of `to_json`."""
+        return cls(**value)
