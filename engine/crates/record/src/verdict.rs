@@ -93,7 +93,8 @@ pub(crate) fn judge(facts: &Facts) -> Verdict {
     }
     if requests.failed > 0 && facts.is_until_failure {
         verdict.add(
-            "until_failure", Validity::Valid,
+            "until_failure",
+            Validity::Valid,
             format!("ended at the first failure, as asked: {}", failures(facts)),
         );
     } else if requests.failed > 0 {
@@ -101,7 +102,8 @@ pub(crate) fn judge(facts: &Facts) -> Verdict {
     }
     if facts.redirects * 2 > requests.completed {
         verdict.add(
-            "redirects", Validity::Valid,
+            "redirects",
+            Validity::Valid,
             format!(
                 "{} answers were redirects; they are not followed",
                 facts.redirects
