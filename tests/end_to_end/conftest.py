@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-MODES = ("good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load", "fails-under-load")
+MODES = (
+    "good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load", "fails-under-load", "slow",
+    "slower", "warms-up",
+)  # fmt: skip
 SERVER = Path(__file__).with_name("server.py")
 END_S = 60.0
 
@@ -47,7 +50,7 @@ hello = {{}}
 def study(tmp_path: Path) -> Callable[..., Path]:
     """A function that writes a study of some of the stacks."""
 
-    def write(*names: str, blocks: int = 1, duration_s: float = 0.5, aa: bool = False, retries: int = 0) -> Path:
+    def write(*names: str, blocks: int = 1, duration_s: float = 0.5, aa: bool = False, retries: int = 0, method: str = "") -> Path:
         path = tmp_path / "mine.toml"
         path.write_text(
             f"""
@@ -68,6 +71,7 @@ baseline = "{names[0]}"
 prime_s = 0
 pause_s = 0
 retries = {retries}
+{method}
 """
         )
         return path

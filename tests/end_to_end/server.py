@@ -7,6 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 MODE = sys.argv[2]
 ANSWERED = 0
+STARTED = time.monotonic()
+# Sleeping and not computing: how long that takes does not depend on what else the machine does.
+SERVICE_S = {"slow": 0.01, "slower": 0.02}
+WARM_AFTER_S = 3.5
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -19,6 +23,8 @@ class Handler(BaseHTTPRequestHandler):
         ANSWERED += 1
         if MODE == "never-answers":
             time.sleep(3600)
+        warming_up = MODE == "warms-up" and time.monotonic() - STARTED < WARM_AFTER_S
+        time.sleep(0.02 if warming_up else 0.004 if MODE == "warms-up" else SERVICE_S.get(MODE, 0.0))
         if MODE == "dies-under-load" and ANSWERED > 300:
             os._exit(9)
         failing = MODE == "fails-under-load" and ANSWERED > 300

@@ -19,6 +19,7 @@ def report(
         Path | None, typer.Option("--html", help="Where the HTML report goes. Default: beside the run file.", show_default=False)
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    times: Annotated[bool, typer.Option("--times", help="Print what trials took beside their loads, and nothing else.")] = False,
 ) -> None:
     """Print the answer of a run or of a load and write its HTML report, from the run file alone.
 
@@ -31,6 +32,13 @@ def report(
 
         with RunReader(path) as reader:
             print(render_json(of_load(reader) if reader.info.is_load else of_run(reader)))
+        return
+    if times:
+        from weir.findings.times import times_of
+        from weir.report.times import render_times
+
+        with RunReader(path) as reader:
+            stdout.print(render_times(times_of(reader.trials())))
         return
     show(path, html=html or beside(path))
 

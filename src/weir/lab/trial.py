@@ -148,7 +148,7 @@ def _measure(
     listener = LoadListener(on_start=recorder.take_start, on_interval=take, on_event=recorder.take_event)
     # In a study of failures a stack that ends under the load is one of them: the load goes on.
     goes_on = bench.method.failures == "measure"
-    with observed(bench.host, planned.stack, recorder):
+    with _timed(phases_s, "observe"), observed(bench.host, planned.stack, recorder):
         with (
             _timed(phases_s, "load"),
             EngineLoad(plan(asked_s + extension_s if extends else asked_s), listener) as load,
@@ -156,6 +156,7 @@ def _measure(
         ):
             end = load.result()
         dead = _ended(bench.host, names)
+    phases_s["observe"] -= phases_s["load"]
     if dead is not None:
         writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, dead.how))
         window = whole(end.summary.duration_s, "the stack ended during the load")

@@ -143,7 +143,7 @@ class TrialResult:
     logs: dict[str, str] = field(default_factory=dict)
     """Log files by process name, relative to the run folder."""
     phases_s: dict[str, float] = field(default_factory=dict)
-    """How long its parts took: `ready`, `check`, `prime`, `pause`, `load` and `stop` of them, and the `total`."""
+    """How long its parts took: `ready`, `check`, `prime`, `pause`, `load`, `observe` and `stop` of them, and the `total`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,11 +157,19 @@ def _trial_row(trial: Trial, findings: RunFindings, labels: PointNames) -> dict[
         "name": names[trial.cell.id],
         "point": labels.of_cell(trial.cell),
         "validity": trial.result.verdict.validity,
-        "reasons": trial.result.verdict.reasons,
+        "reasons": [*_window_text(trial), *trial.result.verdict.texts],
         "values": cells,
         "failed": summary.requests.failed if summary else None,
         "logs": sorted(trial.result.logs.values()),
     }
+
+
+def _window_text(trial: Trial) -> list[str]:
+    window = trial.result.window
+    if window is None or window.is_whole:
+        return []
+    extended = ", extended" if window.extended else ""
+    return [f"steady from {window.start_s:.1f} s of {window.end_s:.1f} s{extended}; what came before is warm-up"]
 
 
 def _when(unix_ns: int) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from weir.findings import BY_KEY, Point
+from weir.findings import BY_KEY, Point, TrialCounts
 from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
 from weir.findings.words import counted, listed, signed_percent, significant
 from weir.report.numbers import display
@@ -116,9 +116,16 @@ def resources_sentence(point: Point) -> str:
     return " ".join(text)
 
 
-def trials_sentence(used: int, finished: int) -> str:
-    """Under the list of trials."""
-    return f"{used} of {counted(finished, 'trial')} enter the averages; the others are kept here with their reasons."
+def trials_sentence(trials: TrialCounts) -> str:
+    """Under the list of trials: how many count, and what became of the others."""
+    text = f"{trials.used} of {counted(trials.finished, 'trial')} enter the averages; the others are kept here with their reasons."
+    if trials.retried:
+        text += f" {counted(trials.retried, 'trial')} repeat one that was rejected."
+    if trials.extended:
+        text += f" The load of {counted(trials.extended, 'trial')} went on for longer in search of a steady state."
+    if trials.no_steady_state:
+        text += f" {counted(trials.no_steady_state, 'trial')} of those that count found none."
+    return text
 
 
 def _change(line: Line) -> float | None:

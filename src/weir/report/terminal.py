@@ -62,6 +62,8 @@ def _table(point: Point, *, several: bool) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for stack in point.stacks:
         table.add_row(*_row(stack))
+        if stack.failed_share:
+            table.add_row(Text(f"  {stack.failed_share:.1%} failed"))
         interval = [interval_text(stack.measure(metric)) for metric in (THROUGHPUT, CPU, MEMORY)]
         if interval[0]:
             table.add_row(
@@ -132,7 +134,11 @@ def _evidence(findings: RunFindings) -> Text:
     text = f"{trials.used} of {counted(trials.finished, 'trial')} used"
     if trials.tried < trials.planned:
         text += f" ({trials.planned} planned)"
+    if findings.trials.retried:
+        text += f", {findings.trials.retried} of them tried again"
     text += f". {findings.audit.sentence}"
+    if findings.stopped:
+        text += f" The run ended: {findings.stopped.text}."
     if findings.identical_copies:
         text += f" {findings.identical_copies.sentence}"
     text += f" What would change the answer: {findings.answer.would_change}"

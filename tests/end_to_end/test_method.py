@@ -1,0 +1,153 @@
+"""How a run decides what counts and when it has enough, on real processes."""
+
+import itertools
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.conftest import Weir, servers_of
+from weir.model.run import Trial
+from weir.store import RunReader
+
+pytestmark = pytest.mark.usefixtures("stacks")
+Study = Callable[..., Path]
+
+
+def trials(run: Path) -> list[Trial]:
+    with RunReader(run) as reader:
+        return reader.trials()
+
+
+def findings(weir: Weir, run: str) -> Any:
+    return json.loads(weir("report", run, "--json").stdout)
+
+
+def test_a_load_goes_on_until_the_server_is_warm_and_what_came_before_is_in_no_figure(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir("run", study("warms-up", duration_s=4), "--out", "out")
+    assert done.returncode == 0, done.stderr
+    (trial,) = trials(tmp_path / "out")
+    window, summary, whole = trial.result.window, trial.result.summary, trial.result.whole_load
+    assert window is not None
+    assert summary is not None
+    assert whole is not None
+    # Its first seconds take more than half of the 4 s asked for, so that these do not suffice.
+    assert window.extended
+    assert window.steady, window
+    assert whole.duration_s == pytest.approx(8, abs=0.2)
+    assert 2 < window.start_s < 4
+    assert f"steady from {window.start_s:.1f} s" in done.stderr
+    # Five times as fast as before: the figures are those of the warm server alone.
+    assert summary.throughput_rps > 1.2 * whole.throughput_rps
+    assert summary.response_time_us.p99 is not None
+    assert summary.response_time_us.p99 < 20_000 < (whole.response_time_us.p99 or 0)
+    with RunReader(tmp_path / "out") as reader:
+        counted = [row for row in reader.intervals(trial.id) if row.start_s >= window.start_s]
+        assert sum(row.completed for row in counted) == summary.requests.completed
+        assert {"response_time_ns", "whole_load_response_time_ns", "whole_load_service_time_ns"} <= set(reader.histograms(trial.id))
+
+
+def test_a_server_that_is_steady_is_loaded_for_as_long_as_was_asked_and_its_figures_are_the_engines(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
+    assert weir("run", study("slow", duration_s=4), "--out", "out").returncode == 0
+    (trial,) = trials(tmp_path / "out")
+    window, summary = trial.result.window, trial.result.summary
+    assert window is not None
+    assert summary is not None
+    assert window.steady, window
+    assert not window.extended
+    assert summary.duration_s == pytest.approx(4, abs=0.9)
+    assert window.is_whole == (trial.result.whole_load is None)
+
+
+def test_where_failures_are_a_result_the_trial_counts_and_their_share_is_shown(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir("run", study("good", "fails-under-load", retries=1, method='failures = "measure"'), "--out", "out")
+    assert done.returncode == 0, done.stderr
+    failing = [trial for trial in trials(tmp_path / "out") if trial.cell.stack == "fails-under-load"]
+    assert [(trial.attempt, trial.result.verdict.validity) for trial in failing] in ([(1, "valid")], [(1, "suspect")])
+    (summary,) = [trial.result.summary for trial in failing]
+    assert summary is not None
+    share = summary.requests.failed / summary.requests.intended
+    assert share > 0.1
+    stacks = {stack["stack"]: stack for stack in findings(weir, "out")["points"][0]["stacks"]}
+    assert stacks["fails-under-load"]["failed_share"] == pytest.approx(share)
+    assert stacks["good"]["failed_share"] == 0
+    # Refusals are no throughput.
+    (throughput,) = [one["value"] for one in stacks["fails-under-load"]["measures"] if one["metric"] == "throughput_rps"]
+    assert throughput == pytest.approx(summary.requests.ok / summary.duration_s)
+    assert f"{share:.1%} failed" in done.stdout
+
+
+def test_a_run_ends_when_its_intervals_are_narrow_enough(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir("run", study("slow", "slower", blocks=2, method="width = 0.3\nmost_blocks = 12"), "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert "goes on until every ratio of throughput_rps is known to ±30.0%, in at most 12 blocks" in done.stderr
+    stopped = findings(weir, "out")["stopped"]
+    assert stopped["rule"] == "width"
+    assert 2 <= stopped["blocks"] < 12
+    assert len(trials(tmp_path / "out")) == 2 * stopped["blocks"]
+    assert "every interval is within ±30.0%" in done.stdout
+
+
+def test_a_run_ends_before_a_block_that_its_budget_does_not_allow_also_when_it_is_resumed(tmp_path: Path, weir: Weir, study: Study) -> None:
+    path = study("good", "other", blocks=40, method='budget = "9 s"')
+    done = weir("run", path, "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert "budget" in done.stdout
+    found = trials(tmp_path / "out")
+    assert 2 <= len(found) < 80
+    assert sum(trial.result.phases_s["total"] for trial in found) < 9
+    assert findings(weir, "out")["stopped"]["rule"] == "budget"
+    again = weir("run", "--resume", "out")
+    assert again.returncode == 0, again.stderr
+    assert len(trials(tmp_path / "out")) == len(found)
+    assert findings(weir, "out")["stopped"]["rule"] == "budget"
+
+
+def test_a_budget_without_room_for_a_block_is_an_error_before_anything_starts(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir("run", study("good", "other", method='budget = "2 s"'), "--out", "out")
+    assert done.returncode == 2
+    assert "method.budget: found '2 s', expected at least 0.1 min: one block of 2 trials takes that long" in done.stderr
+    assert not (tmp_path / "out" / "run.weir").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "problem"),
+    [
+        ("width = 0.05", "expected most_blocks or budget beside it"),
+        ("most_blocks = 4", "expected width beside it"),
+        ("width = 0.05\nmost_blocks = 1", "expected at least blocks = 2"),
+        ('budget = "soon"', 'expected a length of time such as "90 s"'),
+        ('failures = "ignore"', "failures"),
+        ('width_of = "happiness"\nwidth = 0.1\nbudget = "1 min"', "width_of"),
+    ],
+)
+def test_rules_that_do_not_fit_together_are_errors_that_say_what_fits(
+    tmp_path: Path, weir: Weir, study: Study, method: str, problem: str
+) -> None:
+    done = weir("run", study("good", "other", blocks=2, method=method), "--out", "out")
+    assert done.returncode == 2
+    assert "mine.toml: method" in done.stderr
+    assert problem in done.stderr
+
+
+def test_nothing_of_a_trial_is_left_when_the_next_one_starts(tmp_path: Path, weir: Weir, study: Study) -> None:
+    assert weir("run", study("good", "other", blocks=2), "--out", "out").returncode == 0
+    with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:
+        rows = connection.execute("SELECT started_unix_ns, phases_s FROM trial ORDER BY id").fetchall()
+    spans = [(started, started + json.loads(phases)["total"] * 1e9) for started, phases in rows]
+    # The two clocks may be set apart by a millisecond between two trials; the stop is answered when every process of the trial is gone.
+    assert all(ended <= started + 1e6 for (_, ended), (started, _) in itertools.pairwise(spans))
+    assert servers_of(tmp_path) == []
+
+
+def test_what_a_trial_takes_beside_its_load_is_printed(tmp_path: Path, weir: Weir, study: Study) -> None:
+    assert weir("run", study("good", "other"), "--out", "out").returncode == 0
+    table = weir("report", "out", "--times").stdout
+    for heading in ("ready", "check", "prime", "pause", "load", "observe", "stop", "between", "beyond the load"):
+        assert heading in table
+    assert "good" in table

@@ -1,0 +1,58 @@
+"""Which trial comes next. Cells are stood for by what the schedule looks at: their ids."""
+
+from collections.abc import Collection
+from types import SimpleNamespace
+from typing import Any, cast
+
+from weir.lab.schedule import Done, schedule
+from weir.study.study import PlannedCell
+
+CELLS = cast(list[PlannedCell], [SimpleNamespace(cell=SimpleNamespace(id=number)) for number in (1, 2, 3)])
+
+
+def played(
+    blocks: int, *, rejected: Collection[tuple[int, int]] = (), retries: int = 2, done: Done | None = None, **more: Any
+) -> list[tuple[int, int]]:
+    """Block and cell of every trial in their order; trials of `rejected` (block, cell) are rejected each time."""
+    done = done or Done()
+    order = []
+    for block, _, planned in schedule(CELLS, lambda block: block <= blocks, 1, retries, done, **more):
+        order.append((block, planned.cell.id))
+        done.note(planned.cell.id, block, "invalid" if (block, planned.cell.id) in rejected else "valid")
+    return order
+
+
+def test_a_block_has_every_cell_once_and_blocks_have_orders_of_their_own() -> None:
+    order = played(6)
+    by_block = [[cell for of, cell in order if of == block] for block in range(1, 7)]
+    assert all(sorted(cells) == [1, 2, 3] for cells in by_block)
+    assert len({tuple(cells) for cells in by_block}) > 1
+
+
+def test_the_order_of_a_block_does_not_depend_on_how_many_there_are() -> None:
+    assert played(6)[:9] == played(3)
+
+
+def test_what_was_rejected_comes_again_at_the_end_of_a_later_block() -> None:
+    order = played(3, rejected={(1, 2)}, retries=1)
+    assert order.count((1, 2)) == 2
+    assert order[6] == (1, 2), "after block 2"
+
+
+def test_what_is_rejected_in_the_last_block_is_tried_again_behind_it_and_not_forever() -> None:
+    order = played(1, rejected={(1, 2)}, retries=2)
+    assert order[3:] == [(1, 2), (1, 2)]
+
+
+def test_behind_the_last_block_nothing_is_tried_again_without_time() -> None:
+    assert len(played(1, rejected={(1, 2)}, has_time=lambda: False)) == 3
+
+
+def test_a_run_that_goes_on_does_what_is_missing() -> None:
+    whole = played(2)
+    done = Done()
+    for block, cell in whole[:4]:
+        done.note(cell, block, "valid")
+    assert played(2, done=done) == whole[4:]
+    assert done.has_block(2)
+    assert not done.has_block(3)

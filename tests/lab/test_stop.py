@@ -1,0 +1,73 @@
+"""When a run has enough blocks."""
+
+from typing import Any
+
+import pytest
+
+from weir.lab.stop import Precision, stop_before, wide
+from weir.model.stop import Stop
+from weir.study.method import Method, seconds
+
+
+def method(**keys: Any) -> Method:
+    return Method.model_validate({"blocks": 4, "baseline": "one", **keys})
+
+
+def asked(block: int, of: Method, *widths: float | None, spent_s: float = 0.0, begun: bool = False) -> Stop | None:
+    precisions = [Precision(f"{index} ÷ one", width, 9 if width else None) for index, width in enumerate(widths)]
+    return stop_before(block, of, precisions=precisions, spent_s=spent_s, block_s=60.0, trials_in_block=begun)
+
+
+def test_without_a_rule_a_run_has_the_blocks_that_were_asked_for() -> None:
+    assert asked(4, method()) is None
+    stop = asked(5, method())
+    assert stop is not None
+    assert (stop.rule, stop.blocks) == ("blocks", 4)
+
+
+def test_a_run_ends_on_width_after_the_least_number_of_blocks_when_every_interval_is_narrow_enough() -> None:
+    narrow = method(width=0.05, most_blocks=20)
+    assert asked(4, narrow, 0.01, 0.01) is None
+    assert asked(5, narrow, 0.01, 0.051) is None
+    assert asked(5, narrow, 0.01, None) is None
+    assert asked(5, narrow) is None, "no comparison is no narrow one"
+    stop = asked(5, narrow, 0.01, 0.05)
+    assert stop is not None
+    assert (stop.rule, stop.blocks) == ("width", 4)
+    assert "the widest is ±5.0%" in stop.text
+
+
+def test_a_run_that_stays_wide_ends_at_its_most_blocks_and_says_what_is_missing() -> None:
+    stop = asked(7, method(width=0.05, most_blocks=6), 0.01, 0.2)
+    assert stop is not None
+    assert (stop.rule, stop.blocks) == ("most_blocks", 6)
+    assert "1 ÷ one is known to ±20.0% of ±5.0%, which takes about 9 blocks" in stop.text
+
+
+def test_a_run_ends_before_the_block_that_its_budget_does_not_allow_whatever_else_is_asked() -> None:
+    budget = method(width=0.05, budget="5 min")
+    assert asked(2, budget, 0.2, spent_s=240) is None
+    stop = asked(2, budget, 0.2, spent_s=241)
+    assert stop is not None
+    assert (stop.rule, stop.blocks) == ("budget", 1)
+    assert asked(2, budget, 0.2, spent_s=1000, begun=True) is None, "a block that was begun is finished"
+
+
+def test_the_first_block_always_begins() -> None:
+    assert asked(1, method(budget="1 s"), spent_s=0) is None
+
+
+def test_what_is_missing_names_the_widest_and_counts_the_others() -> None:
+    text = wide([Precision("a", 0.1, 12), Precision("b", None, None), Precision("c", 0.01, 2)], 0.05)
+    assert text == "b has no interval yet, and 1 more is too wide"
+
+
+@pytest.mark.parametrize(("text", "length_s"), [("90 s", 90), ("20 min", 1200), ("1.5h", 5400)])
+def test_lengths_of_time_are_read(text: str, length_s: float) -> None:
+    assert seconds(text) == length_s
+
+
+@pytest.mark.parametrize("text", ["", "20", "0 s", "min", "-1 s", "1 day", "20 minutes"])
+def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="20 min"):
+        seconds(text)
