@@ -111,7 +111,7 @@ def _basis(assume_cv: str | None, pilot: Path | None) -> tuple[Overhead, dict[st
             Overhead(),
             {},
             cv * math.sqrt(2),
-            f"assuming that trials of one cell differ by {cv:.3g} of their mean (--assume-cv, --pilot)",
+            f"assuming that trials of one cell differ by {cv * 100:.3g} % of their mean (--assume-cv says otherwise, --pilot measures it)",
         )
     # Here and not above: scipy takes most of a second to import.
     from weir.findings.pilot import pilot_of
@@ -123,7 +123,7 @@ def _basis(assume_cv: str | None, pilot: Path | None) -> tuple[Overhead, dict[st
         ran = study_from(Path(info.study_folder, f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
         method = {planned.cell.id: planned.method for planned in ran.cells(len(info.placement.stack))}
         found = pilot_of(reader, lambda cell: method[cell.id].prime_s + method[cell.id].pause_s)
-    basis = f"from {reader.path}: log ratios of two trials in a block differ by {found.spread:.3g} ({found.pairs} degrees of freedom)"
+    basis = f"from {reader.path}: two trials of a block differ by {found.spread * 100:.3g} % ({found.pairs} degrees of freedom)"
     mean_s = sum(found.overhead_s.values()) / len(found.overhead_s) if found.overhead_s else Overhead().otherwise_s
     return Overhead(found.overhead_s, mean_s), found.memory_bytes, found.spread, basis
 
@@ -169,12 +169,16 @@ def _print(study: Study, cells: list[PlannedCell], coming: Forecast, detection: 
     stdout.print(f"{study.path}, scale {study.scale}", markup=False)
     stdout.print()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("cell", "stack", "point", "settings", "s"):
-        table.add_column(heading, justify="right" if heading in ("cell", "s") else "left", overflow="fold")
+    from weir.findings.points import PointNames
+
+    names = PointNames([one.cell for one in cells])
+    for heading in ("cell", "stack", "point", "settings", "prime s", "load s"):
+        table.add_column(heading, justify="right" if heading in ("cell", "prime s", "load s") else "left", overflow="fold")
     for planned in cells[:_MOST_CELLS]:
         cell = planned.cell
-        settings = ", ".join(f"{name} {value}" for name, value in cell.settings.items())
-        table.add_row(str(cell.id), Text(cell.stack_label), Text(cell.point_label), Text(settings or "–"), f"{planned.load.duration_s:g}")
+        settings = ", ".join(f"{name} {value}" for name, value in cell.settings.items() if name not in cell.coordinates)
+        times = (f"{planned.method.prime_s:g}", f"{planned.load.duration_s:g}")
+        table.add_row(str(cell.id), Text(cell.stack_label), Text(names.of_cell(cell)), Text(settings or "–"), *times)
     stdout.print(table)
     if len(cells) > _MOST_CELLS:
         stdout.print(f"and {len(cells) - _MOST_CELLS} more: --json has them all")

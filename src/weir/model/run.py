@@ -33,6 +33,8 @@ class Cell:
     """Processes of the stack, each on a port of its own."""
     cpus: int | None = None
     """How many CPUs the stack has, where the study varies that; None: those of the run's placement."""
+    started: bool = True
+    """False of an external server, which runs already."""
     generator: str = "weir"
     """What produces the load."""
     coordinates: dict[str, str] = field(default_factory=dict)

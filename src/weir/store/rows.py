@@ -28,7 +28,8 @@ RUN_COLUMNS = (
     "started_unix_ns", "environment", "placement", "published", "source", "claims", "study_folder",
 )  # fmt: skip
 CELL_COLUMNS = (
-    "id", "stack", "variant", "workload", "load", "arm", "title", "model", "settings", "replicas", "cpus", "generator", "coordinates",
+    "id", "stack", "variant", "workload", "load", "arm", "title", "model", "settings", "replicas", "cpus", "started", "generator",
+    "coordinates",
 )  # fmt: skip
 TRIAL_COLUMNS = (
     "id", "cell_id", "block", "position", "attempt", "started_unix_ns", "validity", "reasons", "summary", "resources",
@@ -98,19 +99,20 @@ def cell_row(cell: Cell) -> Row:
     """The columns `CELL_COLUMNS` of `cell`."""
     return (
         cell.id, cell.stack, cell.variant, cell.workload, json.dumps(cell.load.to_plan()), cell.arm, storable(cell.title),
-        storable(cell.model), json.dumps(cell.settings), cell.replicas, cell.cpus, cell.generator, json.dumps(cell.coordinates),
+        storable(cell.model), json.dumps(cell.settings), cell.replicas, cell.cpus, int(cell.started), cell.generator,
+        json.dumps(cell.coordinates),
     )  # fmt: skip
 
 
 def cell_from_row(row: Sequence[Any]) -> Cell:
     """The inverse of `cell_row`."""
-    identifier, stack, variant, workload, load, arm, title, model, settings, replicas, cpus, generator, coordinates = row
+    identifier, stack, variant, workload, load, arm, title, model, settings, replicas, cpus, started, generator, coordinates = row
     if arm not in get_args(Arm):
         raise ValueError(f"cell {identifier}: arm {arm!r}")
     return Cell(
         id=identifier, stack=stack, variant=variant, workload=workload, load=load_from_plan(json.loads(load)),
-        arm=cast(Arm, arm), title=title, model=model, settings=json.loads(settings), replicas=replicas, cpus=cpus, generator=generator,
-        coordinates=json.loads(coordinates),
+        arm=cast(Arm, arm), title=title, model=model, settings=json.loads(settings), replicas=replicas, cpus=cpus, started=bool(started),
+        generator=generator, coordinates=json.loads(coordinates),
     )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ CREATE TABLE cell (
     settings TEXT NOT NULL,
     replicas INTEGER NOT NULL,
     cpus INTEGER,
+    started INTEGER NOT NULL,
     generator TEXT NOT NULL,
     coordinates TEXT NOT NULL
 ) STRICT;

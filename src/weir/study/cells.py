@@ -226,6 +226,7 @@ class _Crossing:
                 settings=stack.settings(max(1, (cpus or self._stack_cpus) // replicas), chosen),
                 replicas=replicas,
                 cpus=cpus,
+                started=isinstance(stack, Stack),
                 generator=generator,
                 coordinates=coordinates,
             )

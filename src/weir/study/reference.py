@@ -73,7 +73,8 @@ def _rows(table: dict[str, Any], definitions: dict[str, Any], heading: str, *, t
     for key, value in table["properties"].items():
         if key == "scales":
             continue
-        is_table = "$ref" in value or value.get("items", {}).get("$ref") or "$ref" in value.get("additionalProperties", {})
+        below = value.get("additionalProperties")
+        is_table = "$ref" in value or "$ref" in value.get("items", {}) or (isinstance(below, dict) and "$ref" in below)
         if not heading and is_table:
             continue
         default = "required" if key in required else f"`{json.dumps(value['default'])}`" if "default" in value else "–"
@@ -100,6 +101,8 @@ def _kind(value: dict[str, Any], definitions: dict[str, Any]) -> str:
             return f"a list of {_kind(items, definitions).removeprefix('a ').removesuffix('s')}s" if items else "a list"
         case "object":
             below = value.get("additionalProperties")
+            if isinstance(below, dict) and len(below.get("anyOf", [])) > 1 and "items" in below["anyOf"][-1]:
+                return "a table of values or lists of them" if "$ref" not in below else "a table"
             return f"a table of {_kind(below, definitions).removeprefix('a ')}" if isinstance(below, dict) else "a table"
         case "integer":
             return "a whole number" + _bounds(value)

@@ -1,0 +1,162 @@
+"""A study with a matrix, replicas and an external server, on real processes."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.conftest import SERVER, Weir, servers_of
+
+pytestmark = pytest.mark.usefixtures("stacks")
+
+
+@pytest.fixture
+def limited(stacks: Path) -> None:
+    """The stack `good` has a limit, which it is passed in its environment."""
+    manifest = stacks / "good" / "stack.toml"
+    manifest.write_text(manifest.read_text() + '[limits]\nthreads = { default = 8, env = "THREADS" }\n')
+
+
+@pytest.fixture
+def external(free_port: Callable[[], int]) -> Iterator[tuple[int, int]]:
+    """A server that weir did not start: its port and its process id."""
+    port = free_port()
+    server = subprocess.Popen([sys.executable, SERVER, str(port), "good"], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    # What it says comes before it listens; weir waits for that.
+    server.stdout.readline()
+    yield port, server.pid
+    server.kill()
+    server.communicate()
+
+
+def write(folder: Path, matrix: str, rest: str = "", *, blocks: int = 1, baseline: str = "good", aa: bool = False) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(
+        f"""
+schema = 1
+title = "Mine"
+question = "Which is better?"
+[matrix]
+workloads = ["hello"]
+{matrix}
+[load]
+duration_s = 0.5
+timeout_s = 2
+[method]
+blocks = {blocks}
+baseline = "{baseline}"
+{f'aa = "{baseline}"' if aa else ""}
+prime_s = 0
+pause_s = 0
+retries = 1
+{rest}
+"""
+    )
+    return path
+
+
+def rows(run: Path, query: str) -> list[tuple[object, ...]]:
+    with sqlite3.connect(f"file:{run / 'run.weir'}?mode=ro", uri=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+@pytest.mark.usefixtures("limited")
+def test_a_matrix_is_measured_and_compared_point_by_point(tmp_path: Path, weir: Weir) -> None:
+    matrix = 'stacks = ["good", "other"]\nconnections = [2, 6]\n[matrix.limits]\nthreads = [1, 3]'
+    study = write(tmp_path, matrix, '[objective]\nhold = ["errors<50%"]', blocks=2, aa=True)
+    done = weir("run", study, "--out", "out", timeout_s=110)
+    assert done.returncode == 0, done.stderr
+    # Two stacks at two loads, one of them with a limit of two values, and its copy: 4 + 2 + 4 cells in each block.
+    assert rows(tmp_path / "out", "SELECT count(*) FROM trial WHERE finished = 1 AND validity != 'invalid'") == [(20,)]
+    cells = rows(
+        tmp_path / "out", "SELECT stack, json_extract(load, '$.closed.connections'), settings, coordinates FROM cell WHERE arm = 'main'"
+    )
+    assert len(cells) == 6
+    assert ("good", 6, '{"threads": "3"}', '{"threads": "3"}') in cells
+    assert ("other", 6, "{}", "{}") in cells
+    findings = json.loads(weir("report", "out", "--json").stdout)
+    assert [point["label"] for point in findings["points"]] == [
+        "2 connections, threads 1", "2 connections, threads 3", "6 connections, threads 1", "6 connections, threads 3",
+    ]  # fmt: skip
+    for point in findings["points"]:
+        assert [stack["label"] for stack in point["stacks"]] == ["good", "good (A/A)", "other"]
+        assert {comparison["label"] for comparison in point["comparisons"]} == {"other"}
+        assert all(held["met"] for stack in point["stacks"] for held in stack["objectives"])
+    assert "All points" in done.stdout
+    assert "Objectives: all 12 met" in done.stdout
+    again = weir("study", "check", study, "--pilot", "out", "--json")
+    assert again.returncode == 0, again.stderr
+    said = json.loads(again.stdout)
+    assert said["forecast"]["trials"] == 20
+    assert said["detection"]["comparisons"] == 4
+    assert said["detection"]["detectable_ratio"] > 1
+    assert servers_of(tmp_path) == []
+
+
+def test_replicas_share_the_connections_of_a_load(tmp_path: Path, weir: Weir) -> None:
+    done = weir("run", write(tmp_path, 'stacks = ["good"]\nconnections = [4]\nreplicas = [1, 2]'), "--out", "out")
+    assert done.returncode == 0, done.stderr
+    found = dict(rows(tmp_path / "out", "SELECT replicas, summary FROM trial JOIN cell ON cell.id = cell_id"))
+    targets = json.loads(str(found[2]))["targets"]
+    assert len({target["url"] for target in targets}) == 2
+    assert all(target["ok"] > 0 for target in targets)
+    samples = rows(
+        tmp_path / "out", "SELECT DISTINCT replicas, name FROM sample JOIN trial ON trial.id = trial_id JOIN cell ON cell.id = cell_id"
+    )
+    assert sorted(samples) == [(1, "app"), (2, "app"), (2, "app-2")]
+    logs = dict(rows(tmp_path / "out", "SELECT replicas, logs FROM trial JOIN cell ON cell.id = cell_id"))
+    assert all((tmp_path / "out" / log).read_text() for log in json.loads(str(logs[2])).values())
+    assert servers_of(tmp_path) == []
+
+
+def test_an_external_server_is_checked_loaded_watched_and_left_running(tmp_path: Path, weir: Weir, external: tuple[int, int]) -> None:
+    port, pid = external
+    matrix = 'stacks = ["good", "mine"]\nconnections = [4]'
+    table = f'[external.mine]\nurl = "http://127.0.0.1:{port}"\npids = [{pid}]\nserves = ["hello"]\n'
+    done = weir("run", write(tmp_path, matrix, table, blocks=2), "--out", "out")
+    assert done.returncode == 0, done.stderr
+    resources = rows(tmp_path / "out", "SELECT resources FROM trial JOIN cell ON cell.id = cell_id WHERE stack = 'mine'")
+    assert len(resources) == 2
+    for (value,) in resources:
+        used = json.loads(str(value))
+        assert used["cpu_user_s"] > 0
+        assert used["pss_bytes"] > 1_000_000
+    assert rows(tmp_path / "out", "SELECT DISTINCT started FROM cell WHERE stack = 'mine'") == [(0,)]
+    assert "mine answers" in done.stdout or "as mine" in done.stdout or "and mine" in done.stdout or "mine and" in done.stdout
+    assert Path(f"/proc/{pid}").exists()
+
+
+def test_an_external_server_that_answers_wrong_is_not_timed(tmp_path: Path, weir: Weir, free_port: Callable[[], int]) -> None:
+    port = free_port()
+    with subprocess.Popen([sys.executable, SERVER, str(port), "answers-wrong"], stdout=subprocess.DEVNULL) as server:
+        table = f'[external.mine]\nurl = "http://127.0.0.1:{port}"\nserves = ["hello"]\n'
+        done = weir("run", write(tmp_path, 'stacks = ["mine"]\nconnections = [4]', table, baseline="mine"), "--out", "out")
+        server.kill()
+    assert done.returncode == 3
+    assert f"mine at http://127.0.0.1:{port}: workload hello: GET /: wrong answer" in done.stderr
+
+
+def test_an_objective_that_is_missed_ends_a_run_with_1(tmp_path: Path, weir: Weir) -> None:
+    study = write(tmp_path, 'stacks = ["good"]\nconnections = [4]', '[objective]\nhold = ["p99<1us", "throughput>1"]')
+    done = weir("run", study, "--out", "out")
+    assert done.returncode == 1, done.stderr
+    assert "Objectives: 1 of 2 missed" in done.stdout
+    assert "MISSED" in done.stdout
+
+
+def test_what_cannot_be_run_is_said_before_anything_starts(tmp_path: Path, weir: Weir) -> None:
+    study = write(tmp_path, 'stacks = ["good"]\nconnections = [400_000_000]')
+    done = weir("run", study, "--out", "out")
+    assert done.returncode == 2
+    assert "open files: found 400,000,000 connections" in done.stderr
+    assert "ports: found 400,000,000 connections to one server" in done.stderr
+    assert "checking" not in done.stderr
+    checked = weir("study", "check", study)
+    assert checked.returncode == 2
+    assert "ports: found 400,000,000 connections" in checked.stderr
+    assert "1 trials" in checked.stdout
