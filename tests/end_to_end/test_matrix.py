@@ -159,4 +159,4 @@ def test_what_cannot_be_run_is_said_before_anything_starts(tmp_path: Path, weir:
     checked = weir("study", "check", study)
     assert checked.returncode == 2
     assert "ports: found 400,000,000 connections" in checked.stderr
-    assert "1 trials" in checked.stdout
+    assert "1 trial (1 block of 1)" in checked.stdout

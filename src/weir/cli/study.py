@@ -189,8 +189,9 @@ def _print(study: Study, cells: list[PlannedCell], coming: Forecast, detection: 
     if len(coming.order) > _MOST_BLOCKS:
         stdout.print(f"  and {len(coming.order) - _MOST_BLOCKS} more blocks: --json has them all")
     stdout.print()
+    trials = f"{coming.trials} trial{'s' if coming.trials > 1 else ''}"
     blocks = f"{method.blocks} block{'s' if method.blocks > 1 else ''}"
-    stdout.print(f"{coming.trials} trials ({blocks} of {len(cells)}): about {span_text(coming.total_s)}", style="bold", markup=False)
+    stdout.print(f"{trials} ({blocks} of {len(cells)}): about {span_text(coming.total_s)}", style="bold", markup=False)
     how = "as in the pilot" if measured else "assumed, --pilot RUN knows"
     parts = f"load {span_text(coming.load_s)}, priming {span_text(coming.priming_s)}, pauses {span_text(coming.pauses_s)}"
     stdout.print(f"  {parts}, starts and stops {span_text(coming.starts_and_stops_s)} ({how})", markup=False)
