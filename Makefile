@@ -50,6 +50,10 @@ format: $(VENV)/.requirements ## Format Python and Rust
 	$(BIN)/ruff format .
 	cargo fmt --all
 
+.PHONY: reference
+reference: setup ## Write docs/reference/study.md anew, from the types that read studies
+	$(BIN)/python -m weir.study.reference > docs/reference/study.md
+
 .PHONY: soak
 soak: setup ## Run the tests that take longer than a minute
 	scripts/system-packages

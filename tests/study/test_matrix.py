@@ -321,3 +321,12 @@ def test_a_baseline_may_be_a_variant_of_the_matrix_and_no_other(tmp_path: Path) 
     assert "method.baseline: found 'pool[slow]', expected one of the stacks of the matrix: pool[fast], loop" in problem(
         study(tmp_path, matrix, baseline="pool[slow]")
     )
+
+
+def test_a_published_figure_stands_beside_the_points_that_it_names(tmp_path: Path) -> None:
+    def published(where: str) -> str:
+        figure = f'[[published]]\nstack = "pool"\nmetric = "throughput_rps"\nvalue = 1.0\nwhere = {where}\n'
+        return study(tmp_path, "connections = [4, 8]\nlimits.threads = [1, 2]", rest=figure)
+
+    assert read_study(published("{ connections = 4, threads = 2 }")).published[0].where == {"connections": "4", "threads": "2"}
+    assert "published.0.where.users: unknown key; expected one of: connections, threads, workload" in problem(published("{ users = 4 }"))

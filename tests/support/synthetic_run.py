@@ -11,6 +11,7 @@ import sys
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal
@@ -38,6 +39,7 @@ from weir.model.records import (
 from weir.model.resources import StackResources
 from weir.model.run import Arm, Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
 from weir.model.verdict import TrialVerdict
+from weir.objective import Judged, objective
 from weir.store import RunWriter
 
 Recorded = list[tuple[int, int]]
@@ -106,6 +108,12 @@ class SyntheticStudy:
     baseline: str | None = "flask-gunicorn"
     loads: Sequence[Load] = (ClosedLoad(20),)
     workloads: Sequence[str] = ("echo",)
+    coordinates: Sequence[dict[str, str]] = ({},)
+    """Where cells lie besides workload and load."""
+    unlimited: Sequence[str] = ()
+    """Stacks that have none of these coordinates."""
+    objectives: Sequence[tuple[str, bool]] = ()
+    """What every trial was held against, and whether it was met."""
     duration_s: float = 8.0
     interval_s: float = 0.1
     seed: int = 1
@@ -179,10 +187,11 @@ def _cells(study: SyntheticStudy) -> list[tuple[Cell, SyntheticStack]]:
         for load in study.loads:
             for stack in study.stacks:
                 arms: list[Arm] = ["main", "aa"] if stack.name == study.aa else ["main"]
-                for arm in arms:
+                places = [{}] if stack.name in study.unlimited else study.coordinates
+                for arm, coordinates in product(arms, places):
                     cell = Cell(
                         id=len(cells) + 1, stack=stack.name, variant=stack.variant, workload=workload, load=load, arm=arm,
-                        title=stack.title, model=stack.model, settings={"workers": "1"},
+                        title=stack.title, model=stack.model, settings={"workers": "1"} | coordinates, coordinates=dict(coordinates),
                     )  # fmt: skip
                     cells.append((cell, stack))
     return cells
@@ -215,10 +224,11 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, load: Load, s
         writer.add_event(trial, study.event)
     used = cpu_s - 0.4
     data = raw_bytes(_histogram(whole))
+    held = [Judged(objective(text), 43_100.0, met).to_json() for text, met in study.objectives]
     memory = round(stack.memory_bytes * rng.lognormvariate(0, 0.005))
     return TrialResult(
         verdict=TrialVerdict(),
-        summary=_summary(whole, completed, study.duration_s, connections),
+        summary=_summary(whole, completed, study.duration_s, connections).model_copy(update={"objectives": held or None}),
         resources=StackResources(
             cpu_user_s=used * 0.7, cpu_system_s=used * 0.3, peak_threads=stack.threads, peak_processes=2, pss_bytes=memory,
             private_bytes=round(memory * 0.9), steal_fraction=0.001,

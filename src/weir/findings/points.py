@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from weir.findings.evidence import CellTrials
-from weir.model.load import Load
+from weir.model.load import Load, OpenLoad
 from weir.model.run import Cell, Trial, coordinate_text
 
 
@@ -22,6 +22,14 @@ class PointCells:
     load: Load
     coordinates: dict[str, str]
     members: tuple[CellTrials, ...]
+
+    @property
+    def place(self) -> dict[str, str]:
+        """Everything that says where the point lies, as a published figure may."""
+        place = {"workload": self.workload, "connections": str(self.load.connections), **self.coordinates}
+        if isinstance(self.load, OpenLoad) and not isinstance(self.load.rate_rps, tuple):
+            place["rates_rps"] = f"{self.load.rate_rps:g}"
+        return place
 
 
 def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCells]:

@@ -124,7 +124,7 @@ def _point(
         where=labels.where(group.workload, group.load, group.coordinates),
         stacks=stacks,
         comparisons=tuple(comparisons),
-        published=published_beside(reader.info.published, stacks),
+        published=published_beside(reader.info.published, stacks, group.place),
         sentence=point_sentence(stacks, comparisons),
     )
 

@@ -1,6 +1,6 @@
 """What one stack did at one point: every metric over its used trials, with the interval that they support."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from weir import stats
@@ -39,8 +39,11 @@ def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baselin
     )
 
 
-def published_beside(figures: Sequence[PublishedFigure], stacks: Sequence[StackFindings]) -> tuple[Published, ...]:
+def published_beside(
+    figures: Sequence[PublishedFigure], stacks: Sequence[StackFindings], point: Mapping[str, str]
+) -> tuple[Published, ...]:
     """The published figures of the stacks at a point, beside what we measured. The A/A copy gets none."""
+    figures = [figure for figure in figures if figure.where.items() <= point.items()]
     units = {metric.key: metric.unit for metric in METRICS}
     found = []
     for stack in stacks:

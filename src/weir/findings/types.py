@@ -269,6 +269,10 @@ class RunFindings:
     claims: tuple[str, ...]
     source: str
 
+    def objectives(self) -> list[tuple[Point, StackFindings, Held]]:
+        """Every objective at every point, but those of A/A copies."""
+        return [(point, stack, held) for point in self.points for stack in point.stacks if stack.arm == "main" for held in stack.objectives]
+
     def to_json(self) -> dict[str, Any]:
         """The findings as JSON values, `schema` first. Tuples become lists when dumped."""
         return {"schema": FINDINGS_SCHEMA, **asdict(self)}

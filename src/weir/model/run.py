@@ -86,6 +86,8 @@ class PublishedFigure:
     value: float
     source: str
     note: str = ""
+    where: dict[str, str] = field(default_factory=dict)
+    """The points that it stands beside, by what a point has: workload, connections, rates_rps, coordinates. Empty: all."""
 
 
 @dataclass(frozen=True, slots=True)

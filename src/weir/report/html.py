@@ -89,7 +89,7 @@ def render_html(reader: RunReader, findings: RunFindings) -> str:
         display=display,
         trials=[_trial_row(trial, findings, PointNames(reader.cells())) for trial in reader.trials()],
         overview=overview_of(findings),
-        objectives=[(point, stack, held) for point in findings.points for stack in point.stacks for held in stack.objectives],
+        objectives=findings.objectives(),
         found_text=found_text,
         environment=flat(reader.info.environment),
         settings=_settings(findings),

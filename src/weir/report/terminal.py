@@ -84,7 +84,7 @@ def _overview(overview: Overview) -> Table:
 
 def _objectives(findings: RunFindings) -> list[RenderableType]:
     """Every objective of the study at every point, with what was found."""
-    rows = [(point, stack, held) for point in findings.points for stack in point.stacks for held in stack.objectives]
+    rows = findings.objectives()
     if not rows:
         return []
     missed = sum(not held.met for _, _, held in rows)

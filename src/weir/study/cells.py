@@ -122,6 +122,11 @@ class _Crossing:
             arms.append((copied or next(stack for stack in main if stack.id == method.aa), "aa"))
         self._check_limits(main)
         planned = [cell for stack, arm in arms for workload_id in matrix.workloads for cell in self._of_stack(stack, arm, workload_id)]
+        known = {"workload", "connections", *(["rates_rps"] if matrix.rates_rps else []), *planned[0].cell.coordinates, *matrix.limits}
+        for index, figure in enumerate(self._file.published):
+            for key in figure.where:
+                if key not in known:
+                    raise UsageError(f"published.{index}.where.{key}: unknown key; expected one of: {', '.join(sorted(known))}")
         for index, override in enumerate(self._file.override):
             if index not in self._matched:
                 raise UsageError(

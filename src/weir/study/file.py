@@ -47,6 +47,8 @@ class Published(Table):
     """What was printed, in the metric's unit."""
     note: str = ""
     """Under which conditions."""
+    where: dict[str, str | int | float] = Field(default_factory=dict)
+    """The points that it stands beside: `workload`, `connections`, `rates_rps` and coordinates such as limits. Not given: all."""
 
 
 class StudyFile(Table):

@@ -40,7 +40,14 @@ class Study:
     def published(self) -> tuple[PublishedFigure, ...]:
         """The published figures."""
         return tuple(
-            PublishedFigure(stack=one.stack, metric=one.metric, value=one.value, source=self.file.source, note=one.note)
+            PublishedFigure(
+                stack=one.stack,
+                metric=one.metric,
+                value=one.value,
+                source=self.file.source,
+                note=one.note,
+                where={key: f"{value:g}" if isinstance(value, int | float) else value for key, value in one.where.items()},
+            )
             for one in self.file.published
         )
 

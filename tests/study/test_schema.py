@@ -1,0 +1,82 @@
+"""The JSON Schema and the reference of study files: they say what the types say."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from weir.study.reference import reference
+from weir.study.schema import json_schema
+from weir.study.study import study_files
+
+STUDY = """
+schema = 1
+title = "T"
+question = "Q?"
+[matrix]
+stacks = ["sanic", "mine"]
+workloads = ["hello"]
+connections = "4, 50..500 step 50"
+limits.workers = [1, 2]
+[load]
+duration_s = 1
+[method]
+blocks = 2
+baseline = "sanic"
+[objective]
+hold = ["p99<50ms"]
+[external.mine]
+url = "http://127.0.0.1:1"
+serves = ["hello"]
+[[override]]
+where = { stack = "sanic", connections = [4, 50] }
+load = { timeout_s = 5 }
+method = { prime_s = 1 }
+[scales.quick.load]
+duration_s = 1
+[[scales.quick.override]]
+where = { stack = "sanic" }
+load = { pipeline = 2 }
+"""
+
+
+def complaints(content: dict[str, Any]) -> list[str]:
+    return [error.message for error in jsonschema.Draft202012Validator(json_schema()).iter_errors(content)]
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+
+
+@pytest.mark.parametrize("path", study_files().values(), ids=lambda path: path.stem)
+def test_the_schema_accepts_every_study_that_travels_with_weir(path: Path) -> None:
+    assert complaints(tomllib.loads(path.read_text())) == []
+
+
+def test_the_schema_accepts_everything_that_a_study_may_hold() -> None:
+    assert complaints(tomllib.loads(STUDY)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('title = "T"', 'titel = "T"'),
+        ("limits.workers = [1, 2]", "limits.workers = [0]"),
+        ("timeout_s = 5 }", "timeout = 5 }"),
+        ("prime_s = 1 }", "blocks = 1 }"),
+        ("[scales.quick.load]\nduration_s = 1", "[scales.quick.load]\nduration = 1"),
+        ("load = { pipeline = 2 }", "load = { pipelines = 2 }"),
+        ('serves = ["hello"]', 'serve = ["hello"]'),
+        ("duration_s = 1", "duration_s = 0"),
+        ('question = "Q?"\n', ""),
+    ],
+)
+def test_the_schema_rejects_what_the_types_reject(old: str, new: str) -> None:
+    assert old in STUDY
+    assert complaints(tomllib.loads(STUDY.replace(old, new, 1)))
+
+
+def test_the_reference_is_what_the_types_say(repository: Path) -> None:
+    assert (repository / "docs" / "reference" / "study.md").read_text() == reference(), "run: make reference"
