@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ retries = 1
     return path
 
 
-def rows(run: Path, query: str) -> list[tuple[object, ...]]:
+def rows(run: Path, query: str) -> list[tuple[Any, ...]]:
     with sqlite3.connect(f"file:{run / 'run.weir'}?mode=ro", uri=True) as connection:
         return connection.execute(query).fetchall()
 
@@ -160,3 +161,25 @@ def test_what_cannot_be_run_is_said_before_anything_starts(tmp_path: Path, weir:
     assert checked.returncode == 2
     assert "ports: found 400,000,000 connections" in checked.stderr
     assert "1 trial (1 block of 1)" in checked.stdout
+
+
+def test_the_schema_and_the_list_of_studies_are_printed_for_programs(weir: Weir) -> None:
+    schema = json.loads(weir("study", "schema").stdout)
+    assert schema["properties"]["matrix"]["$ref"] == "#/$defs/Matrix"
+    listed = json.loads(weir("study", "list", "--json").stdout)
+    assert "sync-vs-async" in {study["name"] for study in listed}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--assume-cv", "much"], "--assume-cv: found 'much', expected a percentage such as 5%"),
+        (["--assume-cv", "5%", "--pilot", "out"], "--assume-cv: found beside --pilot, expected one of them"),
+        (["--pilot", "nowhere"], "nowhere: found nothing there, expected a run folder"),
+        (["--scale", "huge"], "--scale: found 'huge', expected one of: default"),
+    ],
+)
+def test_a_check_that_cannot_be_made_says_why(tmp_path: Path, weir: Weir, arguments: list[str], problem: str) -> None:
+    done = weir("study", "check", write(tmp_path, 'stacks = ["good"]\nconnections = [4]'), *arguments)
+    assert done.returncode == 2
+    assert problem in done.stderr

@@ -113,19 +113,19 @@ def test_the_terminal_shows_all_points_before_each(tmp_path: Path) -> None:
 def test_a_pilot_tells_how_far_trials_differ_and_what_they_cost(tmp_path: Path) -> None:
     study = replace(MATRIX, blocks=6, stacks=tuple(replace(stack, variation=0.05) for stack in (FLASK, SANIC)), aa=None)
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
-        pilot = pilot_of(reader, lambda cell: 3.0)
+        pilot = pilot_of(reader)
     assert isinstance(pilot, Pilot)
     # Six points of five degrees of freedom each; the truth is 0.05 × √2.
     assert pilot.pairs == 30
     assert 0.05 < pilot.spread < 0.1
-    # Trials begin every 12 s and are loaded for 1 s, with 3 s around that.
+    # Trials begin every 12 s; load, priming and pause take 4 s of that.
     assert pilot.overhead_s == pytest.approx({"flask-gunicorn": 8.0, "sanic": 8.0})
     assert pilot.memory_bytes["flask-gunicorn"] == pytest.approx(FLASK.memory_bytes, rel=0.05)
 
 
 def test_a_run_of_one_block_is_no_pilot(tmp_path: Path) -> None:
     with RunReader(write_run(tmp_path / "run.weir", replace(MATRIX, blocks=1))) as reader, pytest.raises(UsageError, match="--pilot: "):
-        pilot_of(reader, lambda cell: 0.0)
+        pilot_of(reader)
 
 
 def test_a_published_figure_stands_beside_the_points_that_it_names_alone(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_an_override_of_what_is_asked_separates_the_cells(tmp_path: Path) -> Non
         ('where = { stack = "loop" }', "expected keys under 'load' or 'method': what is different there"),
         ('where = { stack = "loop" }\nload = { duration = 2 }', "override.0.load.duration: unknown key; did you mean 'duration_s'?"),
         ('where = { stack = "loop" }\nload = { duration_s = 0 }', "override.0.load.duration_s: found 0; should be greater than 0"),
-        ('where = { stack = "loop" }\nmethod = { blocks = 3 }', "method.blocks: expected one of: prime_s, pause_s"),
+        ('where = { stack = "loop" }\nmethod = { blocks = 3 }', "method.blocks: expected one of: prime_s, pause_s, extension_s"),
         ('where = { stack = "loop" }\nload = { arrivals = "poisson" }', "load.arrivals: found without matrix.rates_rps"),
     ],
 )

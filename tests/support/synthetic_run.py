@@ -238,6 +238,7 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, load: Load, s
         ready_s=stack.ready_s * rng.lognormvariate(0, 0.03),
         artifact_bytes=30_000_000,
         isolation="namespace",
+        phases_s={"prime": 2.0, "pause": 1.0, "load": study.duration_s, "total": study.duration_s + 5},
         logs={"app": f"logs/{trial:04d}-app.log"},
     )  # fmt: skip
 

@@ -10,13 +10,13 @@ import typer
 from weir.cli.load_text import microseconds
 from weir.cli.output import say
 from weir.cli.report import REPORT_NAME, show
-from weir.lab.blocks import Progress, trial_s
+from weir.lab.blocks import Progress
 from weir.lab.host import HostGoneError
 from weir.lab.run import outcome, placement_of, resume, start
 from weir.model.errors import ExitCode, UsageError
 from weir.model.run import TrialResult
 from weir.store import find_run
-from weir.study.forecast import forecast, span_text
+from weir.study.forecast import forecast, plan_lines
 from weir.study.study import PlannedCell, Study, read_study
 
 
@@ -71,19 +71,10 @@ def free_folder(name: str) -> Path:
 
 
 def _say_budget(study: Study) -> None:
-    method, cells = study.file.method, study.cells(len(placement_of(study).stack))
-    coming = forecast(study, cells)
+    cells = study.cells(len(placement_of(study).stack))
     say(f"weir: {study.file.question}")
-    say(
-        f"weir: {method.blocks} block{'s' if method.blocks > 1 else ''} of {len(cells)} trials: about {span_text(coming.total_s)}, "
-        f"{span_text(coming.load_s)} of it load{'; so few blocks give an indication, not a claim' if study.indicative else ''}"
-    )
-    if method.width is not None:
-        longest_s = (method.most_blocks or 0) * sum(trial_s(one) for one in cells)
-        most = "" if method.most_blocks is None else f", in at most {method.most_blocks} blocks, about {span_text(longest_s)}"
-        say(f"weir: goes on until every ratio of {method.width_of} is known to ±{method.width:.1%}{most}")
-    if method.budget is not None:
-        say(f"weir: ends before a block that would take its trials beyond {method.budget}")
+    for line in plan_lines(study, forecast(study, cells), len(cells)):
+        say(f"weir: {line}")
 
 
 def _say_trial(number: int, total: int | None, planned: PlannedCell, block: int) -> None:

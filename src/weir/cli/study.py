@@ -2,7 +2,6 @@
 
 import math
 import re
-import tomllib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,13 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from weir.cli.output import print_json, stdout
+from weir.lab.blocks import time_shortages
 from weir.lab.run import placement_of
 from weir.model.errors import UsageError
 from weir.store import RunReader, find_run
-from weir.study.forecast import Forecast, Overhead, forecast, span_text
+from weir.study.forecast import Forecast, Overhead, forecast, plan_lines, span_text
 from weir.study.needs import machine, shortages
 from weir.study.schema import json_schema
-from weir.study.study import PlannedCell, Study, read_study, study_files, study_from
+from weir.study.study import PlannedCell, Study, read_study, study_files
 
 app = typer.Typer(help="Check and list studies, and print the schema of their files.", no_args_is_help=True)
 _JSON = typer.Option("--json", help="Print JSON.")
@@ -80,7 +80,7 @@ def check(
     overhead, memory, spread, basis = _basis(assume_cv, pilot)
     coming = forecast(chosen, cells, overhead)
     detection = _detection(chosen, cells, spread)
-    lacking = shortages(cells, machine(), memory_bytes=memory)
+    lacking = [*shortages(cells, machine(), memory_bytes=memory), *time_shortages(chosen, cells)]
     if json_:
         print_json(
             {
@@ -117,12 +117,9 @@ def _basis(assume_cv: str | None, pilot: Path | None) -> tuple[Overhead, dict[st
     from weir.findings.pilot import pilot_of
 
     with RunReader(find_run(pilot)) as reader:
-        info = reader.info
-        if info.is_load:
+        if reader.info.is_load:
             raise UsageError(f"--pilot: {reader.path}: found a single load, expected a run of a study", hint="weir run STUDY makes one")
-        ran = study_from(Path(info.study_folder, f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
-        method = {planned.cell.id: planned.method for planned in ran.cells(len(info.placement.stack))}
-        found = pilot_of(reader, lambda cell: method[cell.id].prime_s + method[cell.id].pause_s)
+        found = pilot_of(reader)
     basis = f"from {reader.path}: two trials of a block differ by {found.spread * 100:.3g} % ({found.pairs} degrees of freedom)"
     mean_s = sum(found.overhead_s.values()) / len(found.overhead_s) if found.overhead_s else Overhead().otherwise_s
     return Overhead(found.overhead_s, mean_s), found.memory_bytes, found.spread, basis
@@ -189,18 +186,19 @@ def _print(study: Study, cells: list[PlannedCell], coming: Forecast, detection: 
     if len(coming.order) > _MOST_BLOCKS:
         stdout.print(f"  and {len(coming.order) - _MOST_BLOCKS} more blocks: --json has them all")
     stdout.print()
-    trials = f"{coming.trials} trial{'s' if coming.trials > 1 else ''}"
-    blocks = f"{method.blocks} block{'s' if method.blocks > 1 else ''}"
-    stdout.print(f"{trials} ({blocks} of {len(cells)}): about {span_text(coming.total_s)}", style="bold", markup=False)
+    headline, *more = plan_lines(study, coming, len(cells))
+    stdout.print(headline, style="bold", markup=False)
+    for line in more:
+        stdout.print(f"  {line}", markup=False)
     how = "as in the pilot" if measured else "assumed, --pilot RUN knows"
     parts = f"load {span_text(coming.load_s)}, priming {span_text(coming.priming_s)}, pauses {span_text(coming.pauses_s)}"
     stdout.print(f"  {parts}, starts and stops {span_text(coming.starts_and_stops_s)} ({how})", markup=False)
     stdout.print(f"  before it: checks and ceilings {span_text(coming.checks_s)}; builds and repeated trials come on top", markup=False)
+    if coming.extensions_s:
+        stdout.print(f"  trials without a steady state go on for longer: at most {span_text(coming.extensions_s)} altogether", markup=False)
     stdout.print()
     for line in _detection_lines(detection, method.blocks, basis):
         stdout.print(line, markup=False)
-    if study.indicative:
-        stdout.print("So few blocks give an indication; a claim needs at least 10.")
 
 
 def _detection_lines(detection: dict[str, Any], blocks: int, basis: str) -> list[str]:

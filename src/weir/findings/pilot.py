@@ -1,7 +1,6 @@
 """What an earlier run tells about one that is planned: how far trials differ, and what a trial takes beyond its load."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -28,12 +27,8 @@ class Pilot:
     """The most that a process of each stack used, by its label."""
 
 
-def pilot_of(reader: RunReader, around_load_s: Callable[[Cell], float]) -> Pilot:
+def pilot_of(reader: RunReader) -> Pilot:
     """What a run measured about itself.
-
-    Args:
-        reader: the run.
-        around_load_s: priming and pause of a cell's trials, as its study asked for them.
 
     Raises:
         UsageError: the run has no two blocks in which two stacks can be compared.
@@ -55,10 +50,11 @@ def pilot_of(reader: RunReader, around_load_s: Callable[[Cell], float]) -> Pilot
         )
     overheads: dict[str, list[float]] = {}
     for trial, following in pairwise(trials):
-        summary = trial.result.whole_load or trial.result.summary
-        if summary is not None:
+        phases_s = trial.result.phases_s
+        if "load" in phases_s:
             whole_s = (following.started_unix_ns - trial.started_unix_ns) / 1e9
-            overheads.setdefault(_label(trial.cell), []).append(whole_s - summary.duration_s - around_load_s(trial.cell))
+            asked_for_s = phases_s["load"] + phases_s.get("prime", 0.0) + phases_s.get("pause", 0.0)
+            overheads.setdefault(_label(trial.cell), []).append(whole_s - asked_for_s)
     memory: dict[str, int] = {}
     for trial in trials:
         used = trial.result.resources

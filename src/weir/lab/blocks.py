@@ -35,19 +35,25 @@ def trial_s(planned: PlannedCell) -> float:
     return planned.load.duration_s + planned.method.prime_s + planned.method.pause_s + ASSUMED_OVERHEAD_S
 
 
+def time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]:
+    """A sentence where the budget has no room for a block."""
+    budget_s, block_s = study.file.method.budget_s, sum(trial_s(planned) for planned in cells)
+    if budget_s is None or budget_s >= block_s:
+        return []
+    return [
+        f"{study.path}: method.budget: found {study.file.method.budget!r}, expected at least {block_s / 60:.1f} min: "
+        f"one block of {len(cells)} trials takes that long"
+    ]
+
+
 def require_time(study: Study, cells: Sequence[PlannedCell]) -> None:
     """Checks that the budget has room for a block.
 
     Raises:
         UsageError: it has not.
     """
-    budget_s, block_s = study.file.method.budget_s, sum(trial_s(planned) for planned in cells)
-    if budget_s is not None and budget_s < block_s:
-        raise UsageError(
-            f"{study.path}: method.budget: found {study.file.method.budget!r}, expected at least {block_s / 60:.1f} min: "
-            f"one block of {len(cells)} trials takes that long",
-            hint="a shorter load.duration_s, fewer stacks or points, or a larger budget",
-        )
+    for lacking in time_shortages(study, cells):
+        raise UsageError(lacking, hint="a shorter load.duration_s, fewer stacks or points, or a larger budget")
 
 
 def run_blocks(

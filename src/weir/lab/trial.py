@@ -2,6 +2,7 @@
 
 import random
 import time
+from base64 import b64encode
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -137,7 +138,7 @@ def _measure(
         time.sleep(bench.method.pause_s)
     recorder = Recorder(writer, trial_id)
     asked_s, extension_s = bench.load.duration_s, bench.extension_s
-    looks = may_be_judged(planned.cell.load, asked_s, bench.interval_s)
+    looks = may_be_judged(planned.cell.load, asked_s, bench.interval_s) and not bench.load.ends_by_itself
     extends = looks and extension_s > 0
     watch = SteadyWatch(asked_s if extends else None, lambda: load.stop())
 
@@ -193,7 +194,8 @@ def _result(
         end_ns=start_ns + int(load.duration_s * 1e9),
         stack_cpus=bench.placement.stack,
     )
-    cpus = len({*bench.placement.stack, *bench.placement.services})
+    # What weir did not start has CPUs that nobody knows, unless its processes were named.
+    cpus = len({*bench.placement.stack, *bench.placement.services}) or None
     networks = [] if resources is None else resources.networks
     broken = breaches_of_trial(load, planned.cell.load, resources, cpus=cpus)
     verdict = judge(
@@ -224,7 +226,11 @@ def _result(
             generator=list(zip(load.verdict.kinds, load.verdict.reasons, strict=True)),
         )
     )
-    held = [held_against(objective(text), end).to_json() for text in bench.objectives]
+    counted = end
+    if not window.is_whole:
+        text = b64encode(histograms["response_time_ns"]).decode("ascii")
+        counted = end.model_copy(update={"summary": summary, "histograms": {**end.histograms, "response_time_ns": text}})
+    held = [held_against(objective(text), counted).to_json() for text in bench.objectives]
     return TrialResult(
         verdict=verdict,
         summary=summary.model_copy(update={"objectives": held or None}),

@@ -37,6 +37,8 @@ class Forecast:
     priming_s: float
     pauses_s: float
     starts_and_stops_s: float
+    extensions_s: float
+    """What would come on top if no trial showed a steady state in time."""
     checks_s: float
     """Before the first trial: every stack checked on every workload, and the generator's ceilings."""
 
@@ -59,8 +61,37 @@ def forecast(study: Study, cells: Sequence[PlannedCell], overhead: Overhead = Ov
         priming_s=method.blocks * sum(one.method.prime_s for one in cells),
         pauses_s=method.blocks * sum(one.method.pause_s for one in cells),
         starts_and_stops_s=method.blocks * sum(overhead.of(one.stack.label) for one in cells),
+        extensions_s=method.blocks * sum(_extension_s(one) for one in cells),
         checks_s=sum(overhead.of(label) for label, _ in checked) + CEILING_S * len(ways),
     )
+
+
+def plan_lines(study: Study, coming: Forecast, cells: int) -> list[str]:
+    """How many trials, how long, and when the run ends."""
+    method = study.file.method
+    trials = f"{coming.trials} trial{'s' if coming.trials > 1 else ''}"
+    lines = [
+        f"{trials} ({method.blocks} block{'s' if method.blocks > 1 else ''} of {cells}): about {span_text(coming.total_s)}, "
+        f"{span_text(coming.load_s)} of it load"
+    ]
+    if method.width is not None:
+        most = (
+            ""
+            if method.most_blocks is None
+            else (f", in at most {method.most_blocks} blocks, about {span_text(coming.total_s * method.most_blocks / method.blocks)}")
+        )
+        lines.append(f"goes on until every ratio of {method.width_of} is known to ±{method.width:.1%}{most}")
+    if method.budget is not None:
+        lines.append(f"ends before a block that would take its trials beyond {method.budget}")
+    if study.indicative:
+        lines.append("so few blocks give an indication; a claim needs at least 10")
+    return lines
+
+
+def _extension_s(planned: PlannedCell) -> float:
+    if planned.load.ends_by_itself:
+        return 0.0
+    return planned.load.duration_s if planned.method.extension_s is None else planned.method.extension_s
 
 
 def span_text(seconds: float) -> str:

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from weir.toml_file import Table
 
-METHOD_KEYS = ("prime_s", "pause_s")
+METHOD_KEYS = ("prime_s", "pause_s", "extension_s")
 """Keys of `[method]` that a trial has for itself; the others are the whole run's."""
 
 Value = str | int | float
@@ -22,7 +22,7 @@ class Override(Table):
     load: dict[str, Any] = Field(default_factory=dict)
     """Keys of `[load]`, with their values there."""
     method: dict[str, Any] = Field(default_factory=dict)
-    """`prime_s` and `pause_s` of `[method]`, with their values there."""
+    """`prime_s`, `pause_s` and `extension_s` of `[method]`, with their values there."""
 
     @model_validator(mode="after")
     def _changes_something(self) -> "Override":
