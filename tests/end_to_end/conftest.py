@@ -10,7 +10,7 @@ import pytest
 
 MODES = (
     "good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load", "fails-under-load", "slow",
-    "slower", "warms-up",
+    "slower", "warms-up", "hoards-memory",
 )  # fmt: skip
 SERVER = Path(__file__).with_name("server.py")
 END_S = 60.0
@@ -34,7 +34,7 @@ id = "{mode}"
 title = "A server that is {mode}"
 model = "thread per connection"
 [run]
-command = ["{{python}}", "server.py", "{{port}}", "{mode}"]
+command = ["{{python}}", "server.py", "{{port}}", "{mode}", "{{address}}"]
 ready = {{ path = "/", timeout_s = {2 if mode.startswith("never") else 20} }}
 [serves]
 hello = {{}}

@@ -1,4 +1,4 @@
-"""A server of the workload `hello` that can misbehave in every way that a study must survive. Usage: server.py PORT MODE."""
+"""A server of the workload `hello` that can misbehave in every way that a study must survive. Usage: server.py PORT MODE ADDRESS."""
 
 import os
 import sys
@@ -11,6 +11,7 @@ STARTED = time.monotonic()
 # Sleeping and not computing: how long that takes does not depend on what else the machine does.
 SERVICE_S = {"slow": 0.01, "slower": 0.02}
 WARM_AFTER_S = 3.5
+KEPT: list[bytes] = []
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -27,6 +28,8 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(0.02 if warming_up else 0.004 if MODE == "warms-up" else SERVICE_S.get(MODE, 0.0))
         if MODE == "dies-under-load" and ANSWERED > 300:
             os._exit(9)
+        if MODE == "hoards-memory":
+            KEPT.append(b"x" * (4 << 20))
         failing = MODE == "fails-under-load" and ANSWERED > 300
         body = b"goodbye" if MODE == "answers-wrong" else b"hello"
         self.send_response(500 if failing else 200)
@@ -43,4 +46,4 @@ if MODE == "dies-at-start":
     sys.exit(5)
 if MODE == "never-listens":
     time.sleep(3600)
-ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+ThreadingHTTPServer((sys.argv[3], int(sys.argv[1])), Handler).serve_forever()

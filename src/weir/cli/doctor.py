@@ -14,7 +14,7 @@ from rich.table import Table
 from weir import __version__
 from weir.cli.output import print_json, stdout
 from weir.lab.environment import first_line
-from weir.lab.host import Host
+from weir.lab.host import Capabilities, Host
 from weir.model.errors import ExitCode, WeirError
 from weir.places import cache_folder, engine_binary
 from weir.stacks.build import search_path
@@ -69,6 +69,7 @@ def _weir_itself() -> list[Finding]:
         )
         with Host() as host:
             findings.append(Finding("isolation of stacks", True, False, host.isolation_detail))
+            findings += _abilities(host.capabilities())
     except WeirError as error:
         findings.append(Finding("weir-engine", False, True, error.message, remedy=error.hint))
     folder = cache_folder()
@@ -76,6 +77,17 @@ def _weir_itself() -> list[Finding]:
     writable = os.access(parent, os.W_OK)
     findings.append(Finding("cache folder", writable, True, str(folder), remedy="set WEIR_CACHE to a folder that you may write to"))
     return findings
+
+
+def _abilities(able: Capabilities) -> list[Finding]:
+    """What studies may ask for in `[cpus]` and `[network]`."""
+    asked = (
+        ("quotas and memory limits", able.limits, "[cpus] quota, memory", "run as root where /sys/fs/cgroup is writable"),
+        ("networks of stacks' own", able.network, "[network] isolation", "run as root with iproute2"),
+        ("published ports", able.port_translation, "[network] publish", "apt-get install nftables"),
+        ("delay and loss", able.netem, "[network] delay_ms, loss", "a kernel with CONFIG_NET_SCH_NETEM: modprobe sch_netem"),
+    )
+    return [Finding(what, ability.possible, False, ability.detail, key, remedy) for what, ability, key, remedy in asked]
 
 
 def _machine() -> list[Finding]:

@@ -20,6 +20,7 @@ from weir.model.run import Cell, Placement
 from weir.stacks.build import missing_needs
 from weir.stacks.manifest import Stack, manifest_files, read_manifest, read_stack
 from weir.stacks.workload import read_workload
+from weir.study.cpus import Cpus
 from weir.study.load import LoadTable
 from weir.study.method import Method
 from weir.study.study import PlannedCell
@@ -58,7 +59,7 @@ def check(
 ) -> None:
     """Build stacks, start them and hold their answers against every workload that they serve."""
     stacks = [read_stack(name) for name in names] if names else [read_manifest(path) for path in manifest_files()]
-    placement = place("auto", "auto", "auto")
+    placement = place(Cpus())
     failed: list[WeirError] = []
     results = []
     with Host() as host:
@@ -91,14 +92,14 @@ def start(
 ) -> None:
     """Start a stack and keep it running until Ctrl-C."""
     stack = read_stack(name)
-    placement = place("auto", "auto", "auto")
+    placement = place(Cpus())
     planned = _planned(stack, placement)[0]
     with Host() as host:
         built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
         log = built.folder.with_name(f"{built.folder.name}-start.log")
         log.write_bytes(b"")
         with running_stack(
-            host, built, planned, cpus=placement.stack, logs=[log], inputs=random.Random(), timeout_s=_ANSWER_S, port=port
+            host, built, planned, placement=placement, logs=[log], inputs=random.Random(), timeout_s=_ANSWER_S, port=port
         ) as running:
             if json_:
                 print_json(

@@ -39,6 +39,7 @@ def cautions_of(
             _drift(drifts),
             _unsupported(points),
             _shared(info),
+            _went_without(info),
             _loopback(info, used),
         )
         for caution in found
@@ -154,6 +155,11 @@ def _shared(info: RunInfo) -> Iterator[Caution]:
     if info.placement.shared:
         shared = " ".join(sentence.rstrip(".") + "." for sentence in info.placement.shared)
         yield Caution(shared, "Every role on CPUs of its own.", "The machine has too few CPUs.", "A machine with more CPUs.")
+
+
+def _went_without(info: RunInfo) -> Iterator[Caution]:
+    for sentence in info.placement.left_out:
+        yield Caution(sentence, "What the study asks for.", next_step="weir doctor shows what is missing.")
 
 
 def _loopback(info: RunInfo, used: Sequence[Trial]) -> Iterator[Caution]:

@@ -7,13 +7,14 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from weir.engine_process import EngineProcess, Record
 from weir.model.errors import ExitCode, TargetError, WeirError
 from weir.model.records import Sample
+from weir.model.run import Limits, Network
 
 _ANSWER_S = 60.0
 """How long the host may take to answer; a stop may take its grace period on top."""
@@ -34,6 +35,49 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
+class Cgroup:
+    """The control group of a process that has limits."""
+
+    version: int
+    cpu: Path
+    """Where its CPU is limited and throttling counted (`cpu.stat`)."""
+    memory: Path
+    """In version 2 the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process that runs."""
+
+    pid: int
+    cgroup: Cgroup | None
+    """None where it has no limits."""
+    address: str
+    """The IP address that it is reached at: loopback, or that of a network of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """Something that the host can do on this machine, or not."""
+
+    possible: bool
+    detail: str
+    """By which means, or why not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What can be asked for when a process is started."""
+
+    limits: Ability
+    network: Ability
+    port_translation: Ability
+    """Of `Network.published_port` to another port."""
+    netem: Ability
+    """Of `Network.delay_ms` and `Network.loss`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """How a process of the host ended, by itself or stopped. CPU covers all its descendants."""
 
@@ -44,11 +88,22 @@ class Ended:
     cpu_user_s: float
     cpu_system_s: float
     peak_rss_bytes: int
+    oom_kills: int | None = None
+    """How many of its processes the kernel killed at their limit of memory; None without one."""
 
     @property
     def how(self) -> str:
         """In words."""
-        return f"by signal {self.signal}" if self.signal is not None else f"with exit status {self.exit_code}"
+        how = f"by signal {self.signal}" if self.signal is not None else f"with exit status {self.exit_code}"
+        return f"{how}, {self.out_of_memory}" if self.out_of_memory else how
+
+    @property
+    def out_of_memory(self) -> str:
+        """What its limit of memory did to it, in words; empty where that did nothing."""
+        if not self.oom_kills:
+            return ""
+        processes = "process" if self.oom_kills == 1 else "processes"
+        return f"after the kernel had killed {self.oom_kills} {processes} of it at its limit of memory"
 
 
 class Host:
@@ -92,8 +147,10 @@ class Host:
         log: Path,
         cpus: Sequence[int] = (),
         user: User | None = None,
-    ) -> int:
-        """Starts a process and gives its id.
+        limits: Limits | None = None,
+        network: Network | None = None,
+    ) -> Started:
+        """Starts a process.
 
         Args:
             name: what it is called until it has ended.
@@ -104,6 +161,8 @@ class Host:
             log: file that its output is appended to.
             cpus: CPUs that it and its children are bound to; empty: unbound.
             user: whom it runs as; None: whoever weir is. It takes root.
+            limits: the most that it may use, with everything below it.
+            network: a network of its own; None: loopback.
 
         Raises:
             TargetError: it could not be started.
@@ -119,9 +178,16 @@ class Host:
             cwd=str(cwd),
             cpus=list(cpus),
             log=str(log),
-            user=None if user is None else {"uid": user.uid, "gid": user.gid},
+            user=None if user is None else asdict(user),
+            limits=None if limits is None else asdict(limits),
+            network=None if network is None else asdict(network),
         )
-        return int(answer["pid"])
+        cgroup = answer["cgroup"]
+        return Started(
+            pid=int(answer["pid"]),
+            cgroup=None if cgroup is None else Cgroup(cgroup["version"], Path(cgroup["cpu"]), Path(cgroup["memory"])),
+            address=answer["address"] or "127.0.0.1",
+        )
 
     def stop(self, name: str, *, grace_s: float = 5.0) -> Ended:
         """Stops a process with everything below it: SIGTERM, `grace_s`, SIGKILL."""
@@ -152,6 +218,11 @@ class Host:
     def sample(self) -> Sample:
         """One reading now, with memory."""
         return Sample.model_validate(self._ask("sample"))
+
+    def capabilities(self) -> Capabilities:
+        """What this machine lets the host do, found out by doing it."""
+        answer = self._ask("capabilities")
+        return Capabilities(**{field.name: Ability(**answer[field.name]) for field in fields(Capabilities)})
 
     def run(self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path, cpus: Sequence[int] = ()) -> Ended:
         """Runs a command to its end, which also comes when weir dies."""
@@ -236,4 +307,5 @@ def _ended(record: Record) -> Ended:
         cpu_user_s=record["cpu_user_s"],
         cpu_system_s=record["cpu_system_s"],
         peak_rss_bytes=record["peak_rss_bytes"],
+        oom_kills=record.get("oom_kills"),
     )

@@ -18,6 +18,7 @@ from weir.lab.blocks import Progress, require_time, run_blocks
 from weir.lab.environment import capture
 from weir.lab.host import Host
 from weir.lab.placement import place
+from weir.lab.possible import check_stacks, possible
 from weir.lab.stack import process_names, running_stack
 from weir.lab.trial import STACK_ENDED
 from weir.model.errors import ExitCode, UsageError
@@ -54,6 +55,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
         raise UsageError(f"--out: {folder}: cannot be made: {error.strerror}; expected a folder that weir may write to") from None
     placement = placement_of(study)
     cells = study.cells(len(placement.stack))
+    check_stacks(placement, [one.stack for one in cells])
     require(cells, machine())
     require_time(study, cells)
     environment = capture()
@@ -105,6 +107,7 @@ def resume(path: Path, *, progress: Progress) -> Path:
     study = study_from(Path(info.study_folder, f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
     placement = placement_of(study)
     cells = study.cells(len(placement.stack))
+    check_stacks(placement, [one.stack for one in cells])
     if placement != info.placement or [one.cell for one in cells] != stored_cells:
         raise UsageError(
             f"{path}: this machine or its stacks differ from those of the run, so that its trials could not stand together",
@@ -169,22 +172,24 @@ def _run_blocks(
 
 
 def placement_of(study: Study) -> Placement:
-    """The CPUs of each role. Where the study varies the stack's, it gets as many as any cell asks for.
+    """Where everything runs. Where the study varies the stack's CPUs, it gets as many as any cell asks for.
 
     Raises:
-        UsageError: there are too few.
+        UsageError: there are too few, or this machine cannot limit or isolate stacks as the study asks for.
     """
     cpus, varied = study.file.cpus, study.file.matrix.cpus
-    if varied is None:
-        return place(cpus.load, cpus.stack, cpus.control)
-    if cpus.stack == "auto":
-        try:
-            return place(cpus.load, max(varied), cpus.control)
-        except UsageError as error:
-            raise UsageError(f"matrix.cpus: found {max(varied)}: {error.message}", hint=error.hint) from None
-    placement = place(cpus.load, cpus.stack, cpus.control)
-    if len(placement.stack) < max(varied):
+    try:
+        placement = place(cpus, study.file.network, stack_cpus=max(varied) if varied and cpus.stack == "auto" else None)
+    except UsageError as error:
+        if varied is None:
+            raise
+        raise UsageError(f"matrix.cpus: found {max(varied)}: {error.message}", hint=error.hint) from None
+    if varied is not None and len(placement.stack) < max(varied):
         raise UsageError(f"matrix.cpus: found {max(varied)} beside cpus.stack = {cpus.stack!r}, expected no more than the stack has")
+    if placement.limits or placement.network:
+        # Limits and networks only after the machine has shown that it can do that.
+        with Host() as host:
+            return possible(placement, host.capabilities(), fallback=study.file.network.fallback)
     return placement
 
 
@@ -240,8 +245,8 @@ def verify(host: Host, built: BuiltStack | None, planned: PlannedCell, placement
         logs = [built.folder.with_name(f"{built.folder.name}-check{name.removeprefix('app')}.log") for name in names]
         for log in logs:
             log.write_bytes(b"")
-    inputs, cpus = random.Random(seed), planned.placed(placement).stack
-    with running_stack(host, built, planned, cpus=cpus, logs=logs, inputs=inputs, timeout_s=planned.load.timeout_s):
+    inputs, where = random.Random(seed), planned.placed(placement)
+    with running_stack(host, built, planned, placement=where, logs=logs, inputs=inputs, timeout_s=planned.load.timeout_s):
         pass
 
 

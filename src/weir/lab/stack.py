@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.lab.host import Host
+from weir.lab.host import Ended, Host, Started
 from weir.model.errors import TargetError
+from weir.model.run import Placement
 from weir.stacks.build import BuiltStack, base_environment
 from weir.stacks.check import check_answers, wait_until_ready
 from weir.stacks.external import ExternalStack
+from weir.stacks.runtime import usable_cpus, with_told_cpus
 from weir.study.study import PlannedCell
 
 _STOP_GRACE_S = 5.0
@@ -22,7 +24,7 @@ APP = "app"
 """What the host calls the stack's process; a second one is `app-2`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunningStack:
     """A stack that is ready and has answered right."""
 
@@ -34,6 +36,8 @@ class RunningStack:
     check_s: float
     """How long the checking of its answers took."""
     artifact_bytes: int | None = None
+    ended: tuple[Ended, ...] = ()
+    """How its processes ended, once it was stopped."""
 
     @property
     def base_url(self) -> str:
@@ -67,7 +71,7 @@ def running_stack(
     built: BuiltStack | None,
     planned: PlannedCell,
     *,
-    cpus: tuple[int, ...],
+    placement: Placement,
     logs: Sequence[Path],
     inputs: random.Random,
     timeout_s: float,
@@ -95,13 +99,14 @@ def running_stack(
     started: list[str] = []
     base_urls: list[str] = []
     pids: list[int] = []
+    running: RunningStack | None = None
     begun = time.monotonic()
     try:
         for name, log in zip(process_names(planned.cell.replicas), logs, strict=True):
-            listening = free_port(port if name == APP else 0)
-            pids.append(_start(host, built, planned, name, cpus=cpus, log=log, port=listening))
+            process, base_url = _start(host, built, planned, name, placement=placement, log=log, port=port if name == APP else 0)
             started.append(name)
-            base_urls.append(f"http://127.0.0.1:{listening}")
+            pids.append(process.pid)
+            base_urls.append(base_url)
         for name, base_url, log in zip(started, base_urls, logs, strict=True):
             ready = built.stack.manifest.run.ready
             with _told(built.stack.label, log):
@@ -111,31 +116,45 @@ def running_stack(
             with _told(built.stack.label, log):
                 check_answers(planned.workload, base_url, inputs, path=planned.stack.path_of(planned.workload.id), timeout_s=timeout_s)
         checked_at = time.monotonic()
-        yield RunningStack(tuple(base_urls), tuple(pids), ready_at - begun, checked_at - ready_at, built.artifact_bytes)
+        running = RunningStack(tuple(base_urls), tuple(pids), ready_at - begun, checked_at - ready_at, built.artifact_bytes)
+        yield running
     finally:
-        for name in started:
-            host.stop(name, grace_s=_STOP_GRACE_S)
+        ended = tuple(host.stop(name, grace_s=_STOP_GRACE_S) for name in started)
+        if running is not None:
+            running.ended = ended
 
 
-def _start(host: Host, built: BuiltStack, planned: PlannedCell, name: str, *, cpus: tuple[int, ...], log: Path, port: int) -> int:
-    manifest, settings = built.stack.manifest, planned.cell.settings
+def _start(
+    host: Host, built: BuiltStack, planned: PlannedCell, name: str, *, placement: Placement, log: Path, port: int
+) -> tuple[Started, str]:
+    """Starts one process of a stack and gives where it will answer."""
+    manifest, settings, network = built.stack.manifest, planned.cell.settings, placement.network
+    # A network of its own has every port free, and nobody but this machine can reach it.
+    listening_port = network.port if network else free_port(port)
+    limits = placement.limits.get(manifest.root_tier)
     log.parent.mkdir(parents=True, exist_ok=True)
     fields = {
-        "port": str(port),
+        "address": "0.0.0.0" if network else "127.0.0.1",
+        "port": str(listening_port),
         "artifact": str(built.folder / (manifest.build.artifact or "")) if manifest.build else str(built.folder),
-        "cpus": str(len(cpus)),
+        "cpus": str(len(placement.stack)),
         "python": sys.executable,
     }
+    cpus = usable_cpus(len(placement.stack), limits.cpus if limits else None)
+    own_environment = with_told_cpus(built.stack.environment(settings, fields), built.stack.runtime, cpus)
     with _told(built.stack.label, log):
-        return host.start(
+        process = host.start(
             name,
             built.stack.command(settings, fields),
             tier=manifest.root_tier,
             cwd=built.folder,
-            env={**base_environment(), **built.stack.environment(settings, fields)},
+            env={**base_environment(), **own_environment},
             log=log,
-            cpus=cpus,
+            cpus=placement.stack,
+            limits=limits,
+            network=network,
         )
+    return process, f"http://{process.address}:{network.published_port if network else listening_port}"
 
 
 def _external(planned: PlannedCell, stack: ExternalStack, inputs: random.Random, timeout_s: float) -> RunningStack:

@@ -90,7 +90,7 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
             bench.host,
             built,
             planned,
-            cpus=bench.placement.stack,
+            placement=bench.placement,
             logs=list(logs.values()),
             inputs=random.Random(seed),
             timeout_s=bench.load.timeout_s,
@@ -101,6 +101,7 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
             result = _measure(bench, planned, writer, trial_id, running, names, phases_s)
             measured = time.monotonic()
         phases_s["stop"] = time.monotonic() - measured
+        result = replace(result, verdict=TrialVerdict((*result.verdict.reasons, *_beyond_memory(running))))
     except TargetError as error:
         result = TrialResult(verdict=TrialVerdict((Reason("stack failed", "invalid", error.message, next_step=error.hint or ""),)))
     return replace(
@@ -110,6 +111,14 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
         logs={name: str(log.relative_to(bench.folder)) for name, log in logs.items()},
         phases_s={**phases_s, "total": time.monotonic() - started},
     )
+
+
+def _beyond_memory(stopped: RunningStack) -> Iterator[Reason]:
+    """A process that the kernel killed at its limit of memory, also where the stack went on without it."""
+    for ended in stopped.ended:
+        if ended.out_of_memory:
+            fact = f"{ended.name} ended {ended.how}"
+            yield Reason("memory limit", "invalid", fact, next_step="a higher limit in [cpus] memory")
 
 
 def _measure(

@@ -66,14 +66,62 @@ def coordinate_text(name: str, value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that a process may use, with everything below it."""
+
+    cpus: float | None = None
+    """CPUs' worth of time; None: all of those that it is bound to."""
+    period_ms: float = 100.0
+    """How often that is renewed."""
+    memory_bytes: int | None = None
+    """None: all that the machine has. Nothing is swapped out where this is set."""
+
+    @property
+    def words(self) -> str:
+        """For people: `quota 0.5 CPUs, renewed every 100 ms; memory 512 MB`."""
+        quota = [] if self.cpus is None else [f"quota {self.cpus:g} CPUs, renewed every {self.period_ms:g} ms"]
+        memory = [] if self.memory_bytes is None else [f"memory {self.memory_bytes / 1e6:,.0f} MB"]
+        return "; ".join([*quota, *memory])
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network of a stack's own, behind a veth pair."""
+
+    port: int
+    """What the stack listens on inside."""
+    published_port: int
+    """What clients connect to; where it is another one the namespace translates it."""
+    delay_ms: float = 0.0
+    """Added to a round trip, half of it in each direction."""
+    loss: float = 0.0
+    """Share of packets that are lost, in each direction."""
+
+    @property
+    def words(self) -> str:
+        """For people: `of its own; port 8000, published as 1234; 20 ms more a round trip; 1 % of packets lost`."""
+        published = f", published as {self.published_port}" if self.published_port != self.port else ""
+        delay = [f"{self.delay_ms:g} ms more a round trip"] if self.delay_ms else []
+        loss = [f"{self.loss:.2%} of packets lost"] if self.loss else []
+        return "; ".join([f"of its own; port {self.port}{published}", *delay, *loss])
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
-    """CPUs of each role. Roles may share CPUs; `shared` says in sentences what is shared, and is printed."""
+    """CPUs of each role, and what the stack and its services may use beyond that. Roles may share CPUs; `shared` says in sentences what
+    is shared, and is printed."""
 
     load: tuple[int, ...]
     stack: tuple[int, ...]
     services: tuple[int, ...]
     control: tuple[int, ...]
     shared: tuple[str, ...] = ()
+    limits: dict[str, Limits] = field(default_factory=dict)
+    """By tier; each process of the tier that weir starts has them for itself."""
+    network: Network | None = None
+    """None: the stack is on loopback."""
+    left_out: tuple[str, ...] = ()
+    """What the study asks for and this machine cannot do, in sentences, where the study allows to go on without."""
 
 
 @dataclass(frozen=True, slots=True)

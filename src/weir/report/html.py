@@ -216,4 +216,6 @@ def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
 def _placement(reader: RunReader) -> list[tuple[str, str]]:
     placement = reader.info.placement
     roles = {"load": placement.load, "stack": placement.stack, "services": placement.services, "control": placement.control}
-    return [(role, ", ".join(map(str, cpus)) or "none") for role, cpus in roles.items()]
+    rows = [(role, ", ".join(map(str, cpus)) or "none") for role, cpus in roles.items()]
+    rows += [(f"limits of {tier}", limits.words) for tier, limits in placement.limits.items()]
+    return rows if placement.network is None else [*rows, ("network", placement.network.words)]

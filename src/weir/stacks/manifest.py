@@ -13,11 +13,13 @@ from pydantic import Field, field_validator, model_validator
 
 from weir.model.errors import UsageError
 from weir.places import data_folder
+from weir.stacks.runtime import Runtime, implied_runtime
 from weir.toml_file import Table, read_toml, validate
 
 _FIELD = re.compile(r"\{([a-z_.]+)\}")
-RUN_FIELDS = frozenset({"port", "artifact", "cpus", "python"})
-"""What a run command and its environment may ask for: the port to listen on, the built artifact, the number of CPUs, weir's Python."""
+RUN_FIELDS = frozenset({"address", "port", "artifact", "cpus", "python"})
+"""What a run command and its environment may ask for: the address and the port to listen on, the built artifact, the number
+of CPUs, weir's Python."""
 BUILD_FIELDS = frozenset({"python"})
 
 
@@ -51,6 +53,8 @@ class Run(Table):
     command: list[str] = Field(min_length=1)
     env: dict[str, str] = Field(default_factory=dict)
     ready: Ready = Field(default_factory=Ready)
+    runtime: Runtime | Literal["none"] | None = None
+    """What runs it, and is told the number of CPUs by its own convention; where not given, what the command and the needs imply."""
 
     @model_validator(mode="after")
     def _fields_are_known(self) -> "Run":
@@ -176,6 +180,20 @@ class Stack:
     def needs(self) -> list[str]:
         """Tools that building and running it need."""
         return [*(self.manifest.build.needs if self.manifest.build else []), *self._variant.needs]
+
+    @property
+    def runtime(self) -> Runtime | None:
+        """What runs it, as far as weir knows it."""
+        said = self.manifest.run.runtime
+        if said is None:
+            return implied_runtime(self.manifest.run.command, self.needs)
+        return None if said == "none" else said
+
+    @property
+    def takes_address(self) -> bool:
+        """Whether it listens where it is told to, and not on loopback alone."""
+        run = self.manifest.run
+        return any("{address}" in text for text in [*run.command, *run.env.values(), *self._variant.args, *self._variant.env.values()])
 
     def settings(self, stack_cpus: int, chosen: Mapping[str, int] | None = None) -> dict[str, str]:
         """The values of its limits: those chosen, else its own on so many CPUs."""

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from weir.model.load import load_from_plan
 from weir.model.records import Interval, LoadSummary, Validity
 from weir.model.resources import StackResources
-from weir.model.run import Arm, Cell, Placement, PublishedFigure, RunInfo, Trial, TrialResult
+from weir.model.run import Arm, Cell, Limits, Network, Placement, PublishedFigure, RunInfo, Trial, TrialResult
 from weir.model.verdict import TrialVerdict
 from weir.model.window import Window
 
@@ -86,13 +86,21 @@ def run_row(info: RunInfo) -> Row:
 def run_from_row(row: Sequence[Any]) -> RunInfo:
     """The inverse of `run_row`."""
     values = dict(zip(RUN_COLUMNS, row, strict=True))
-    placement = json.loads(values["placement"])
     values["indicative"] = bool(values["indicative"])
     values["environment"] = json.loads(values["environment"])
-    values["placement"] = Placement(**{key: tuple(value) for key, value in placement.items()})
+    values["placement"] = _placement(json.loads(values["placement"]))
     values["published"] = tuple(PublishedFigure(**figure) for figure in json.loads(values["published"]))
     values["claims"] = tuple(json.loads(values["claims"]))
     return RunInfo(**values)
+
+
+def _placement(kept: dict[str, Any]) -> Placement:
+    network = kept.pop("network", None)
+    return Placement(
+        limits={tier: Limits(**limits) for tier, limits in kept.pop("limits", {}).items()},
+        network=None if network is None else Network(**network),
+        **{key: tuple(value) for key, value in kept.items()},
+    )
 
 
 def cell_row(cell: Cell) -> Row:

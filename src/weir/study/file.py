@@ -11,6 +11,7 @@ from weir.study.external import External
 from weir.study.load import LoadTable
 from weir.study.matrix import Matrix
 from weir.study.method import Method
+from weir.study.network import Network
 from weir.study.override import Override
 from weir.toml_file import Table
 
@@ -69,6 +70,7 @@ class StudyFile(Table):
     method: Method
     objective: Objective | None = None
     cpus: Cpus = Field(default_factory=Cpus)
+    network: Network = Field(default_factory=Network)
     external: dict[str, External] = Field(default_factory=dict)
     """Servers that weir does not start, by the names that `matrix.stacks` calls them."""
     override: list[Override] = Field(default_factory=list)

@@ -24,6 +24,7 @@ _TABLES = [
     ("[load]", "", "LoadTable"),
     ("[method]", "", "Method"),
     ("[cpus]", "", "Cpus"),
+    ("[network]", "", "Network"),
     ("[objective]", "", "Objective"),
     ("[external.NAME]", "", "External"),
     ("[[override]]", "", "Override"),

@@ -18,6 +18,7 @@ use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
 use tables::{Mount, counter, mounts, own_group};
 
 use crate::command::Limits;
+use crate::keeper::Keeper;
 use crate::launch::Failure;
 use crate::record;
 
@@ -58,14 +59,20 @@ impl Parents {
 
     /// What is possible, in words.
     pub fn detail(&self) -> String {
-        let folders: Vec<_> = self.folders().map(|path| path.display().to_string()).collect();
+        let folders: Vec<_> = self
+            .folders()
+            .map(|path| path.display().to_string())
+            .collect();
         format!("cgroup v{} below {}", self.version(), folders.join(" and "))
     }
 }
 
 fn tables() -> Result<(Vec<Mount>, String), String> {
     let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
-    Ok((mounts(&read("/proc/self/mountinfo")?), read("/proc/self/cgroup")?))
+    Ok((
+        mounts(&read("/proc/self/mountinfo")?),
+        read("/proc/self/cgroup")?,
+    ))
 }
 
 /// Removes what hosts have left that are gone, wherever this one would make groups.
@@ -74,7 +81,11 @@ pub fn sweep_leftovers() {
     for mount in &mounts {
         let groups: Vec<_> = match &mount.controllers {
             None => own_group(&own, None).into_iter().collect(),
-            Some(names) => names.iter().filter_map(|name| own_group(&own, Some(name))).take(1).collect(),
+            Some(names) => names
+                .iter()
+                .filter_map(|name| own_group(&own, Some(name)))
+                .take(1)
+                .collect(),
         };
         for folder in groups.into_iter().filter_map(|group| mount.folder(group)) {
             folder
@@ -97,7 +108,7 @@ fn v1(mounts: &[Mount], own: &str) -> Result<Parents, String> {
             .and_then(|(group, mount)| mount.folder(group))
             .ok_or_else(|| format!("cgroup v1: the controller {controller} is not mounted"))?;
         try_out(&folder).map_err(|error| format!("cgroup v1: {}: {error}", folder.display()))?;
-        Ok(folder)
+        Ok::<_, String>(folder)
     };
     Ok(Parents::V1 {
         cpu: parent("cpu")?,
@@ -113,7 +124,10 @@ fn v2(mounts: &[Mount], own: &str, controllers: &[&str]) -> Result<Parents, Stri
     let folder = own_group(own, None).and_then(|group| mount.folder(group));
     let own = folder.ok_or("cgroup v2: this process's own group is not mounted")?;
     let mut why = String::new();
-    for folder in own.ancestors().take_while(|path| path.starts_with(&mount.point)) {
+    for folder in own
+        .ancestors()
+        .take_while(|path| path.starts_with(&mount.point))
+    {
         match hand_down(folder, controllers).and_then(|()| try_out(folder)) {
             Ok(()) => return Ok(Parents::V2(folder.to_owned())),
             Err(error) => why = format!("cgroup v2: {}: {error}", folder.display()),
@@ -133,9 +147,14 @@ fn hand_down(folder: &Path, controllers: &[&str]) -> io::Result<()> {
             continue;
         }
         if !has("cgroup.controllers", controller)? {
-            return Err(io::Error::other(format!("it has no controller {controller}")));
+            return Err(io::Error::other(format!(
+                "it has no controller {controller}"
+            )));
         }
-        fs::write(folder.join("cgroup.subtree_control"), format!("+{controller}"))?;
+        fs::write(
+            folder.join("cgroup.subtree_control"),
+            format!("+{controller}"),
+        )?;
     }
     Ok(())
 }
@@ -151,7 +170,10 @@ fn name(number: u64) -> String {
 /// Removes groups whose owner is gone. One that still holds processes stays: they are about to be killed with their namespace.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let is_ours = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(PREFIX));
         if is_ours {
             // Taking the lock of a group that nobody owns; dropping it removes the folder.
             drop(Folder::own(entry.path()));
@@ -202,21 +224,28 @@ impl Folder {
     fn set(&self, file: &str, value: impl ToString) -> Result<(), Failure> {
         let path = self.path.join(file);
         fs::write(&path, value.to_string()).map_err(|error| {
-            let message = format!("limits: {} to {}: {error}", value.to_string(), path.display());
-            Failure::new(message, "the group above may allow less, or have no memory left for it")
+            let message = format!(
+                "limits: {} to {}: {error}",
+                value.to_string(),
+                path.display()
+            );
+            Failure::new(
+                message,
+                "the group above may allow less, or have no memory left for it",
+            )
         })
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        remove(&self.path, REMOVAL_TRIES);
+        remove(&self.path);
     }
 }
 
 /// Removes a group, waiting a little for processes that are on their way out; gives whether it is gone.
-pub fn remove(path: &Path, tries: u32) -> bool {
-    for _ in 0..tries {
+pub fn remove(path: &Path) -> bool {
+    for _ in 0..REMOVAL_TRIES {
         match fs::remove_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 std::thread::sleep(REMOVAL_INTERVAL);
@@ -229,22 +258,59 @@ pub fn remove(path: &Path, tries: u32) -> bool {
 }
 
 /// The groups of one host. Where they can be made is found out when the first is wanted.
-#[derive(Default)]
 pub struct Cgroups {
+    /// The program that runs [`crate::run_keeper`] when its argument is `keeper`.
+    program: PathBuf,
     parents: Option<Result<Parents, String>>,
+    keeper: Option<Keeper>,
     count: u64,
 }
 
 impl Cgroups {
+    pub fn new(program: PathBuf) -> Self {
+        Self {
+            program,
+            parents: None,
+            keeper: None,
+            count: 0,
+        }
+    }
+
     /// Makes a group with `limits`.
     pub fn make(&mut self, limits: Limits) -> Result<Cgroup, Failure> {
         let parents = self.parents.get_or_insert_with(Parents::find);
         let parents = parents.as_ref().map_err(|why| {
-            Failure::new(format!("limits: no control group can be made: {why}"), HINT)
+            let message = format!("limits: no control group can be made: {why}");
+            Failure::new(message, HINT)
         })?;
         self.count += 1;
-        Cgroup::create(parents, self.count, limits)
+        let name = name(self.count);
+        for parent in parents.folders() {
+            keep(&mut self.keeper, &self.program, &parent.join(&name)).map_err(|error| {
+                let message = format!("limits: the keeper of control groups cannot run: {error}");
+                Failure::new(
+                    message,
+                    "`ulimit -a` shows how many processes and files there may be",
+                )
+            })?;
+        }
+        Cgroup::create(parents, &name, limits)
     }
+
+    /// The keeper, which is none of a server's processes.
+    pub fn keeper(&self) -> Option<i32> {
+        self.keeper.as_ref().map(Keeper::pid)
+    }
+}
+
+/// Tells the keeper of a group; a first one, or another where somebody has killed it.
+fn keep(keeper: &mut Option<Keeper>, program: &Path, group: &Path) -> io::Result<()> {
+    if let Some(living) = keeper {
+        if living.keep(group).is_ok() {
+            return Ok(());
+        }
+    }
+    keeper.insert(Keeper::start(program)?).keep(group)
 }
 
 /// The group of one started process.
@@ -258,13 +324,14 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes a group with `limits`. `number`: not taken by another group of this host.
-    pub fn create(parents: &Parents, number: u64, limits: Limits) -> Result<Self, Failure> {
+    fn create(parents: &Parents, name: &str, limits: Limits) -> Result<Self, Failure> {
         let folder = |parent: &Path| {
-            let name = name(number);
-            Folder::create(parent, &name).map_err(|error| {
+            Folder::create(parent, name).map_err(|error| {
                 let path = parent.join(name);
-                Failure::new(format!("limits: {} cannot be made: {error}", path.display()), HINT)
+                Failure::new(
+                    format!("limits: {} cannot be made: {error}", path.display()),
+                    HINT,
+                )
             })
         };
         let mut folders = parents.folders().map(folder);
@@ -300,19 +367,30 @@ impl Cgroup {
     }
 
     fn folders(&self) -> impl Iterator<Item = &Path> {
-        std::iter::once(&self.cpu).chain(&self.memory).map(|folder| folder.path.as_path())
+        std::iter::once(&self.cpu)
+            .chain(&self.memory)
+            .map(|folder| folder.path.as_path())
     }
 
     /// The files that a process joins the group by, writing `0`.
     pub fn doors(&self) -> Vec<PathBuf> {
-        self.folders().map(|folder| folder.join("cgroup.procs")).collect()
+        self.folders()
+            .map(|folder| folder.join("cgroup.procs"))
+            .collect()
     }
 
     /// How many of its processes the kernel has killed for want of memory; None without a limit.
     pub fn oom_kills(&self) -> Option<u64> {
         self.limits.memory_bytes?;
-        let file = if self.version == 2 { "memory.events" } else { "memory.oom_control" };
-        counter(&fs::read_to_string(self.memory().path.join(file)).ok()?, "oom_kill")
+        let file = if self.version == 2 {
+            "memory.events"
+        } else {
+            "memory.oom_control"
+        };
+        counter(
+            &fs::read_to_string(self.memory().path.join(file)).ok()?,
+            "oom_kill",
+        )
     }
 
     /// As records tell it.
@@ -336,7 +414,15 @@ mod tests {
         let mounts = mounts(&read("/proc/self/mountinfo"));
         let own = read("/proc/self/cgroup");
         let root = mounts.iter().find(|mount| mount.controllers.is_none());
-        let free = root.map(|mount| read(&mount.point.join("cgroup.subtree_control").display().to_string()));
+        let free = root.map(|mount| {
+            read(
+                &mount
+                    .point
+                    .join("cgroup.subtree_control")
+                    .display()
+                    .to_string(),
+            )
+        });
         let free = free.unwrap_or_default();
         let controllers: Vec<_> = free.split_whitespace().take(1).collect();
         let Ok(parents) = v2(&mounts, &own, &controllers) else {

@@ -18,11 +18,12 @@ pub struct Numbered {
 /// What the host can be told to do.
 #[derive(Debug, PartialEq)]
 pub enum Command {
-    Start(Start),
+    Start(Box<Start>),
     Stop(Stop),
     Observe(Observe),
     Unobserve,
     Sample,
+    Capabilities,
 }
 
 /// What to start.
@@ -43,6 +44,12 @@ pub struct Start {
     /// Whom it runs as; not given: as the host itself.
     #[serde(default)]
     pub user: Option<User>,
+    /// The most it may use, with everything below it.
+    #[serde(default)]
+    pub limits: Option<Limits>,
+    /// A network of its own; not given: the host's.
+    #[serde(default)]
+    pub network: Option<Network>,
 }
 
 /// A user by number: names are of the machine, and a database wants one that owns nothing else.
@@ -51,6 +58,36 @@ pub struct Start {
 pub struct User {
     pub uid: u32,
     pub gid: u32,
+}
+
+/// The most that a process may use, with everything below it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// CPUs' worth of time.
+    #[serde(default)]
+    pub cpus: Option<f64>,
+    /// How often that is renewed; 100 ms is what container runtimes take.
+    #[serde(default = "Limits::usual_period_ms")]
+    pub period_ms: f64,
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
+}
+
+/// A network namespace behind a veth pair.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// What the server listens on inside.
+    pub port: u16,
+    /// What clients connect to; where it is another one the namespace translates it.
+    pub published_port: u16,
+    /// Added to a round trip, half of it in each direction.
+    #[serde(default)]
+    pub delay_ms: f64,
+    /// Share of packets that are lost, in each direction.
+    #[serde(default)]
+    pub loss: f64,
 }
 
 /// What to stop.
@@ -73,6 +110,19 @@ pub struct Observe {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
+
+impl Limits {
+    fn usual_period_ms() -> f64 {
+        100.0
+    }
+
+    /// The period and the time in it, in microseconds, as the kernel takes them.
+    pub fn quota_us(&self) -> Option<(u64, u64)> {
+        let period_us = (self.period_ms * 1000.0).round();
+        self.cpus
+            .map(|cpus| ((cpus * period_us).round() as u64, period_us as u64))
+    }
+}
 
 impl Stop {
     pub fn grace(&self) -> Duration {
@@ -115,7 +165,7 @@ fn parse_keys(line: &[u8], seen_id: &mut Option<u64>) -> Result<Numbered, String
         "start" => {
             let start: Start = read(kind, keys)?;
             check_start(&start)?;
-            Command::Start(start)
+            Command::Start(Box::new(start))
         }
         "stop" => {
             let stop: Stop = read(kind, keys)?;
@@ -130,9 +180,10 @@ fn parse_keys(line: &[u8], seen_id: &mut Option<u64>) -> Result<Numbered, String
         }
         "unobserve" => read(kind, keys).map(|Nothing {}| Command::Unobserve)?,
         "sample" => read(kind, keys).map(|Nothing {}| Command::Sample)?,
+        "capabilities" => read(kind, keys).map(|Nothing {}| Command::Capabilities)?,
         other => {
             return Err(format!(
-                "command: found `{other}`, expected start, stop, observe, unobserve or sample"
+                "command: found `{other}`, expected start, stop, observe, unobserve, sample or capabilities"
             ));
         }
     };
@@ -169,6 +220,53 @@ fn check_start(start: &Start) -> Result<(), String> {
                 u32::MAX
             ));
         }
+    }
+    start.limits.as_ref().map_or(Ok(()), check_limits)?;
+    start.network.as_ref().map_or(Ok(()), check_network)
+}
+
+/// What the kernel would refuse with nothing but "invalid argument".
+fn check_limits(limits: &Limits) -> Result<(), String> {
+    if !(1.0..=1000.0).contains(&limits.period_ms) {
+        return Err(format!(
+            "start.limits.period_ms: found {}, expected 1 to 1000",
+            limits.period_ms
+        ));
+    }
+    if let Some(cpus) = limits.cpus {
+        let least = 1.0 / limits.period_ms;
+        if !(least..=10_000.0).contains(&cpus) {
+            return Err(format!(
+                "start.limits.cpus: found {cpus}, expected {least} or more: the kernel's least is 1 ms in a period"
+            ));
+        }
+    }
+    match limits.memory_bytes {
+        Some(bytes) if bytes < 1 << 20 => Err(format!(
+            "start.limits.memory_bytes: found {bytes}, expected 1048576 or more"
+        )),
+        _ if limits.cpus.is_none() && limits.memory_bytes.is_none() => {
+            Err("start.limits: expected cpus or memory_bytes".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_network(network: &Network) -> Result<(), String> {
+    if network.port == 0 || network.published_port == 0 {
+        return Err("start.network: expected ports from 1 on".to_owned());
+    }
+    if !(0.0..=10_000.0).contains(&network.delay_ms) {
+        return Err(format!(
+            "start.network.delay_ms: found {}, expected 0 to 10000",
+            network.delay_ms
+        ));
+    }
+    if !(0.0..1.0).contains(&network.loss) {
+        return Err(format!(
+            "start.network.loss: found {}, expected a share from 0 to below 1",
+            network.loss
+        ));
     }
     Ok(())
 }
@@ -208,6 +306,7 @@ mod tests {
             r#"{"id": 3, "command": "sample"}"#,
             r#"{"id": 4, "command": "stop", "name": "app", "grace_s": 5.0}"#,
             r#"{"id": 5, "command": "unobserve"}"#,
+            r#"{"id": 6, "command": "capabilities"}"#,
         ] {
             assert!(parse(line.as_bytes()).is_ok(), "{line}");
         }

@@ -1,6 +1,7 @@
 //! One started process as the host sees it: its init, what it said, and what is to be answered when it ends.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -11,8 +12,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit};
 use weir_observe::monotonic_ns;
 
+use crate::cgroup::Cgroup;
 use crate::command::Start;
 use crate::isolation::Isolation;
+use crate::launch::Launch;
 use crate::link::{Link, ToHost, ToInit};
 use crate::record::Outcome;
 use crate::sys::{self, Reaped, Usage};
@@ -51,8 +54,15 @@ struct Ended {
 
 /// What a message means for the host.
 pub enum News {
-    Started { pid: i32, t_ns: u64 },
-    Failed { message: String, hint: String },
+    Started {
+        pid: i32,
+        t_ns: u64,
+        address: Option<Ipv4Addr>,
+    },
+    Failed {
+        message: String,
+        hint: String,
+    },
 }
 
 /// One started process.
@@ -66,6 +76,8 @@ pub struct Group {
     /// The init is gone; without namespaces its orphans may not be.
     pub reaped: Option<Reaped>,
     isolation: Isolation,
+    /// Removed with the group, whose processes are gone then.
+    pub cgroup: Option<Cgroup>,
     link: Link,
     ended: Option<Ended>,
     has_failed: bool,
@@ -100,6 +112,7 @@ impl Group {
     pub fn start(
         id: u64,
         start: Start,
+        cgroup: Option<Cgroup>,
         program: &Path,
         isolation: Isolation,
         own_namespace: &OwnedFd,
@@ -116,12 +129,18 @@ impl Group {
             stopping: None,
             reaped: None,
             isolation,
+            cgroup,
             link,
             ended: None,
             has_failed: false,
         };
         // An init that is gone already is reaped and reported like one that goes later.
-        let _ = group.link.send(&ToInit::Start(isolation, start), None);
+        let launch = Launch {
+            start,
+            isolation,
+            doors: group.cgroup.as_ref().map(Cgroup::doors).unwrap_or_default(),
+        };
+        let _ = group.link.send(&ToInit::Start(Box::new(launch)), None);
         Ok(group)
     }
 
@@ -147,13 +166,14 @@ impl Group {
             // After each read, because the credentials belong to what was read with them.
             while let Some(message) = self.link.next() {
                 match message? {
-                    ToHost::Started { pid, t_ns } => {
+                    ToHost::Started { pid, t_ns, address } => {
                         let outside = match self.isolation {
                             Isolation::Namespace => self.link.sender(),
                             Isolation::ProcessGroup => Some(pid),
                         };
                         news.push(News::Started {
                             pid: outside.unwrap_or(pid),
+                            address,
                             t_ns,
                         });
                     }
@@ -176,7 +196,7 @@ impl Group {
                             own_system_s,
                         });
                     }
-                    ToHost::Ready => {}
+                    ToHost::Ready | ToHost::Network(_) => {}
                 }
             }
         }
@@ -266,6 +286,7 @@ impl Group {
             cpu_user_s: (total.user_s - own_user_s).max(0.0) + orphans.user_s,
             cpu_system_s: (total.system_s - own_system_s).max(0.0) + orphans.system_s,
             peak_rss_bytes: total.peak_rss_bytes.max(orphans.peak_rss_bytes),
+            oom_kills: self.cgroup.as_ref().and_then(Cgroup::oom_kills),
         };
         let forced = self
             .stopping

@@ -14,9 +14,11 @@ use rustix::process::{Rlimit, Signal};
 use rustix::time::Timespec;
 use weir_observe::{Observer, descendants, raise_open_files};
 
-use crate::command::{self, Command, Numbered};
+use crate::cgroup::{self, Cgroup, Cgroups};
+use crate::command::{self, Command, Numbered, Start};
 use crate::group::{Group, News};
 use crate::isolation::{Choice, Isolation};
+use crate::launch::Failure;
 use crate::probe;
 use crate::record::{Outcome, Record};
 use crate::sys::{self, Child, SignalFd, Usage};
@@ -53,6 +55,7 @@ pub struct Host<'a> {
     groups: Vec<Group>,
     /// How processes ended that nobody has stopped yet.
     exited: HashMap<String, Outcome>,
+    cgroups: Cgroups,
     /// What processes used that came to the host without an init.
     orphans: Usage,
     /// The limit on open files that servers get, which is what the host had before its observer.
@@ -81,6 +84,7 @@ impl<'a> Host<'a> {
         let (isolation, isolation_detail) =
             probe::choose(options.isolation, &options.program, &own_namespace)?;
         let open_files = raise_open_files();
+        cgroup::sweep_leftovers();
         let observer = Observer::new()?;
         let (records, to_write) = channel();
         let (orders, to_follow) = channel();
@@ -90,6 +94,7 @@ impl<'a> Host<'a> {
             .name("observe".to_owned())
             .spawn(move || watch::run(observer, &to_follow, &observed))
             .attempting("starting a thread")?;
+        let cgroups = Cgroups::new(options.program.clone());
         let host = Self {
             options,
             isolation,
@@ -98,6 +103,7 @@ impl<'a> Host<'a> {
             signals,
             groups: Vec::new(),
             exited: HashMap::new(),
+            cgroups,
             orphans: Usage::default(),
             open_files,
             orders,
@@ -231,29 +237,7 @@ impl<'a> Host<'a> {
             }
         };
         match command {
-            Command::Start(start) => {
-                if self.groups.iter().any(|group| group.is_named(&start.name)) {
-                    let message = format!("start.name: `{}` is running already", start.name);
-                    return self.refuse(id, message, "stop it first, or take another name");
-                }
-                let program = self.options.program.clone();
-                let name = start.name.clone();
-                let (isolation, files) = (self.isolation, self.open_files);
-                match Group::start(id, start, &program, isolation, &self.own_namespace, files) {
-                    Ok(group) => {
-                        self.exited.remove(&name);
-                        self.groups.push(group);
-                    }
-                    Err(error) => {
-                        let message = format!("start: the init of `{name}` cannot run: {error}");
-                        self.refuse(
-                            id,
-                            message,
-                            "`ulimit -a` shows how many processes and files there may be",
-                        );
-                    }
-                }
-            }
+            Command::Start(start) => self.start(id, *start),
             Command::Stop(stop) => {
                 let group = self
                     .groups
@@ -289,6 +273,49 @@ impl<'a> Host<'a> {
             }
             Command::Unobserve => self.order(Order::End { id }),
             Command::Sample => self.order(Order::Once { id }),
+            Command::Capabilities => {
+                let capabilities =
+                    probe::capabilities(id, &self.options.program, &self.own_namespace);
+                self.say(capabilities);
+            }
+        }
+    }
+
+    fn start(&mut self, id: u64, start: Start) {
+        if self.groups.iter().any(|group| group.is_named(&start.name)) {
+            let message = format!("start.name: `{}` is running already", start.name);
+            return self.refuse(id, message, "stop it first, or take another name");
+        }
+        let name = start.name.clone();
+        let cgroup = match start
+            .limits
+            .map(|limits| self.cgroups.make(limits))
+            .transpose()
+        {
+            Ok(cgroup) => cgroup,
+            Err(Failure { message, hint }) => {
+                return self.refuse(id, format!("start `{name}`: {message}"), &hint);
+            }
+        };
+        let program = &self.options.program;
+        match Group::start(
+            id,
+            start,
+            cgroup,
+            program,
+            self.isolation,
+            &self.own_namespace,
+            self.open_files,
+        ) {
+            Ok(group) => {
+                self.exited.remove(&name);
+                self.groups.push(group);
+            }
+            Err(error) => {
+                let message = format!("start: the init of `{name}` cannot run: {error}");
+                let hint = "`ulimit -a` shows how many processes and files there may be";
+                self.refuse(id, message, hint);
+            }
         }
     }
 
@@ -312,7 +339,7 @@ impl<'a> Host<'a> {
                 continue;
             }
             let group = self.groups.remove(index);
-            self.report_end(&group);
+            self.report_end(group);
         }
         Ok(())
     }
@@ -323,8 +350,9 @@ impl<'a> Host<'a> {
             return;
         };
         match news {
-            News::Started { pid, t_ns } => {
+            News::Started { pid, t_ns, address } => {
                 let name = group.name.clone();
+                let cgroup = group.cgroup.as_ref().map(Cgroup::record);
                 let order = Order::Add {
                     name: name.clone(),
                     tier: group.tier.clone(),
@@ -337,6 +365,8 @@ impl<'a> Host<'a> {
                     name,
                     pid,
                     t_ns,
+                    cgroup,
+                    address,
                 });
             }
             News::Failed { message, hint } => {
@@ -347,7 +377,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn report_end(&mut self, group: &Group) {
+    fn report_end(&mut self, mut group: Group) {
         let name = group.name.clone();
         self.order(Order::Remove { name: name.clone() });
         let orphans = if group.may_have_orphans() {
@@ -356,6 +386,8 @@ impl<'a> Host<'a> {
             Usage::default()
         };
         let (outcome, killed) = group.outcome(orphans);
+        // Its control group is gone once its end is reported.
+        drop(group.cgroup.take());
         if let Some(id) = group.start_id {
             let message = format!("start `{name}`: its init ended before the program ran");
             self.refuse(id, message, "`dmesg` shows whether memory ran out");
@@ -387,9 +419,10 @@ impl<'a> Host<'a> {
 
     /// Kills what has no init any more; gives whether any of it is left.
     fn kill_orphans(&self) -> bool {
-        let inits: Vec<i32> = self.groups.iter().map(|group| group.init).collect();
+        let inits = self.groups.iter().map(|group| group.init);
+        let others: Vec<i32> = inits.chain(self.cgroups.keeper()).collect();
         let mut any = false;
-        for pid in descendants(rustix::process::getpid().as_raw_nonzero().get(), &inits) {
+        for pid in descendants(rustix::process::getpid().as_raw_nonzero().get(), &others) {
             let Some(pid) = sys::pid(pid) else { continue };
             // One that may not be killed, because it changed its user, is not waited for.
             any |= rustix::process::kill_process(pid, Signal::KILL).is_ok();

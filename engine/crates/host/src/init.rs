@@ -3,6 +3,7 @@
 //! Everything below is killed and reaped here rather than left to the end of the PID namespace: the kernel drops the CPU of processes that
 //! it kills with a namespace, and that CPU would be missing from the figures.
 
+use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use weir_observe::{descendants, monotonic_ns};
 use crate::isolation::Isolation;
 use crate::launch::{self, Failure};
 use crate::link::{Link, ToHost, ToInit};
-use crate::sys::{self, Child, Reaped, SignalFd};
+use crate::network;
+use crate::sys::{self, Child, Reaped, SignalFd, Usage, Whose};
 use crate::{Attempting, Error};
 
 /// Runs an init whose host is at the other end of `socket`, until it may end.
@@ -47,15 +49,23 @@ pub fn run(socket: OwnedFd) -> Result<(), Error> {
             Ok(()) => ToHost::Ready,
             Err(failure) => failed(failure),
         },
-        ToInit::Start(isolation, start) => {
-            let started = prepare(isolation).and_then(|()| launch::launch(&start, isolation));
+        ToInit::ProbeNetwork => ToHost::Network(network::try_out()),
+        ToInit::Start(launch) => {
+            let isolation = launch.isolation;
+            let started = prepare(isolation).and_then(|()| {
+                let network = launch.start.network.as_ref();
+                let address = network.map(network::enter).transpose()?;
+                Ok((launch::launch(&launch)?, address))
+            });
             match started {
-                Ok(pid) => {
+                Ok((pid, address)) => {
                     let init = Init {
                         link,
                         signals,
                         isolation,
                         server: pid,
+                        address,
+                        tools: sys::usage(Whose::EndedChildren),
                     };
                     return init.run();
                 }
@@ -118,6 +128,10 @@ struct Init {
     signals: SignalFd,
     isolation: Isolation,
     server: i32,
+    /// Of its own network.
+    address: Option<Ipv4Addr>,
+    /// What the tools used that set its network up.
+    tools: Usage,
 }
 
 impl Init {
@@ -125,6 +139,7 @@ impl Init {
         let started = ToHost::Started {
             pid: self.server,
             t_ns: monotonic_ns(),
+            address: self.address,
         };
         // Naming another process takes a right that goes with namespaces; without them the number needs no translation.
         let named = (self.isolation == Isolation::Namespace).then_some(self.server);
@@ -147,13 +162,13 @@ impl Init {
             }
             if let Some(server) = self.attend_signals()? {
                 self.end_everything();
-                let own = sys::own_usage();
+                let own = sys::usage(Whose::Own);
                 let ended = ToHost::Ended {
                     exit_code: server.exit_code,
                     signal: server.signal,
                     t_ns: monotonic_ns(),
-                    own_user_s: own.user_s,
-                    own_system_s: own.system_s,
+                    own_user_s: own.user_s + self.tools.user_s,
+                    own_system_s: own.system_s + self.tools.system_s,
                 };
                 let _ = self.link.send(&ended, None);
                 return Ok(());
@@ -168,7 +183,7 @@ impl Init {
             match message.attempting("a message of the host")? {
                 ToInit::Stop => self.signal_server(Signal::TERM),
                 ToInit::Kill => self.kill_everything(),
-                ToInit::Probe | ToInit::Start(..) => {}
+                ToInit::Probe | ToInit::ProbeNetwork | ToInit::Start(_) => {}
             }
         }
         Ok(self.link.is_closed())

@@ -1,15 +1,26 @@
 //! In an init: the start of its server, up to a running program or a message that names the key at fault.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::thread::CpuSet;
+use serde::{Deserialize, Serialize};
 
 use crate::command::{Start, User};
 use crate::isolation::Isolation;
 use crate::sys;
+
+/// What an init is told to start.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Launch {
+    pub start: Start,
+    pub isolation: Isolation,
+    /// Files of control groups, by which the server joins them.
+    pub doors: Vec<PathBuf>,
+}
 
 /// Why a server could not be started.
 pub struct Failure {
@@ -28,7 +39,8 @@ impl Failure {
 
 /// Starts the server; gives its PID once exec has succeeded. CPUs and niceness are set on the init itself, which hardly ever runs, and
 /// inherited.
-pub fn launch(start: &Start, isolation: Isolation) -> Result<i32, Failure> {
+pub fn launch(launch: &Launch) -> Result<i32, Failure> {
+    let start = &launch.start;
     let log = OpenOptions::new()
         .create(true)
         .append(true)
@@ -55,6 +67,16 @@ pub fn launch(start: &Start, isolation: Isolation) -> Result<i32, Failure> {
             ));
         }
     }
+    let doors = launch.doors.iter().map(|door| {
+        let opened = OpenOptions::new().write(true).open(door);
+        opened.map_err(|error| {
+            Failure::new(
+                format!("limits: {} cannot be opened: {error}", door.display()),
+                "",
+            )
+        })
+    });
+    let doors: Vec<File> = doors.collect::<Result<_, _>>()?;
     bind(&start.cpus)?;
     set_nice(start.nice)?;
 
@@ -71,7 +93,11 @@ pub fn launch(start: &Start, isolation: Isolation) -> Result<i32, Failure> {
         // The standard library drops the supplementary groups of root before it becomes somebody else.
         command.uid(uid).gid(gid);
     }
-    sys::detach(&mut command, isolation == Isolation::ProcessGroup);
+    sys::detach(
+        &mut command,
+        launch.isolation == Isolation::ProcessGroup,
+        doors,
+    );
     // The child is reaped with all others; `Child` would neither wait nor kill when dropped.
     let child = command
         .spawn()

@@ -19,13 +19,16 @@
 //!
 //! The crate never prints; what it has to say goes through the `emit` it is given. An init's `run` ends by returning.
 
+mod cgroup;
 mod command;
 mod group;
 mod host;
 mod init;
 mod isolation;
+mod keeper;
 mod launch;
 mod link;
+mod network;
 mod probe;
 mod record;
 mod sys;
@@ -37,6 +40,7 @@ use std::fmt;
 pub use host::{Host, Options};
 pub use init::run as run_init;
 pub use isolation::{Choice, Isolation};
+pub use keeper::run as run_keeper;
 pub use record::Record;
 pub use writer::Writer;
 

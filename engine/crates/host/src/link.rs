@@ -5,6 +5,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{
@@ -15,8 +16,8 @@ use rustix::process::{getgid, getuid};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::command::Start;
-use crate::isolation::Isolation;
+use crate::launch::Launch;
+use crate::network::Abilities;
 
 /// What the host says. The first message is `Probe` or `Start`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,7 +25,9 @@ pub enum ToInit {
     /// Show that the namespaces can be had, and end.
     Probe,
     /// Start this.
-    Start(Isolation, Start),
+    Start(Box<Launch>),
+    /// Show what a network of its own can have, and end.
+    ProbeNetwork,
     /// SIGTERM to the server's process group.
     Stop,
     /// SIGKILL to everything.
@@ -37,7 +40,14 @@ pub enum ToHost {
     /// A probe succeeded.
     Ready,
     /// The program runs.
-    Started { pid: i32, t_ns: u64 },
+    Started {
+        pid: i32,
+        t_ns: u64,
+        /// Of its own network.
+        address: Option<Ipv4Addr>,
+    },
+    /// What a network of its own can have.
+    Network(Abilities),
     /// It does not, and the init ends.
     Failed { message: String, hint: String },
     /// The server ended, everything below is gone, and the init ends.

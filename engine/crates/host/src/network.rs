@@ -81,13 +81,19 @@ pub fn enter(wanted: &Network) -> Result<Ipv4Addr, Failure> {
 /// Finds out by doing it.
 pub fn try_out() -> Abilities {
     let connected = connect();
-    let reached = || connected.as_ref().map_err(|_| "there is no network namespace".to_owned());
+    let reached = || {
+        connected
+            .as_ref()
+            .map_err(|_| "there is no network namespace".to_owned())
+    };
     Abilities {
-        port_translation: reached().and_then(|_| translate(1234, 8000)).map(|()| "nft".to_owned()),
-        netem: reached().and_then(|_| {
-            run("tc", &netem_arguments("eth0", 1000, 0.0), Stdio::null()).map(|()| "tc, sch_netem".to_owned())
-        }),
-        network: connected.map(|(_, pair)| format!("a veth pair, such as {} and {}", pair.outside, pair.inside)),
+        port_translation: reached()
+            .and_then(|_| translate(1234, 8000))
+            .map(|()| "nft".to_owned()),
+        netem: reached()
+            .and_then(|_| netem("eth0", 1000, 0.0).map(|()| "tc, sch_netem".to_owned())),
+        network: connected
+            .map(|(_, pair)| format!("a veth pair, such as {} and {}", pair.outside, pair.inside)),
     }
 }
 
@@ -112,14 +118,25 @@ impl Pair {
 
 /// A namespace and a pair whose both ends are up.
 fn connect() -> Result<(Namespaces, Pair), String> {
-    let open = || File::open("/proc/self/ns/net").map_err(|error| format!("/proc/self/ns/net: {error}"));
+    let open =
+        || File::open("/proc/self/ns/net").map_err(|error| format!("/proc/self/ns/net: {error}"));
     let host = open()?;
     sys::unshare_network().map_err(|error| format!("unshare(CLONE_NEWNET): {error}"))?;
     let namespaces = Namespaces { host, own: open()? };
     let pair = make_pair(&namespaces)?;
-    let Pair { name, outside, inside } = &pair;
-    ip(&format!("link set lo up\naddr add {inside}/30 dev eth0\nlink set eth0 up\n"))?;
-    namespaces.on_the_hosts_side(|| ip(&format!("addr add {outside}/30 dev {name}\nlink set {name} up\n")))?;
+    let Pair {
+        name,
+        outside,
+        inside,
+    } = &pair;
+    ip(&format!(
+        "link set lo up\naddr add {inside}/30 dev eth0\nlink set eth0 up\n"
+    ))?;
+    namespaces.on_the_hosts_side(|| {
+        ip(&format!(
+            "addr add {outside}/30 dev {name}\nlink set {name} up\n"
+        ))
+    })?;
     Ok((namespaces, pair))
 }
 
@@ -131,8 +148,22 @@ fn make_pair(namespaces: &Namespaces) -> Result<Pair, String> {
     for number in first..first + TRIES {
         let pair = Pair::numbered(number);
         // The tool's standard input is the host's namespace, as a file that it can name.
-        let host = namespaces.host.try_clone().map_err(|error| error.to_string())?;
-        let arguments = ["link", "add", "eth0", "type", "veth", "peer", "name", &pair.name, "netns", "/proc/self/fd/0"];
+        let host = namespaces
+            .host
+            .try_clone()
+            .map_err(|error| error.to_string())?;
+        let arguments = [
+            "link",
+            "add",
+            "eth0",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            &pair.name,
+            "netns",
+            "/proc/self/fd/0",
+        ];
         match run("ip", &arguments, Stdio::from(host)) {
             Ok(()) => return Ok(pair),
             Err(error) if error.contains("File exists") => why = error,
@@ -145,21 +176,35 @@ fn make_pair(namespaces: &Namespaces) -> Result<Pair, String> {
 /// Half of the delay on either end, since each end delays what it sends.
 fn delay(namespaces: &Namespaces, pair: &Pair, wanted: &Network) -> Result<(), String> {
     let half_us = (wanted.delay_ms * 500.0).round() as u64;
-    let netem = |device: &str| run("tc", &netem_arguments(device, half_us, wanted.loss), Stdio::null());
-    netem("eth0")?;
-    namespaces.on_the_hosts_side(|| netem(&pair.name))
+    netem("eth0", half_us, wanted.loss)?;
+    namespaces.on_the_hosts_side(|| netem(&pair.name, half_us, wanted.loss))
 }
 
-fn netem_arguments(device: &str, delay_us: u64, loss: f64) -> Vec<String> {
+fn netem(device: &str, delay_us: u64, loss: f64) -> Result<(), String> {
     // The default limit of 1,000 packets would drop what a fast server sends within a long delay.
-    let text = format!("qdisc add dev {device} root netem limit 1000000 delay {delay_us}us loss {}%", loss * 100.0);
-    text.split(' ').map(str::to_owned).collect()
+    let limit = "limit 1000000";
+    let percent = loss * 100.0;
+    let line =
+        format!("qdisc add dev {device} root netem {limit} delay {delay_us}us loss {percent}%");
+    let arguments: Vec<_> = line.split(' ').collect();
+    run("tc", &arguments, Stdio::null()).map_err(|why| {
+        if why.contains("qdisc kind is unknown") {
+            format!("this kernel has no netem (sch_netem): {why}")
+        } else {
+            why
+        }
+    })
 }
 
 /// What arrives for one port goes to another, as a container's published port does.
 fn translate(from: u16, to: u16) -> Result<(), String> {
     let rules = format!(
-        "table ip weir {{ chain published {{ type nat hook prerouting priority dstnat; tcp dport {from} redirect to :{to}; }} }}\n"
+        "table ip weir {{\n\
+           chain published {{\n\
+             type nat hook prerouting priority dstnat\n\
+             tcp dport {from} redirect to :{to}\n\
+           }}\n\
+         }}\n"
     );
     feed("nft", &["-f", "-"], &rules)
 }
@@ -183,18 +228,24 @@ impl Namespaces {
 
 /// Runs a tool to its end with `input` to read.
 fn feed(tool: &str, arguments: &[&str], input: &str) -> Result<(), String> {
-    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
+    let (reader, writer) =
+        rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| error.to_string())?;
     // A few lines, for which there is room in the pipe.
     let mut writer = File::from(writer);
-    writer.write_all(input.as_bytes()).map_err(|error| error.to_string())?;
+    writer
+        .write_all(input.as_bytes())
+        .map_err(|error| error.to_string())?;
     drop(writer);
-    run(tool, arguments, Stdio::from(reader)).map_err(|why| format!("{why}, of: {}", input.trim()))
+    run(tool, arguments, Stdio::from(reader))
 }
 
 fn run(tool: &str, arguments: &[impl AsRef<str>], input: Stdio) -> Result<(), String> {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = Command::new(tool);
-    command.args(arguments.iter().map(AsRef::as_ref)).env("PATH", format!("{path}:{SYSTEM_PATHS}")).stdin(input);
+    command
+        .args(arguments.iter().map(AsRef::as_ref))
+        .env("PATH", format!("{path}:{SYSTEM_PATHS}"))
+        .stdin(input);
     let output = command.output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!("{tool} is not installed"),
         _ => format!("{tool}: {error}"),
@@ -202,7 +253,11 @@ fn run(tool: &str, arguments: &[impl AsRef<str>], input: Stdio) -> Result<(), St
     if output.status.success() {
         return Ok(());
     }
+    // The first line says what is wrong, the others where.
     let said = String::from_utf8_lossy(&output.stderr);
-    let said: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    Err(format!("{tool}: {}", if said.is_empty() { output.status.to_string() } else { said.join("; ") }))
+    let said = said.lines().map(str::trim).find(|line| !line.is_empty());
+    Err(format!(
+        "{tool}: {}",
+        said.map_or(output.status.to_string(), str::to_owned)
+    ))
 }

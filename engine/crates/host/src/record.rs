@@ -1,5 +1,8 @@
 //! The records on standard output, as `docs/reference/engine.md` defines them.
 
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
 use serde::Serialize;
 use weir_observe::Sample;
 
@@ -32,6 +35,10 @@ pub enum Record {
         pid: i32,
         /// When exec had succeeded.
         t_ns: u64,
+        /// Its control group; null without limits.
+        cgroup: Option<Cgroup>,
+        /// Where it is reached; null where it has the host's network.
+        address: Option<Ipv4Addr>,
     },
     /// A stop was carried out; every process of the group is gone.
     Stopped {
@@ -45,6 +52,19 @@ pub enum Record {
     },
     /// A process ended without being asked to.
     Exited(Outcome),
+    /// What can be asked for in `start` on this machine.
+    Capabilities {
+        /// The command answered.
+        id: u64,
+        /// `limits`.
+        limits: Ability,
+        /// `network`.
+        network: Ability,
+        /// `network.published_port` other than `network.port`.
+        port_translation: Ability,
+        /// `network.delay_ms` and `network.loss`.
+        netem: Ability,
+    },
     /// Sampling began.
     Observing {
         /// The command answered.
@@ -86,4 +106,34 @@ pub struct Outcome {
     pub cpu_system_s: f64,
     /// The largest resident size of any one process of the group.
     pub peak_rss_bytes: u64,
+    /// Processes of the group that the kernel killed at its limit of memory; null without one.
+    pub oom_kills: Option<u64>,
+}
+
+/// The control group of a started process.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cgroup {
+    /// Of control groups: 1 or 2.
+    pub version: u8,
+    /// Where its CPU is limited and throttling counted (`cpu.stat`).
+    pub cpu: PathBuf,
+    /// Where its memory is limited and counted; in version 2 the same.
+    pub memory: PathBuf,
+}
+
+/// What this machine lets the host do.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ability {
+    /// Whether it does.
+    pub possible: bool,
+    /// By which means, or why not.
+    pub detail: String,
+}
+
+impl From<Result<String, String>> for Ability {
+    fn from(found: Result<String, String>) -> Self {
+        let possible = found.is_ok();
+        let detail = found.unwrap_or_else(|why_not| why_not);
+        Self { possible, detail }
+    }
 }

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -111,12 +112,22 @@ pub fn reap() -> io::Result<Child> {
     }
 }
 
-/// What this process has used, without its children.
-pub fn own_usage() -> Usage {
+/// Of whom [`usage`] tells.
+#[derive(Clone, Copy, Debug)]
+#[repr(i32)]
+pub enum Whose {
+    /// This process without its children.
+    Own = libc::RUSAGE_SELF,
+    /// The children that it has reaped.
+    EndedChildren = libc::RUSAGE_CHILDREN,
+}
+
+/// What was used so far.
+pub fn usage(whose: Whose) -> Usage {
     let mut usage = MaybeUninit::zeroed();
     // SAFETY: the pointer is to writable memory of the right type, and all-zero is a valid rusage.
     let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        libc::getrusage(whose as libc::c_int, usage.as_mut_ptr());
         usage.assume_init()
     };
     usage_of(&usage)
@@ -153,12 +164,22 @@ pub fn unshare_mounts_and_ipc() -> rustix::io::Result<()> {
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::NEWIPC) }
 }
 
+/// Leaves the network shared with the host.
+pub fn unshare_network() -> rustix::io::Result<()> {
+    // SAFETY: nothing in this process's memory or descriptors changes; its sockets stay where they are.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }
+}
+
 /// Makes `command` start in a session of its own with nothing inherited but its three standard descriptors: no signal blocked or ignored, no
-/// other descriptor open. `parent_death`: it is killed when its init is, where no namespace sees to that.
-pub fn detach(command: &mut Command, parent_death: bool) {
+/// other descriptor open. `parent_death`: it is killed when its init is, where no namespace sees to that. `doors`: files of control groups,
+/// which let in whoever writes 0.
+pub fn detach(command: &mut Command, parent_death: bool, doors: Vec<File>) {
     let parent = rustix::process::getpid();
     let before_exec = move || {
         rustix::process::setsid()?;
+        for door in &doors {
+            rustix::io::write(door, b"0")?;
+        }
         if parent_death {
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
             if rustix::process::getppid() != Some(parent) {

@@ -1,6 +1,6 @@
-//! The subcommands `host` and `init`.
+//! The subcommands `host`, `init` and `keeper`.
 use std::io::{stdin, stdout};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -30,6 +30,10 @@ enum IsolationArgument {
 #[derive(clap::Args)]
 pub struct InitArguments {}
 
+/// Arguments of `weir-engine keeper`.
+#[derive(clap::Args)]
+pub struct KeeperArguments {}
+
 /// Runs the subcommand.
 pub fn run(arguments: &Arguments) -> ExitCode {
     let (input, records) = (stdin(), stdout());
@@ -58,12 +62,21 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 
 /// Runs the subcommand.
 pub fn run_init(_arguments: &InitArguments) -> ExitCode {
-    // The host listens at the other end of standard input; nobody does on standard output.
+    beside_a_host(weir_host::run_init)
+}
+
+/// Runs the subcommand.
+pub fn run_keeper(_arguments: &KeeperArguments) -> ExitCode {
+    beside_a_host(weir_host::run_keeper)
+}
+
+/// The host listens at the other end of standard input; nobody does on standard output.
+fn beside_a_host(run: impl FnOnce(OwnedFd) -> Result<(), Error>) -> ExitCode {
     let ran = stdin()
         .as_fd()
         .try_clone_to_owned()
         .map_err(|error| Error::System("taking standard input", error))
-        .and_then(weir_host::run_init);
+        .and_then(run);
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fatal(&error),

@@ -31,6 +31,9 @@ enum Command {
     /// The first process of a started server's group; started by `host` only.
     #[command(hide = true)]
     Init(host::InitArguments),
+    /// Removes the control groups of a host that was killed; started by `host` only.
+    #[command(hide = true)]
+    Keeper(host::KeeperArguments),
 }
 
 fn main() -> ExitCode {
@@ -40,5 +43,6 @@ fn main() -> ExitCode {
         Command::Observe(arguments) => observe::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Init(arguments) => host::run_init(&arguments),
+        Command::Keeper(arguments) => host::run_keeper(&arguments),
     }
 }

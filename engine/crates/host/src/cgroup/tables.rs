@@ -61,7 +61,8 @@ impl Mount {
     /// Where a group of the hierarchy is seen; None where it lies outside of what is mounted.
     pub fn folder(&self, group: &Path) -> Option<PathBuf> {
         let below = group.strip_prefix(&self.root).ok()?;
-        Some(self.point.join(below))
+        // Joining nothing would add a slash.
+        Some(self.point.components().chain(below.components()).collect())
     }
 }
 
