@@ -1,6 +1,7 @@
 //! The clocks of the machine and of this process.
 
 use rustix::time::{ClockId, clock_gettime};
+use weir_record::Moment;
 
 /// CLOCK_MONOTONIC in nanoseconds: the time axis of everything measured.
 #[inline]
@@ -16,6 +17,15 @@ pub(crate) fn unix_ns() -> u64 {
 /// CPU time of all threads of this process.
 pub(crate) fn process_cpu_ns() -> u64 {
     read_ns(ClockId::ProcessCPUTime)
+}
+
+/// The clocks that say whether this process ran all the time.
+pub(crate) fn moment() -> Moment {
+    Moment {
+        monotonic_ns: now_ns(),
+        boot_ns: read_ns(ClockId::Boottime),
+        cpu_ns: process_cpu_ns(),
+    }
 }
 
 #[inline]

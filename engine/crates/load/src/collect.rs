@@ -1,24 +1,25 @@
 //! Starts the load threads together, puts together what they saw, and gives it out as records.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+mod ending;
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
+use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use weir_net::{Driver, EpollDriver, Errno, Stamping, UringDriver};
 use weir_plan::{Backend, Plan, Until};
 use weir_record::{
-    BestSecond, Clocks, Event, Fairness, FirstFailure, Generator, Hello, Histogram, Interval,
-    IntervalMerger, IntervalPart, KernelTimestamps, Outcome, Record, SCHEMA, Slowest, StatusCounts,
-    StepOutcome, Stopped, UntilFailure,
+    BestSecond, Event, Hello, Interval, IntervalMerger, IntervalPart, LOOK_EVERY_NS, Record,
+    SCHEMA, Slowest, Standstill,
 };
 use weir_schedule::Shard;
 use weir_tls::Client;
 
-use crate::clock::{now_ns, process_cpu_ns, unix_ns};
+use crate::clock::{moment, now_ns, unix_ns};
 use crate::demand::Demand;
 use crate::kernel_clock::KernelClock;
-use crate::ramp::ramp;
 use crate::tally::{Pool, Tally};
 use crate::thread::{LoadThread, Opened, Parts, ThreadEnd};
 use crate::wait::WaitStrategy;
@@ -241,7 +242,8 @@ impl Collector<'_> {
             let _ = start.send(start_ns);
         }
         emit(Record::Hello(self.hello(connected, start_ns)));
-        let cpu_before_ns = process_cpu_ns();
+        let begun = moment();
+        let mut standstill = Standstill::since(begun, starts.len());
 
         let mut merger = IntervalMerger::new(starts.len());
         let mut best = BestSecond::new(self.prepared.plan.interval_s);
@@ -251,7 +253,15 @@ impl Collector<'_> {
         };
         let mut ends = Vec::new();
         while ends.len() < starts.len() {
-            match self.inbox.recv() {
+            let message = self.inbox.recv_timeout(Duration::from_nanos(LOOK_EVERY_NS));
+            let now = moment();
+            if let Some(still_ns) = standstill.look(now) {
+                emit(Record::Event(stood_still(
+                    now.monotonic_ns.saturating_sub(start_ns),
+                    still_ns,
+                )));
+            }
+            match message {
                 Ok(Message::Part(part)) => {
                     if let Some(interval) = self.take_part(&mut merger, part) {
                         emit_interval(interval, emit);
@@ -269,18 +279,19 @@ impl Collector<'_> {
                     return Err(error);
                 }
                 Ok(Message::Opened(_)) => {}
-                Err(_) => {
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
                     return Err(LoadError::System(std::io::Error::other(
                         "a load thread is gone",
                     )));
                 }
             }
         }
-        let cpu_ns = process_cpu_ns() - cpu_before_ns;
+        let cpu_ns = moment().cpu_ns - begun.cpu_ns;
         for interval in merger.rest() {
             emit_interval(interval, emit);
         }
-        emit(self.end(&merger, &best, ends, cpu_ns));
+        emit(self.end(&merger, &best, ends, cpu_ns, standstill));
         Ok(())
     }
 
@@ -347,127 +358,14 @@ impl Collector<'_> {
             .append(&mut spares);
         interval
     }
-
-    fn end(
-        &self,
-        merger: &IntervalMerger,
-        best: &BestSecond,
-        ends: Vec<ThreadEnd>,
-        cpu_ns: u64,
-    ) -> Record {
-        let plan = &self.prepared.plan;
-        let (counts, response_time) = merger.totals();
-        let mut clocks = Clocks::default();
-        let mut status = StatusCounts::default();
-        let mut slowest = Slowest::new(plan.slowest);
-        for end in &ends {
-            clocks.add(&end.clocks);
-            status.add(&end.status);
-            slowest.add(&end.slowest);
-        }
-        let first_failure = ends
-            .iter()
-            .filter_map(|end| end.first_failure)
-            .min_by_key(|failure| failure.at_ns);
-        let lasted_ns = ends.iter().map(|end| end.lasted_ns).max().unwrap_or(0);
-        let lasted_s = lasted_ns as f64 / 1e9;
-        let busy = ends
-            .iter()
-            .map(|end| ratio(end.busy_ns, end.lasted_ns).min(1.0))
-            .fold(0.0, f64::max);
-        let outcome = Outcome {
-            target: &plan.urls().join(" "),
-            asked_rate_rps: self.prepared.asked_rate_rps(lasted_s, counts.due),
-            ramp: ramp(plan, lasted_s),
-            connects_each: !plan.keep_alive,
-            ports_used_up: ends.iter().any(|end| end.ports_used_up),
-            duration_s: lasted_s,
-            counts: *counts,
-            unanswered: ends.iter().map(|end| end.unanswered).sum(),
-            unsent: ends.iter().map(|end| end.unsent).sum(),
-            status,
-            response_time,
-            clocks: &clocks,
-            fairness: Fairness::of(ends.iter().flat_map(|end| &end.requests).copied().collect()),
-            until_failure: plan.until.map(|Until::FirstFailure| {
-                until_failure(counts.ok, best, response_time, first_failure)
-            }),
-            steps: sums(ends.iter().map(|end| &end.steps)),
-            targets: sums(ends.iter().map(|end| &end.targets)),
-            generator: Generator {
-                version: VERSION.to_owned(),
-                cpu_fraction: ratio(cpu_ns, lasted_ns * ends.len() as u64),
-                busy_fraction: busy,
-                peak_rss_bytes: peak_rss_bytes(),
-                kernel_timestamps: plan.kernel_timestamps.then(|| {
-                    let all = ends.iter().map(|end| end.kernel_timestamps);
-                    all.fold(KernelTimestamps::default(), KernelTimestamps::plus)
-                }),
-                threads: plan.threads,
-                cpus: plan.cpus.clone(),
-            },
-        };
-        let stopped = match self.stop.reason() {
-            Stopped::Duration if ends.iter().all(|end| end.is_complete) => Stopped::Complete,
-            reason => reason,
-        };
-        Record::End {
-            stopped,
-            summary: Box::new(outcome.summary()),
-            histograms: outcome.histograms(),
-            slowest: slowest.to_records(),
-        }
-    }
 }
 
-/// The sums of the threads' parts, one by one; nothing where there are none.
-fn sums<'a>(threads: impl Iterator<Item = &'a Vec<StepOutcome>>) -> Option<Vec<StepOutcome>> {
-    let mut threads = threads.filter(|parts| !parts.is_empty());
-    let mut sums = threads.next()?.clone();
-    for parts in threads {
-        let pairs = sums.iter_mut().zip(parts);
-        pairs.for_each(|(sum, part)| sum.add(part));
+fn stood_still(at_ns: u64, still_ns: u64) -> Event {
+    Event {
+        t_s: at_ns as f64 / 1e9,
+        kind: "stood still",
+        detail: format!("nothing ran for {:.2} s until now", still_ns as f64 / 1e9),
     }
-    Some(sums)
-}
-
-fn until_failure(
-    requests_before: u64,
-    best: &BestSecond,
-    response_time: &Histogram,
-    failure: Option<FirstFailure>,
-) -> UntilFailure {
-    UntilFailure {
-        requests_before,
-        highest_throughput_rps: best.highest_rps(),
-        mean_response_time_us: (!response_time.is_empty()).then(|| response_time.mean() / 1e3),
-        at_s: failure.map(|failure| failure.at_ns as f64 / 1e9),
-        kind: failure.map(|failure| failure.kind.name()),
-    }
-}
-
-fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
-    }
-}
-
-/// VmHWM; `getrusage` would give what the process that started this one had, if that was more.
-fn peak_rss_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .and_then(|rest| {
-            rest.trim()
-                .trim_end_matches("kB")
-                .trim()
-                .parse::<u64>()
-                .ok()
-        })
-        .map_or(0, |kilobytes| kilobytes * 1024)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod histogram;
 mod interval;
 mod models;
 mod records;
+mod standstill;
 mod summary;
 mod verdict;
 
@@ -19,6 +20,7 @@ pub use models::{
     BestSecond, Fairness, FirstFailure, SlowRequest, Slowest, TimeLine, UntilFailure,
 };
 pub use records::{EncodedHistograms, Event, Hello, Interval, Record, Stopped};
+pub use standstill::{LOOK_EVERY_NS, Moment, Standstill};
 pub use summary::{
     Bytes, Generator, KernelTimestamps, Outcome, Requests, StepOutcome, StepSummary, Summary,
 };

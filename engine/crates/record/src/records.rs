@@ -81,7 +81,7 @@ pub struct Interval {
 pub struct Event {
     /// When, since the clock started.
     pub t_s: f64,
-    /// What: an error's kind, or `records`.
+    /// What: an error's kind, `stood still`, `clock` or `records`.
     pub kind: &'static str,
     /// More about it.
     pub detail: String,

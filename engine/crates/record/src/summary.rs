@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 
 use crate::verdict::{Facts, Ramp, Verdict, judge};
 use crate::{
-    Clocks, Counts, EncodedHistograms, ErrorCounts, Fairness, Histogram, SCHEMA, Statistics,
-    StatusCounts, UntilFailure, encode, new_histogram,
+    Clocks, Counts, EncodedHistograms, ErrorCounts, Fairness, Histogram, SCHEMA, Standstill,
+    Statistics, StatusCounts, UntilFailure, encode, new_histogram,
 };
 
 /// Everything the summary is computed from.
@@ -47,6 +47,8 @@ pub struct Outcome<'a> {
     pub targets: Option<Vec<StepOutcome>>,
     /// The engine itself.
     pub generator: Generator,
+    /// How long it did not run.
+    pub standstill: Standstill,
 }
 
 /// What one thread, or all of them, saw of a part of the load: a step of a scenario, or a target.
@@ -242,6 +244,7 @@ impl Outcome<'_> {
         let verdict = judge(&Facts {
             requests,
             redirects: self.status.redirects(),
+            standstill: self.standstill,
             errors: counts.errors,
             ports_used_up: self.ports_used_up,
             is_until_failure: self.until_failure.is_some(),

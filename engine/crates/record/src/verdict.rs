@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{ErrorCounts, ErrorKind, Requests};
+use crate::{ErrorCounts, ErrorKind, Requests, Standstill};
 
 /// A generator this busy is what is measured.
 pub const BUSY_LIMIT: f64 = 0.85;
@@ -62,6 +62,7 @@ pub(crate) struct Facts {
     pub(crate) requests: Requests,
     /// Answers with a status of 300 to 399.
     pub(crate) redirects: u64,
+    pub(crate) standstill: Standstill,
     pub(crate) errors: ErrorCounts,
     /// A connection could not be made for want of a port of this machine.
     pub(crate) ports_used_up: bool,
@@ -84,6 +85,9 @@ pub(crate) fn judge(facts: &Facts) -> Verdict {
         reasons: Vec::new(),
         kinds: Vec::new(),
     };
+    for reason in facts.standstill.reasons() {
+        verdict.add(Validity::Invalid, reason);
+    }
     let requests = &facts.requests;
     if requests.completed == 0 {
         verdict.add(
@@ -280,6 +284,7 @@ mod tests {
                 ..Requests::default()
             },
             redirects: 0,
+            standstill: Standstill::default(),
             errors: ErrorCounts::default(),
             ports_used_up: false,
             is_until_failure: false,

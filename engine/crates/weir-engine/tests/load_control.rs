@@ -87,6 +87,27 @@ fn a_reader_that_does_not_read_does_not_hold_up_the_load() {
 }
 
 #[test]
+fn a_generator_that_was_stopped_says_so_and_its_figures_are_invalid() {
+    let (mut child, mut output, mut seen) = running();
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::STOP).unwrap();
+    // The length of the standstill; nothing is waited for.
+    std::thread::sleep(std::time::Duration::from_millis(800));
+    kill_process(pid, Signal::CONT).unwrap();
+    while !String::from_utf8_lossy(&seen).contains("\"stood still\"") {
+        assert_ne!(output.read_until(b'\n', &mut seen).unwrap(), 0);
+    }
+    drop(child.stdin.take());
+    let run = rest(child, output, seen);
+    let verdict = &run.summary()["verdict"];
+    assert_eq!(verdict["validity"], "invalid");
+    let reason = verdict["reasons"][0].as_str().unwrap();
+    assert!(
+        reason.starts_with("the generator stood still for 0.") && reason.contains("was stopped"),
+        "{reason}"
+    );
+}
+#[test]
 fn a_plan_may_come_from_a_file_by_name_and_then_the_input_does_not_matter() {
     let path = std::env::temp_dir().join(format!("weir-load-plan-{}.json", std::process::id()));
     std::fs::write(&path, closed(answering(OK), 1).to_string()).unwrap();
