@@ -2,58 +2,21 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Weir, lives, servers_of
+from tests.end_to_end.conftest import END_S, StartWeir, Weir, lives, servers_of
+from tests.end_to_end.ordeal import finished_rows, pids_of, read_until, roles, wait_until
 
 pytestmark = pytest.mark.usefixtures("stacks")
 Study = Callable[..., Path]
-END_S = 60.0
-
-
-def read_until(stream: IO[str], text: str) -> str:
-    """What a process says up to the first line that holds `text`."""
-    said = ""
-    for line in stream:
-        said += line
-        if text in line:
-            return said
-    raise AssertionError(f"the stream ended without {text!r}: {said}")
-
-
-def children(pid: int) -> list[tuple[int, str]]:
-    """Process id and subcommand of the weir-engines below a process."""
-    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True, check=False).stdout
-    found = []
-    for line in listed.splitlines():
-        child, command = line.split(maxsplit=1)
-        if "weir-engine" in command:
-            found.append((int(child), command.split()[1]))
-    return found
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Asks the kernel until a condition holds; the deadline only ends a test that has failed."""
-    deadline = threading.Event()
-    timer = threading.Timer(20.0, deadline.set)
-    timer.start()
-    try:
-        while not condition():
-            assert not deadline.is_set(), what
-    finally:
-        timer.cancel()
 
 
 def finished(run: Path) -> int:
-    with sqlite3.connect(f"file:{run}?mode=ro", uri=True) as connection:
-        return int(connection.execute("SELECT count(*) FROM trial WHERE finished = 1").fetchone()[0])
+    return len(finished_rows(run))
 
 
 def start_third_trial(start_weir: StartWeir, path: Path) -> "subprocess.Popen[str]":
@@ -82,7 +45,7 @@ def test_ctrl_c_keeps_what_was_finished_and_the_run_can_be_resumed(tmp_path: Pat
 
 def test_kill_9_of_weir_leaves_no_process_and_a_run_that_resumes(tmp_path: Path, start_weir: StartWeir, weir: Weir, study: Study) -> None:
     process = start_third_trial(start_weir, study("good", "other", blocks=2))
-    engines = [pid for pid, _ in children(process.pid)]
+    engines = [pid for pid, _ in roles(process.pid)]
     process.kill()
     process.communicate(timeout=END_S)
     wait_until(lambda: not servers_of(tmp_path) and not any(map(lives, engines)), "something still runs")
@@ -94,7 +57,7 @@ def test_kill_9_of_weir_leaves_no_process_and_a_run_that_resumes(tmp_path: Path,
 
 def test_kill_9_of_the_host_ends_the_run_with_its_results_kept(tmp_path: Path, start_weir: StartWeir, weir: Weir, study: Study) -> None:
     process = start_third_trial(start_weir, study("good", "other", blocks=2))
-    os.kill(next(pid for pid, command in children(process.pid) if command == "host"), signal.SIGKILL)
+    os.kill(pids_of("host", process.pid)[0], signal.SIGKILL)
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == 3
     assert "weir-engine host ended unexpectedly by signal 9" in err
@@ -107,11 +70,8 @@ def test_kill_9_of_the_host_ends_the_run_with_its_results_kept(tmp_path: Path, s
 def test_kill_9_of_the_generator_rejects_its_trial_alone(tmp_path: Path, start_weir: StartWeir, study: Study) -> None:
     process = start_third_trial(start_weir, study("good", "other", blocks=2, duration_s=3, retries=1))
 
-    def loads() -> list[int]:
-        return [pid for pid, command in children(process.pid) if command == "load"]
-
-    wait_until(lambda: bool(loads()), "no generator came")
-    os.kill(loads()[0], signal.SIGKILL)
+    wait_until(lambda: bool(pids_of("generator", process.pid)), "no generator came")
+    os.kill(pids_of("generator", process.pid)[0], signal.SIGKILL)
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == 0, err
     assert "weir-engine load ended unexpectedly by signal 9" in err

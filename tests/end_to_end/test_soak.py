@@ -1,57 +1,19 @@
-"""What takes longer: kills by the hundred, every stack under real load, a study at the scale on which claims rest."""
+"""What takes longer: every stack under real load, a study at the scale on which claims rest. Kills by the hundred: `test_crash`."""
 
-import contextlib
 import json
-import os
-import random
-import signal
 import sqlite3
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Weir, lives, servers_of
-from tests.end_to_end.test_interruption import END_S, children, finished, wait_until
+from tests.end_to_end.conftest import Weir
 from weir.stacks.manifest import manifest_files, read_manifest
 
-KILLS = 100
 ALL_STACKS = [
     stack.manifest.id if variant is None else f"{stack.manifest.id}[{variant}]"
     for stack in map(read_manifest, manifest_files())
     for variant in (None, *stack.manifest.variants)
 ]
-
-
-@pytest.mark.soak
-@pytest.mark.usefixtures("stacks")
-def test_a_hundred_kills_at_any_moment_leave_no_process_and_a_run_that_resumes(
-    tmp_path: Path, start_weir: StartWeir, weir: Weir, study: Callable[..., Path]
-) -> None:
-    path = study("good", "other", blocks=2, duration_s=0.3, retries=2)
-    draw = random.Random(1)
-    for kill in range(KILLS):
-        out = f"out-{kill}"
-        process = start_weir("run", path, "--out", out)
-        # Anywhere in a run of about three seconds, the steps before its first trial included.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=draw.uniform(0.2, 4.0))
-        below = children(process.pid)
-        engines = [pid for pid, _ in below]
-        victim = draw.choice([process.pid, *engines])
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(victim, signal.SIGKILL)
-        _, err = process.communicate(timeout=END_S)
-        assert "Traceback" not in err, err
-        wait_until(
-            lambda pids=engines: not servers_of(tmp_path) and not any(map(lives, pids)),  # type: ignore[misc]
-            f"something still runs after kill {kill} of {victim} among {below}",
-        )
-        if (tmp_path / out / "run.weir").is_file() and kill % 10 == 0:
-            before = finished(tmp_path / out / "run.weir")
-            assert weir("run", "--resume", out).returncode == 0
-            assert finished(tmp_path / out / "run.weir") >= max(before, 4)
 
 
 @pytest.mark.soak

@@ -8,7 +8,7 @@ import traceback
 import typer
 
 from weir.cli import audit, demo, doctor, load, report, run, stacks, study
-from weir.cli.output import say_error
+from weir.cli.output import give_up_output, nobody_listens, say_error
 from weir.cli.welcome import WELCOME
 from weir.model.errors import ExitCode, WeirError
 
@@ -46,21 +46,25 @@ def _root(
 
 def main() -> None:
     """The entry point: turns every problem into one message and an exit status."""
-    # A polite end from outside is an interruption: what was finished is kept, as with Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A polite end from outside and a closed terminal are interruptions: what was finished is kept, as with Ctrl-C. Under nohup a closed
+    # terminal is to be ignored, and stays so.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     try:
         app()
+        sys.stdout.flush()
     except WeirError as error:
         say_error(error.message, error.hint)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         say_error("interrupted", "")
         sys.exit(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output (head, a pager) has seen enough. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(ExitCode.DONE)
     except Exception as error:
+        if isinstance(error, OSError) and nobody_listens(error):
+            # The reader of our output (head, a pager) has seen enough, or the terminal was closed.
+            give_up_output()
+            sys.exit(ExitCode.DONE)
         if os.environ.get("WEIR_DEBUG"):
             traceback.print_exc()
         say_error(f"a defect of weir's own: {type(error).__name__}: {error}", "WEIR_DEBUG=1 shows where; please report it")

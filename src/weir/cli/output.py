@@ -1,5 +1,11 @@
-"""How weir speaks: data on standard output, everything else on standard error, colour only at a terminal that wants it."""
+"""How weir speaks: data on standard output, everything else on standard error, colour only at a terminal that wants it.
 
+Whoever listens may go away: a pipe whose reader ended (EPIPE), a terminal that was closed (EIO). Progress is then left out and the work
+goes on; data that nobody takes raises `OSError`, which `weir.cli.main` knows.
+"""
+
+import contextlib
+import errno
 import json
 import os
 import sys
@@ -10,20 +16,45 @@ from rich.console import Console
 
 from weir.model.errors import UsageError
 
-stdout = Console(soft_wrap=True, highlight=False)
-stderr = Console(stderr=True, soft_wrap=True, highlight=False)
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would end the program here, in the middle of whatever it does."""
+        raise
+
+
+stdout = _Console(soft_wrap=True, highlight=False)
+stderr = _Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def nobody_listens(error: OSError) -> bool:
+    """Whether writing failed since the reader of a pipe ended or the terminal was closed."""
+    return error.errno in (errno.EPIPE, errno.EIO)
+
+
+def give_up_output() -> None:
+    """What is still to be written goes nowhere: Python would complain again when it flushes at exit."""
+    with contextlib.suppress(OSError):
+        sink = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(sink, stream.fileno())
 
 
 def say_error(message: str, hint: str) -> None:
     """One problem, and what to try next."""
-    stderr.print(f"weir: {message}", markup=False)
+    say(f"weir: {message}")
     if hint:
-        stderr.print(f"  try: {hint}", markup=False)
+        say(f"  try: {hint}")
 
 
 def say(message: str) -> None:
-    """Progress, a warning: a line on standard error."""
-    stderr.print(message, markup=False)
+    """Progress, a warning: a line on standard error, if anybody is there to read it."""
+    try:
+        stderr.print(message, markup=False)
+    except OSError as error:
+        if not nobody_listens(error):
+            raise
+        stderr.quiet = True
 
 
 def print_json(value: Any) -> None:

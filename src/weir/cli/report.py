@@ -58,10 +58,15 @@ def show(path: Path, *, html: Path) -> None:
         if reader.info.is_load:
             load = of_load(reader)
             text = summary_text(load.summary, load.trial.cell.load, load.trial.result.resources, load.plan.get("pipeline", 1))
-            print("\n".join(printable(line) for line in text.split("\n")))
-            write_load_html(reader, load, html)
+            try:
+                write_load_html(reader, load, html)
+            finally:
+                print("\n".join(printable(line) for line in text.split("\n")))
         else:
             findings = of_run(reader)
-            stdout.print(render_terminal(findings))
-            write_html(reader, findings, html)
+            # The file before the terminal, which may be closed by now; and the answer is printed where there is no space for the file.
+            try:
+                write_html(reader, findings, html)
+            finally:
+                stdout.print(render_terminal(findings))
     say(f"report: {html.resolve()}")

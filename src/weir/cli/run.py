@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from weir.cli.report import REPORT_NAME, show
 from weir.lab.blocks import Progress
 from weir.lab.host import HostGoneError
 from weir.lab.run import outcome, placement_of, resume, start
-from weir.model.errors import ExitCode, UsageError
+from weir.model.errors import ExitCode, NotWrittenError, UsageError, WeirError
 from weir.model.run import TrialResult
 from weir.store import find_run
 from weir.study.forecast import forecast, plan_lines
@@ -50,10 +51,12 @@ def run(
             resume(path, progress=progress)
         else:
             start(chosen, path.parent, command=shlex.join(["weir", *sys.argv[1:]]), progress=progress)
-    except (KeyboardInterrupt, HostGoneError):
+    except (KeyboardInterrupt, HostGoneError, NotWrittenError):
         if path.is_file():
             say("weir: ended early; what was finished is kept")
-            show(path, html=path.with_name(REPORT_NAME))
+            # What ended the run is what matters; a full disk or a closed terminal takes no report either.
+            with suppress(WeirError, OSError):
+                show(path, html=path.with_name(REPORT_NAME))
             say(f"weir: weir run --resume {path} goes on with it")
         raise
     show(path, html=path.with_name(REPORT_NAME))

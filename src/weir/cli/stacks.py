@@ -97,7 +97,6 @@ def start(
     with Host() as host:
         built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
         log = built.folder.with_name(f"{built.folder.name}-start.log")
-        log.write_bytes(b"")
         with running_stack(
             host, built, planned, placement=placement, logs=[log], inputs=random.Random(), timeout_s=_ANSWER_S, port=port
         ) as running:

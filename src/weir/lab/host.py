@@ -290,9 +290,13 @@ class Host:
         with self._changed:
             self._changed.notify_all()
 
-    def _why_gone(self) -> HostGoneError:
-        if self._process.failure is not None:
-            return HostGoneError(f"weir-engine host: {self._process.failure}")
+    def _why_gone(self) -> WeirError:
+        failure = self._process.failure
+        if isinstance(failure, WeirError):
+            # Of whoever takes the samples: the disk is full, and not the host gone.
+            return failure
+        if failure is not None:
+            return HostGoneError(f"weir-engine host: {failure}")
         self._process.wait(_ANSWER_S)
         error = self._process.error()
         return HostGoneError(error.message, hint=error.hint)

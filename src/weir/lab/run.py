@@ -243,8 +243,6 @@ def verify(host: Host, built: BuiltStack | None, planned: PlannedCell, placement
     if built is not None:
         names = process_names(planned.cell.replicas)
         logs = [built.folder.with_name(f"{built.folder.name}-check{name.removeprefix('app')}.log") for name in names]
-        for log in logs:
-            log.write_bytes(b"")
     inputs, where = random.Random(seed), planned.placed(placement)
     with running_stack(host, built, planned, placement=where, logs=logs, inputs=inputs, timeout_s=planned.load.timeout_s):
         pass

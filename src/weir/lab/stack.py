@@ -1,5 +1,6 @@
 """A stack that runs: started through the host (or there already), awaited, found to answer right, and stopped with all below it."""
 
+import os
 import random
 import socket
 import sys
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir.lab.host import Ended, Host, Started
-from weir.model.errors import TargetError
+from weir.model.errors import NotWrittenError, TargetError
 from weir.model.run import Placement
 from weir.stacks.build import BuiltStack, base_environment
 from weir.stacks.check import check_answers, wait_until_ready
@@ -20,6 +21,7 @@ from weir.study.study import PlannedCell
 
 _STOP_GRACE_S = 5.0
 _EXTERNAL_READY_S = 5.0
+_SPACE = "check the space left on the disk"
 APP = "app"
 """What the host calls the stack's process; a second one is `app-2`."""
 
@@ -91,6 +93,7 @@ def running_stack(
 
     Raises:
         TargetError: it did not start, did not become ready or answered wrong; the message names its log.
+        NotWrittenError: there is no space for its log.
     """
     if isinstance(planned.stack, ExternalStack):
         yield _external(planned, planned.stack, inputs, timeout_s)
@@ -132,7 +135,7 @@ def _start(
     # A network of its own has every port free, and nobody but this machine can reach it.
     listening_port = network.port if network else free_port(port)
     limits = placement.limits.get(manifest.root_tier)
-    log.parent.mkdir(parents=True, exist_ok=True)
+    _begin_log(log)
     fields = {
         "address": "0.0.0.0" if network else "127.0.0.1",
         "port": str(listening_port),
@@ -187,4 +190,20 @@ def _told(label: str, log: Path) -> Iterator[None]:
     try:
         yield
     except TargetError as error:
+        if not os.statvfs(log.parent).f_bavail:
+            # A server that cannot write its log may well end by it; that is not its fault, and no other trial would go better.
+            raise NotWrittenError(f"{label}: {error.message}; no space is left for its log {log}", hint=_SPACE) from None
         raise TargetError(f"{label}: {error.message}; log: {log}", hint=error.hint or f"weir stacks check {label}") from None
+
+
+def _begin_log(log: Path) -> None:
+    """An empty log: what a killed weir left of a trial with the same number is not of this one.
+
+    Raises:
+        NotWrittenError: it cannot be made.
+    """
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_bytes(b"")
+    except OSError as error:
+        raise NotWrittenError(f"{log}: cannot be written: {error.strerror}", hint=_SPACE) from error

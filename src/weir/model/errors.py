@@ -43,3 +43,7 @@ class TargetError(WeirError):
     """A stack, a service or a target failed."""
 
     exit_code = ExitCode.TARGET
+
+
+class NotWrittenError(WeirError):
+    """The run file or a log beside it cannot be written, most often for want of space. What was finished before is kept."""

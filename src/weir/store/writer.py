@@ -11,12 +11,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from weir.model.errors import UsageError, WeirError
+from weir.model.errors import NotWrittenError, UsageError, WeirError
 from weir.model.records import Interval, Sample
 from weir.model.run import Cell, RunInfo, TrialEvent, TrialResult
 from weir.model.stop import Stop
@@ -28,6 +28,7 @@ Ended = Literal["complete", "interrupted"]
 
 FLUSH_PERIOD_S = 1.0
 _BUSY_TIMEOUT_S = 5.0
+_SPACE = "check the space left on the disk"
 
 
 def _insert(table: str, columns: Sequence[str]) -> str:
@@ -78,15 +79,10 @@ class RunWriter:
             if path.exists():
                 hint = f"weir report {path}, or another --out" if info.is_load else f"weir run --resume {path}, or another --out DIR"
                 raise UsageError(f"{path}: found a file, expected none", hint=hint)
+            _write_whole(path, _beginning(info, cells))
             with explained(path):
                 connection = _open(path)
                 try:
-                    # One transaction: the file is a whole weir run, or empty. Before WAL, so that the numbers stand in its own header.
-                    numbers = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_NUMBER};"
-                    connection.executescript(f"BEGIN; {numbers} {TABLES}")
-                    connection.execute(_insert("run", rows.RUN_COLUMNS), rows.run_row(info))
-                    connection.executemany(_insert("cell", rows.CELL_COLUMNS), [rows.cell_row(cell) for cell in cells])
-                    connection.execute("COMMIT")
                     _write_ahead(connection)
                 except BaseException:
                     connection.close()
@@ -223,10 +219,12 @@ class RunWriter:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                # SQLite itself has rolled back what failed for want of space.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
 
 @contextmanager
@@ -235,7 +233,35 @@ def explained_write(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        raise WeirError(f"{path}: cannot write: {error}", hint="check the space left on the disk") from error
+        raise NotWrittenError(f"{path}: cannot write: {error}", hint=_SPACE) from error
+
+
+def _beginning(info: RunInfo, cells: Sequence[Cell]) -> bytes:
+    """The run file before its first trial."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        numbers = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_NUMBER};"
+        connection.executescript(f"{numbers} {TABLES}")
+        connection.execute(_insert("run", rows.RUN_COLUMNS), rows.run_row(info))
+        connection.executemany(_insert("cell", rows.CELL_COLUMNS), [rows.cell_row(cell) for cell in cells])
+        return connection.serialize()
+    finally:
+        connection.close()
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Put a file at `path`, whole or not at all: what is there can always be resumed, whenever its writer was killed."""
+    unfinished = path.with_name(f".{path.name}.new")
+    try:
+        with unfinished.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise NotWrittenError(f"{path}: cannot write: {error.strerror}", hint=_SPACE) from error
 
 
 def _open(path: Path) -> sqlite3.Connection:
