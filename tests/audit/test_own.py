@@ -80,6 +80,7 @@ def test_cpu_time_is_at_most_that_of_the_cpus() -> None:
     (breach,) = breaches_of_trial(SUMMARY, CLOSED, USED, cpus=0.5)
     assert "0.5 CPUs have 5 s of time in 10 s, and 9.9 s are said to be used." in breach.found
     assert breaches_of_trial(SUMMARY, CLOSED, USED) == ()
+    assert breaches_of_trial(SUMMARY, CLOSED, USED, cpus=1, used_s=8.0)[0].law == "CPU time ≤ CPUs × time", "of a part of the load"
 
 
 def test_a_pause_that_the_end_cuts_off_is_not_held_against_a_load() -> None:
@@ -101,9 +102,9 @@ def test_a_pause_that_the_end_cuts_off_is_not_held_against_a_load() -> None:
 
 
 def test_drawn_pauses_may_lie_beside_their_mean() -> None:
-    response, _ = claims_of(SUMMARY, ClosedLoad(20, ExponentialThink(2.0)))
+    response, *_ = claims_of(SUMMARY, ClosedLoad(20, ExponentialThink(2.0)))
     assert response.think_s.low == pytest.approx(2.0 - 6 * 2.0 / 100, rel=1e-3)
-    response, _ = claims_of(SUMMARY, ClosedLoad(20, Think(1.0, 1.0)))
+    response, *_ = claims_of(SUMMARY, ClosedLoad(20, Think(1.0, 1.0)))
     assert response.think_s.rounding == 0
 
 
@@ -126,7 +127,7 @@ def test_a_ramp_of_users_who_leave_is_the_cap_of_its_throughput() -> None:
     assert breach.kind == "capped"
     assert "200 users with 5 requests each" in breach.found
     # A load that was stopped on its way had the users who came until then.
-    stopped, _ = claims_of(summary.model_copy(update={"duration_s": 5.0}), ramp)
+    stopped, *_ = claims_of(summary.model_copy(update={"duration_s": 5.0}), ramp)
     assert (stopped.users, stopped.ramp_s) == (100, 5.0)
     # Users who go and come again are no such ramp.
     there_and_back = ClosedLoad(((0.0, 0.0), (5.0, 200.0), (10.0, 0.0)), loops=5)

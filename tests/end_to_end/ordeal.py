@@ -288,7 +288,8 @@ def finished_rows(run: Path) -> dict[int, tuple[object, ...]]:
         ).fetchall()
         # Of a trial that counts everything is there.
         halves = connection.execute(
-            "SELECT id FROM trial WHERE finished = 1 AND validity != 'invalid' AND json_extract(summary, '$.requests.completed') !="
+            "SELECT id FROM trial WHERE finished = 1 AND validity != 'invalid'"
+            " AND json_extract(coalesce(whole_load, summary), '$.requests.completed') !="
             " (SELECT sum(completed) FROM interval WHERE trial_id = trial.id)"
         ).fetchall()
         assert halves == [], "half a trial is counted"

@@ -80,9 +80,8 @@ def assert_physics_holds(run: Path) -> None:
         for trial in reader.trials():
             if trial.result.verdict.validity != "invalid":
                 assert trial.result.summary is not None
-                found = breaches_of_trial(
-                    trial.result.summary, trial.cell.load, trial.result.resources, cpus=len(reader.info.placement.stack)
-                )
+                whole = trial.result.whole_load or trial.result.summary
+                found = breaches_of_trial(whole, trial.cell.load, trial.result.resources, cpus=len(reader.info.placement.stack))
                 assert [breach for breach in found if breach.kind == "impossible"] == []
 
 
@@ -189,7 +188,7 @@ def run_on_a_disk_that_gets_full(tmp_path: Path, disk: str, *, when: str) -> tup
     (tmp_path / disk).mkdir(parents=True)
     unshare = shutil.which("unshare")
     assert unshare is not None
-    script = ["sh", "-c", FULL_DISK, "sh", WEIR, disk, when]
+    script: list[str | Path] = ["sh", "-c", FULL_DISK, "sh", WEIR, disk, when]
     subprocess.run([unshare, "--mount", "--propagation", "private", *script], cwd=tmp_path, check=True)
     said = (tmp_path / "first.err").read_text()
     assert (tmp_path / "first.code").read_text() == "2\n", said

@@ -21,23 +21,25 @@ _QUANTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p9
 
 
 def breaches_of_trial(
-    summary: LoadSummary, load: Load, resources: StackResources | None = None, *, cpus: float | None = None
+    summary: LoadSummary, load: Load, resources: StackResources | None = None, *, cpus: float | None = None, used_s: float | None = None
 ) -> tuple[Breach, ...]:
     """Everything in what a trial measured that cannot be, or that the load and not the server decided.
 
     Args:
-        summary: of the load.
+        summary: of the load, with its beginning and its end: what is asked in one part of it may be answered in another.
         load: as it was asked for; one request at a time on each connection.
         resources: what the stack used.
         cpus: how many CPUs it had to use that on, a quota as a share; None: not known.
+        used_s: how much of the load `resources` are of; None: all of it.
     """
-    return tuple(breach for claim in claims_of(summary, load, resources, cpus=cpus) for breach in breaches(claim))
+    claims = claims_of(summary, load, resources, cpus=cpus, used_s=used_s)
+    return tuple(breach for claim in claims for breach in breaches(claim))
 
 
 def claims_of(
-    summary: LoadSummary, load: Load, resources: StackResources | None = None, *, cpus: float | None = None
-) -> tuple[Claim, Claim]:
-    """What a load came to, on the clock of its response times with all its counts, and on that of its service times.
+    summary: LoadSummary, load: Load, resources: StackResources | None = None, *, cpus: float | None = None, used_s: float | None = None
+) -> tuple[Claim, Claim, Claim]:
+    """What a load came to, on the clock of its response times with all its counts, on that of its service times, and in CPU time.
 
     Takes what `breaches_of_trial` takes.
     """
@@ -66,8 +68,6 @@ def claims_of(
         max_s=_read(times.max),
         quantiles_s=_quantiles(times),
         statuses=summary.status,
-        cpu_s=None if resources is None else Figure(resources.cpu_s, 2 * TICK_S * max(1, resources.peak_processes)),
-        cpus=cpus,
     )
     times = summary.service_time_us
     service = Claim(
@@ -83,7 +83,14 @@ def claims_of(
         max_s=_read(times.max),
         quantiles_s=_quantiles(times),
     )
-    return response, service
+    used = Claim(
+        name="CPU time",
+        tool="weir",
+        duration_s=Figure(summary.duration_s if used_s is None else used_s),
+        cpu_s=None if resources is None else Figure(resources.cpu_s, 2 * TICK_S * max(1, resources.peak_processes)),
+        cpus=cpus,
+    )
+    return response, service, used
 
 
 def _users(load: ClosedLoad, lasted_s: float) -> tuple[int, float]:

@@ -19,7 +19,8 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
             continue
         measured += 1
         # The laws are of a load with its beginning and its end, also where only a part of it counts.
-        for claim in claims_of(result.whole_load or result.summary, trial.cell.load, result.resources, cpus=_cpus(trial.cell, placement)):
+        whole, used_s = result.whole_load or result.summary, result.summary.duration_s
+        for claim in claims_of(whole, trial.cell.load, result.resources, cpus=_cpus(trial.cell, placement), used_s=used_s):
             examined = examine(claim)
             checks += examined.laws
             broken += [BrokenLaw(trial.id, found.law, found.found) for found in examined.breaches if found.kind == "impossible"]

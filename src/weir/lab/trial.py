@@ -206,7 +206,7 @@ def _result(
     # What weir did not start has CPUs that nobody knows, unless its processes were named.
     cpus = len({*bench.placement.stack, *bench.placement.services}) or None
     networks = [] if resources is None else resources.networks
-    broken = breaches_of_trial(load, planned.cell.load, resources, cpus=cpus)
+    broken = breaches_of_trial(load, planned.cell.load, resources, cpus=cpus, used_s=summary.duration_s)
     verdict = judge(
         Facts(
             stack=planned.stack.label,

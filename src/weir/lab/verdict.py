@@ -26,6 +26,8 @@ RETRANSMIT_SHARE = 0.001
 
 _TAKEN_OVER: Mapping[str, Validity] = {
     "no_answer": "invalid",
+    "stood_still": "invalid",
+    "slept": "invalid",
     "ports": "invalid",
     "unsent": "suspect",
     "rate": "suspect",

@@ -58,21 +58,23 @@ impl Standstill {
         (still_ns > 0).then_some(still_ns)
     }
 
-    /// Why nothing that was measured can be believed; nothing where it ran.
-    pub fn reasons(&self) -> Vec<String> {
+    /// Why nothing that was measured can be believed, each with its kind; nothing where it ran.
+    pub fn reasons(&self) -> Vec<(&'static str, String)> {
         let mut reasons = Vec::new();
         if self.stopped_ns > 0 {
-            reasons.push(format!(
+            let reason = format!(
                 "the generator stood still for {:.2} s (limit {:.2} s at a time): it was stopped, or the machine gave it no time; what was due meanwhile says nothing about the target",
                 self.stopped_ns as f64 / 1e9,
                 LIMIT_NS as f64 / 1e9
-            ));
+            );
+            reasons.push(("stood_still", reason));
         }
         if self.slept_ns > 0 {
-            reasons.push(format!(
+            let reason = format!(
                 "the machine slept for {:.1} s during the load (limit 0): generator and target were away together; measure again",
                 self.slept_ns as f64 / 1e9
-            ));
+            );
+            reasons.push(("slept", reason));
         }
         reasons
     }
@@ -122,7 +124,9 @@ mod tests {
         let reasons = standstill.reasons();
         assert_eq!(reasons.len(), 1);
         assert!(
-            reasons[0].starts_with("the generator stood still for 1.40 s"),
+            reasons[0]
+                .1
+                .starts_with("the generator stood still for 1.40 s"),
             "{reasons:?}"
         );
     }
@@ -144,7 +148,7 @@ mod tests {
         let reasons = standstill.reasons();
         assert_eq!(reasons.len(), 1);
         assert!(
-            reasons[0].starts_with("the machine slept for 3600.0 s"),
+            reasons[0].1.starts_with("the machine slept for 3600.0 s"),
             "{reasons:?}"
         );
     }

@@ -85,8 +85,8 @@ pub(crate) fn judge(facts: &Facts) -> Verdict {
         reasons: Vec::new(),
         kinds: Vec::new(),
     };
-    for reason in facts.standstill.reasons() {
-        verdict.add(Validity::Invalid, reason);
+    for (kind, reason) in facts.standstill.reasons() {
+        verdict.add(kind, Validity::Invalid, reason);
     }
     let requests = &facts.requests;
     if requests.completed == 0 {
