@@ -13,6 +13,7 @@ from weir.cli.output import say
 from weir.cli.report import REPORT_NAME, show
 from weir.lab.blocks import Progress
 from weir.lab.host import HostGoneError
+from weir.lab.placement import placement_lines
 from weir.lab.run import outcome, placement_of, resume, start
 from weir.model.errors import ExitCode, NotWrittenError, UsageError, WeirError
 from weir.model.run import TrialResult
@@ -74,9 +75,10 @@ def free_folder(name: str) -> Path:
 
 
 def _say_budget(study: Study) -> None:
-    cells = study.cells(len(placement_of(study).stack))
+    placement = placement_of(study)
+    cells = study.cells(len(placement.stack))
     say(f"weir: {study.file.question}")
-    for line in plan_lines(study, forecast(study, cells), len(cells)):
+    for line in (*plan_lines(study, forecast(study, cells), len(cells)), *placement_lines(placement)):
         say(f"weir: {line}")
 
 

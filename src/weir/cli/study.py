@@ -12,6 +12,7 @@ from rich.text import Text
 
 from weir.cli.output import print_json, stdout
 from weir.lab.blocks import time_shortages
+from weir.lab.placement import placement_lines
 from weir.lab.run import placement_of
 from weir.model.errors import UsageError
 from weir.store import RunReader, find_run
@@ -98,6 +99,9 @@ def check(
         )
     else:
         _print(chosen, cells, coming, detection, basis, measured=pilot is not None)
+        stdout.print()
+        for line in placement_lines(placement):
+            stdout.print(line, markup=False)
     if lacking:
         raise UsageError("\n".join(lacking))
 

@@ -3,14 +3,15 @@
 import re
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from weir.toml_file import Table
 
 Wish = int | list[int] | Literal["auto"]
 """How many CPUs, which, or as many as there are for it."""
 _UNITS_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_LEAST_QUOTA = 0.01
+_LEAST_TIME_MS = 1.0
+"""What the kernel takes as a quota of a period, at least."""
 _LEAST_MEMORY_BYTES = 2**20
 
 
@@ -31,10 +32,11 @@ class Cpus(Table):
 
     @field_validator("load", "stack", "services", "control", mode="before")
     @classmethod
-    def _is_a_wish(cls, value: object) -> object:
+    def _is_a_wish(cls, value: object, info: ValidationInfo) -> object:
+        words = ("auto", "stack", "load") if info.field_name == "services" else ("auto",)
         match value:
             case str() | bool():
-                fits = value in ("auto", "stack", "load")
+                fits = value in words
             case int():
                 fits = value >= 1
             case list():
@@ -42,16 +44,16 @@ class Cpus(Table):
             case _:
                 fits = False
         if not fits:
-            raise ValueError("expected 'auto', a number of CPUs from 1 on, or a list of CPUs, each once")
+            raise ValueError(f"expected {', '.join(map(repr, words))}, a number of CPUs from 1 on, or a list of CPUs, each once")
         return value
 
-    @field_validator("quota")
-    @classmethod
-    def _quotas_can_be_kept(cls, quota: dict[str, float]) -> dict[str, float]:
-        for tier, cpus in quota.items():
-            if not _LEAST_QUOTA <= cpus <= 10_000:
-                raise ValueError(f"{tier}: expected CPUs' worth of time from {_LEAST_QUOTA} on, such as 0.5")
-        return quota
+    @model_validator(mode="after")
+    def _quotas_can_be_kept(self) -> "Cpus":
+        least = _LEAST_TIME_MS / self.quota_period_ms
+        for tier, cpus in self.quota.items():
+            if not least <= cpus <= 10_000:
+                raise ValueError(f"quota.{tier}: found {cpus:g}, expected CPUs' worth of time from {least:g} on, which is 1 ms in a period")
+        return self
 
     @field_validator("memory")
     @classmethod

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! weir-engine host ─┬─ weir-engine init ── server ── its children …      one init a started process
-//!                   └─ weir-engine init ── server …
+//!                   ├─ weir-engine init ── server …
+//!                   └─ weir-engine keeper                         one, where servers have limits
 //! ```
 //!
 //! The *host* reads commands and writes records; it is one thread that waits for events, beside one thread that observes and one that
@@ -13,7 +14,9 @@
 //! |---|---|
 //! | the server | its init kills and reaps what is left, so that its CPU is counted, and ends |
 //! | an init, killed | the kernel kills its PID namespace; without one, its orphans come to the host, which kills them |
-//! | the host, killed | the kernel kills every init (parent-death signal), and with it its namespace; without namespaces, the init sees its socket close and kills what is below |
+//! | the host, killed | the kernel kills every init (parent-death signal), and with it its namespace; without namespaces, the init sees its socket close and kills what is below; its [keeper](keeper) removes their control groups |
+//! | the last process of a network of its own | the kernel takes the namespace, the veth pair and the translation of ports |
+//! | the host and its keeper, killed | the next host removes the empty control groups, whose locks nobody holds |
 //!
 //! What the host is not: a supervisor. Nothing is restarted, and no other machine is known.
 //!
