@@ -1,4 +1,4 @@
-"""A server of the workload `hello` that can misbehave in every way that a study must survive. Usage: server.py PORT MODE ADDRESS."""
+"""A server of the workload `hello` that can misbehave in every way that a study must survive. Usage: server.py PORT MODE [ADDRESS]."""
 
 import os
 import sys
@@ -46,4 +46,4 @@ if MODE == "dies-at-start":
     sys.exit(5)
 if MODE == "never-listens":
     time.sleep(3600)
-ThreadingHTTPServer((sys.argv[3], int(sys.argv[1])), Handler).serve_forever()
+ThreadingHTTPServer((sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
