@@ -21,8 +21,7 @@ _MOST_POINTS = 60
 def may_be_judged(load: Load, duration_s: float, interval_s: float) -> bool:
     """Whether a load has a steady state to look for: it is the same all the time, and has enough intervals."""
     constant = not isinstance(load.users if isinstance(load, ClosedLoad) else load.rate_rps, tuple)
-    lasting = not isinstance(load, ClosedLoad) or load.loops is None
-    return constant and lasting and round(duration_s / interval_s) >= FEWEST_POINTS
+    return constant and round(duration_s / interval_s) >= FEWEST_POINTS
 
 
 def window_of(intervals: Sequence[Interval], *, asked_s: float) -> Window:

@@ -31,7 +31,7 @@ from weir.stacks.external import ExternalStack
 from weir.stacks.manifest import Stack
 from weir.store import Recorder, RunWriter
 from weir.study.load import LoadTable
-from weir.study.method import Method
+from weir.study.method import Failures, Method
 from weir.study.study import PlannedCell
 
 _LONG_TRIAL_S = 60.0
@@ -61,6 +61,11 @@ class Bench:
     def interval_s(self) -> float:
         """Short trials need points for their time series; long ones need a file of bearable size."""
         return 0.1 if self.load.duration_s <= _LONG_TRIAL_S else 1.0
+
+    @property
+    def failures(self) -> Failures:
+        """What a failed request makes of its trial; a load that ends with the first failure asks for it."""
+        return "measure" if self.load.until_first_failure else self.method.failures
 
     @property
     def extension_s(self) -> float:
@@ -157,7 +162,7 @@ def _measure(
 
     listener = LoadListener(on_start=recorder.take_start, on_interval=take, on_event=recorder.take_event)
     # In a study of failures a stack that ends under the load is one of them: the load goes on.
-    goes_on = bench.method.failures == "measure"
+    goes_on = bench.failures == "measure"
     with _timed(phases_s, "observe"), observed(bench.host, planned.stack, recorder):
         with (
             _timed(phases_s, "load"),
@@ -171,7 +176,7 @@ def _measure(
         writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, dead.how))
         window = whole(end.summary.duration_s, "the stack ended during the load")
     elif not looks:
-        window = whole(end.summary.duration_s, "the load changes by itself, or is too short to judge")
+        window = whole(end.summary.duration_s, "the load changes or ends by itself, or is too short to judge")
     else:
         window = window_of(watch.intervals, asked_s=asked_s)
     discrepancies = bench.invariant(planned, end.summary)
@@ -210,7 +215,7 @@ def _result(
     verdict = judge(
         Facts(
             stack=planned.stack.label,
-            failures=bench.method.failures,
+            failures=bench.failures,
             invariant=bench.method.invariant,
             intended=load.requests.intended,
             completed=load.requests.completed,
@@ -221,7 +226,8 @@ def _result(
             throughput_rps=summary.throughput_rps,
             ceiling_rps=bench.ceiling_rps,
             busy_fraction=load.generator.busy_fraction,
-            lag_p99_us=load.schedule_lag_us.p99,
+            # Where each request makes its connection, that is in its lag.
+            lag_p99_us=load.schedule_lag_us.p99 if bench.load.keep_alive else None,
             response_p50_us=load.response_time_us.p50,
             steal_fraction=resources.steal_fraction if resources else None,
             load_shares_stack_cpu=bool(set(bench.placement.load) & set(bench.placement.stack)),
