@@ -7,10 +7,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 MODE = sys.argv[2]
 ANSWERED = 0
-STARTED = time.monotonic()
+LOADED = 0.0
 # Sleeping and not computing: how long that takes does not depend on what else the machine does.
 SERVICE_S = {"slow": 0.01, "slower": 0.02}
-WARM_AFTER_S = 3.5
+WARM_AFTER_S = 3.0
+# More requests than are asked before the load.
+CHECKS = 10
+
 KEPT: list[bytes] = []
 
 
@@ -20,12 +23,14 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = -1
 
     def do_GET(self) -> None:
-        global ANSWERED
+        global ANSWERED, LOADED
         ANSWERED += 1
+        if ANSWERED == CHECKS:
+            LOADED = time.monotonic()
         if MODE == "never-answers":
             time.sleep(3600)
-        warming_up = MODE == "warms-up" and time.monotonic() - STARTED < WARM_AFTER_S
-        time.sleep(0.02 if warming_up else 0.004 if MODE == "warms-up" else SERVICE_S.get(MODE, 0.0))
+        warming_up = MODE == "warms-up" and time.monotonic() - LOADED < WARM_AFTER_S
+        time.sleep(0.2 if warming_up else 0.04 if MODE == "warms-up" else SERVICE_S.get(MODE, 0.0))
         if MODE == "dies-under-load" and ANSWERED > 300:
             os._exit(9)
         if MODE == "hoards-memory":

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -26,42 +27,60 @@ def findings(weir: Weir, run: str) -> Any:
     return json.loads(weir("report", run, "--json").stdout)
 
 
+def steady_trial(tmp_path: Path, weir: Weir, path: Path) -> tuple[str, Trial]:
+    """What weir said and the one trial of a study; again while something else on this machine keeps it from a steady state."""
+    for number in range(1, 6):
+        done = weir("run", path, "--out", f"out-{number}")
+        assert done.returncode == 0, done.stderr
+        (trial,) = trials(tmp_path / f"out-{number}")
+        window = trial.result.window
+        assert window is not None
+        if window.steady:
+            return done.stderr, trial
+        assert window.extended
+        assert (window.start_s, trial.result.whole_load) == (0, None)
+        assert "no steady state, though the load was extended" in "\n".join(trial.result.verdict.texts)
+        assert trial.result.verdict.validity == "suspect"
+    pytest.fail("never steady: this machine is too busy for this test")
+
+
 def test_a_load_goes_on_until_the_server_is_warm_and_what_came_before_is_in_no_figure(tmp_path: Path, weir: Weir, study: Study) -> None:
-    done = weir("run", study("warms-up", duration_s=4), "--out", "out")
-    assert done.returncode == 0, done.stderr
-    (trial,) = trials(tmp_path / "out")
+    said, trial = steady_trial(tmp_path, weir, study("warms-up", duration_s=4))
     window, summary, whole = trial.result.window, trial.result.summary, trial.result.whole_load
     assert window is not None
     assert summary is not None
     assert whole is not None
     # Its first seconds take more than half of the 4 s asked for, so that these do not suffice.
     assert window.extended
-    assert window.steady, window
     assert whole.duration_s == pytest.approx(8, abs=0.2)
-    assert 2 < window.start_s < 4
-    assert f"steady from {window.start_s:.1f} s" in done.stderr
+    assert 2.5 < window.start_s < 4.1
+    assert f"steady from {window.start_s:.1f} s" in said
     # Five times as fast as before: the figures are those of the warm server alone.
     assert summary.throughput_rps > 1.2 * whole.throughput_rps
     assert summary.response_time_us.p99 is not None
-    assert summary.response_time_us.p99 < 20_000 < (whole.response_time_us.p99 or 0)
-    with RunReader(tmp_path / "out") as reader:
+    assert summary.response_time_us.p99 < 200_000 < (whole.response_time_us.p99 or 0)
+    last = max(tmp_path.glob("out-*"))
+    with RunReader(last) as reader:
         counted = [row for row in reader.intervals(trial.id) if row.start_s >= window.start_s]
         assert sum(row.completed for row in counted) == summary.requests.completed
         assert {"response_time_ns", "whole_load_response_time_ns", "whole_load_service_time_ns"} <= set(reader.histograms(trial.id))
 
 
-def test_a_server_that_is_steady_is_loaded_for_as_long_as_was_asked_and_its_figures_are_the_engines(
-    tmp_path: Path, weir: Weir, study: Study
-) -> None:
-    assert weir("run", study("slow", duration_s=4), "--out", "out").returncode == 0
-    (trial,) = trials(tmp_path / "out")
-    window, summary = trial.result.window, trial.result.summary
-    assert window is not None
-    assert summary is not None
-    assert window.steady, window
-    assert not window.extended
-    assert summary.duration_s == pytest.approx(4, abs=0.9)
-    assert window.is_whole == (trial.result.whole_load is None)
+def test_the_load_of_a_server_that_is_steady_ends_when_it_was_to(tmp_path: Path, weir: Weir, study: Study) -> None:
+    path = study("slow", duration_s=4)
+    for _ in range(3):
+        _, trial = steady_trial(tmp_path, weir, path)
+        window, whole = trial.result.window, trial.result.whole_load or trial.result.summary
+        assert window is not None
+        assert whole is not None
+        assert window.is_whole == (trial.result.whole_load is None)
+        # The thread that looks has the lowest priority there is: on a busy machine it looks late.
+        assert (whole.duration_s > 7.9) if window.extended else (4 <= whole.duration_s < 7)
+        if not window.extended:
+            return
+        for folder in tmp_path.glob("out-*"):
+            shutil.rmtree(folder)
+    pytest.fail("never steady at once: this machine is too busy for this test")
 
 
 def test_where_failures_are_a_result_the_trial_counts_and_their_share_is_shown(tmp_path: Path, weir: Weir, study: Study) -> None:
