@@ -1,6 +1,8 @@
 //! The host's event loop: one thread that waits for commands, for inits, for signals and for the end of grace periods, and for nothing else.
 //! No command waits for another: a start is answered when its init has spoken, a stop when its processes are gone.
 
+mod reports;
+
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -14,9 +16,9 @@ use rustix::process::{Rlimit, Signal};
 use rustix::time::Timespec;
 use weir_observe::{Observer, descendants, raise_open_files};
 
-use crate::cgroup::{self, Cgroup, Cgroups};
+use crate::cgroup::{self, Cgroups};
 use crate::command::{self, Command, Numbered, Start};
-use crate::group::{Group, News};
+use crate::group::Group;
 use crate::isolation::{Choice, Isolation};
 use crate::launch::Failure;
 use crate::probe;
@@ -342,79 +344,6 @@ impl<'a> Host<'a> {
             self.report_end(group);
         }
         Ok(())
-    }
-
-    fn report_news(&mut self, index: usize, news: News) {
-        let group = &mut self.groups[index];
-        let Some(id) = group.start_id.take() else {
-            return;
-        };
-        match news {
-            News::Started { pid, t_ns, address } => {
-                let name = group.name.clone();
-                let cgroup = group.cgroup.as_ref().map(Cgroup::record);
-                let order = Order::Add {
-                    name: name.clone(),
-                    tier: group.tier.clone(),
-                    init: group.init,
-                    isolation: self.isolation,
-                };
-                self.order(order);
-                self.say(Record::Started {
-                    id,
-                    name,
-                    pid,
-                    t_ns,
-                    cgroup,
-                    address,
-                });
-            }
-            News::Failed { message, hint } => {
-                // Its end is not reported: it never was.
-                let message = format!("start `{}`: {message}", group.name);
-                self.refuse(id, message, &hint);
-            }
-        }
-    }
-
-    fn report_end(&mut self, mut group: Group) {
-        let name = group.name.clone();
-        self.order(Order::Remove { name: name.clone() });
-        let orphans = if group.may_have_orphans() {
-            std::mem::take(&mut self.orphans)
-        } else {
-            Usage::default()
-        };
-        let (outcome, killed) = group.outcome(orphans);
-        // Its control group is gone once its end is reported.
-        drop(group.cgroup.take());
-        if let Some(id) = group.start_id {
-            let message = format!("start `{name}`: its init ended before the program ran");
-            self.refuse(id, message, "`dmesg` shows whether memory ran out");
-        }
-        match (&group.stopping, group.has_failed()) {
-            (Some(stopping), false) => {
-                if let Some(id) = stopping.id {
-                    self.say(Record::Stopped {
-                        id,
-                        killed,
-                        outcome,
-                    });
-                }
-            }
-            // Asked to stop before it was known that it would not start.
-            (Some(stopping), true) => {
-                if let Some(id) = stopping.id {
-                    let message = format!("stop.name: `{name}` could not be started");
-                    self.refuse(id, message, "");
-                }
-            }
-            (None, true) => {}
-            (None, false) => {
-                self.say(Record::Exited(outcome.clone()));
-                self.exited.insert(name, outcome);
-            }
-        }
     }
 
     /// Kills what has no init any more; gives whether any of it is left.
