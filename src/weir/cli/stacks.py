@@ -13,6 +13,7 @@ from weir.lab.blocks import Progress
 from weir.lab.host import Host
 from weir.lab.placement import place
 from weir.lab.run import build_stack, verify
+from weir.lab.services import Services
 from weir.lab.stack import running_stack
 from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
 from weir.model.load import ClosedLoad
@@ -62,12 +63,12 @@ def check(
     placement = place(Cpus())
     failed: list[WeirError] = []
     results = []
-    with Host() as host:
+    with Host() as host, Services(host, on_step=lambda step: say(f"weir: {step}")) as services:
         for stack in stacks:
             for planned in _planned(stack, placement):
                 try:
                     built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
-                    verify(host, built, planned, placement, seed=random.randrange(2**32))
+                    verify(host, services, built, planned, placement, seed=random.randrange(2**32))
                 except WeirError as error:
                     failed.append(error)
                     results.append({"stack": stack.label, "workload": planned.workload.id, "ok": False, "problem": error.message})
@@ -94,12 +95,23 @@ def start(
     stack = read_stack(name)
     placement = place(Cpus())
     planned = _planned(stack, placement)[0]
-    with Host() as host:
+    with Host() as host, Services(host, on_step=lambda step: say(f"weir: {step}")) as services:
         built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
         log = built.folder.with_name(f"{built.folder.name}-start.log")
-        with running_stack(
-            host, built, planned, placement=placement, logs=[log], inputs=random.Random(), timeout_s=_ANSWER_S, port=port
-        ) as running:
+        with (
+            services.running(planned, placement, log_of=lambda name: log.with_name(f"{log.stem}-{name}.log")) as needed,
+            running_stack(
+                host,
+                built,
+                planned,
+                placement=placement,
+                logs=[log],
+                inputs=random.Random(),
+                timeout_s=_ANSWER_S,
+                fields=needed.fields,
+                port=port,
+            ) as running,
+        ):
             if json_:
                 print_json(
                     {"stack": stack.label, "url": running.base_url, "pid": running.pids[0], "log": str(log), "ready_s": running.ready_s}

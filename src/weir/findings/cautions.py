@@ -30,6 +30,8 @@ def cautions_of(
         caution
         for found in (
             _audit(audit),
+            _unequal_work(points),
+            _invariants(used),
             _interrupted(counts) if stopped_early else (),
             _left_out(counts),
             _few_blocks(info),
@@ -53,6 +55,30 @@ def _audit(audit: Audit) -> Iterator[Caution]:
             "Every trial must obey it.",
             "A defect of the measurement, not of the server.",
             "Do not use this trial; please report it with the run file.",
+        )
+
+
+def _unequal_work(points: Sequence[Point]) -> Iterator[Caution]:
+    for point in points:
+        for difference in point.work.differences if point.work else ():
+            yield Caution(
+                f"{point.label}: {difference}",
+                "What requests at the edges of a load explain is no difference.",
+                "One stack asks its database for more than the other.",
+                "Do not read the comparison as one of frameworks before both do the same.",
+            )
+
+
+def _invariants(used: Sequence[Trial]) -> Iterator[Caution]:
+    """Where the study reports them: those that it rejects are among the trials left out."""
+    broken: dict[str, list[Trial]] = {}
+    for trial in used:
+        if trial.result.discrepancies:
+            broken.setdefault(trial.cell.stack_label, []).append(trial)
+    for label, trials in broken.items():
+        first = trials[0]
+        yield Caution(
+            f"{label} broke an invariant in {counted(len(trials), 'trial')}; in trial {first.id}: {first.result.discrepancies[0]}."
         )
 
 

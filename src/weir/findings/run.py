@@ -14,6 +14,7 @@ from weir.findings.points import PointCells, PointNames, baseline_of, group_poin
 from weir.findings.stack import published_beside, stack_findings
 from weir.findings.types import Comparison, LeftOut, Point, RunFindings, TrialCounts
 from weir.findings.words import sentence_names
+from weir.findings.work import compare_work, weakened
 from weir.model.run import RunInfo, Trial
 from weir.model.stop import Stop
 from weir.store import RunReader
@@ -115,6 +116,8 @@ def _point(
         )
         for member in group.members
     )
+    work = compare_work(stacks)
+    comparisons = weakened(comparisons, work)
     return Point(
         workload=group.workload,
         load=group.load.label,
@@ -126,6 +129,7 @@ def _point(
         comparisons=tuple(comparisons),
         published=published_beside(reader.info.published, stacks, group.place),
         sentence=point_sentence(stacks, comparisons),
+        work=work,
     )
 
 

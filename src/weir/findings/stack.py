@@ -7,6 +7,7 @@ from weir import stats
 from weir.findings.evidence import CellTrials
 from weir.findings.metrics import METRICS, Metric
 from weir.findings.types import Held, Measure, Published, StackFindings, TrialValue
+from weir.findings.work import work_per_request
 from weir.model.run import PublishedFigure
 from weir.objective import Judged, judged_from_json
 
@@ -36,6 +37,7 @@ def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baselin
         measures=tuple(_measure(cell, metric, quantiles.get(metric.key)) for metric in METRICS),
         objectives=_objectives(cell),
         evidence=cell.evidence,
+        work=work_per_request(cell),
     )
 
 

@@ -76,6 +76,45 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class StatementPerRequest:
+    """One kind of statement of a service, by its own counters."""
+
+    text: str
+    per_request: float
+    data: bool
+    """False of what begins, ends or sets up."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPerRequest:
+    """What one service did for a completed request, over all used trials."""
+
+    service: str
+    statements: float
+    """Data statements."""
+    control_statements: float
+    rows: float | None
+    """None where the service does not count them."""
+    bytes: dict[str, float]
+    edge: float
+    """How far requests at the edges of the loads can move these, as a share."""
+    most: tuple[StatementPerRequest, ...]
+    trials: tuple[int, ...]
+    note: str = ""
+    """Why it may be too low."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkComparison:
+    """Whether the stacks of a point did the same work per request."""
+
+    outcome: Literal["same", "different", "not compared"]
+    differences: tuple[str, ...]
+    """A sentence each."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class StackFindings:
     """What one stack did at one point."""
 
@@ -98,6 +137,8 @@ class StackFindings:
     measures: tuple[Measure, ...]
     objectives: tuple[Held, ...]
     evidence: Evidence
+    work: tuple[WorkPerRequest, ...] = ()
+    """By service; empty where the stack has none, or no trial counted."""
 
     def measure(self, metric: str) -> Measure:
         """The measure of `metric`."""
@@ -149,6 +190,8 @@ class Point:
     comparisons: tuple[Comparison, ...]
     published: tuple[Published, ...]
     sentence: str
+    work: WorkComparison | None = None
+    """None where no service counted anything."""
 
     def comparison(self, label: str, metric: str) -> Comparison | None:
         """The comparison of `label` with the baseline on `metric`."""

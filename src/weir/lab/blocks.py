@@ -7,6 +7,7 @@ from pathlib import Path
 
 from weir.lab.host import Host
 from weir.lab.schedule import Done, done_in, schedule
+from weir.lab.services import Services
 from weir.lab.stop import Precision, is_narrow, stop_before, wide
 from weir.lab.trial import Bench, run_trial
 from weir.model.errors import UsageError
@@ -58,6 +59,7 @@ def require_time(study: Study, cells: Sequence[PlannedCell]) -> None:
 
 def run_blocks(
     host: Host,
+    services: Services,
     study: Study,
     folder: Path,
     cells: Sequence[PlannedCell],
@@ -71,6 +73,7 @@ def run_blocks(
 
     Args:
         host: starts and stops the stacks.
+        services: what the stacks need.
         study: the study.
         folder: the run folder.
         cells: every cell of a block.
@@ -91,6 +94,7 @@ def run_blocks(
         progress.on_trial(number, None if total is None else max(total, number + 1), planned, block)
         bench = Bench(
             host=host,
+            services=services,
             placement=planned.placed(writer.info.placement),
             load=planned.load,
             method=planned.method,

@@ -224,9 +224,19 @@ class Host:
         answer = self._ask("capabilities")
         return Capabilities(**{field.name: Ability(**answer[field.name]) for field in fields(Capabilities)})
 
-    def run(self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path, cpus: Sequence[int] = ()) -> Ended:
+    def run(
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        log: Path,
+        cpus: Sequence[int] = (),
+        user: User | None = None,
+    ) -> Ended:
         """Runs a command to its end, which also comes when weir dies."""
-        self.start(name, argv, tier="build", cwd=cwd, env=env, log=log, cpus=cpus)
+        self.start(name, argv, tier="build", cwd=cwd, env=env, log=log, cpus=cpus, user=user)
         ended = self.wait_ended(name)
         assert ended is not None
         return ended

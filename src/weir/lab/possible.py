@@ -50,20 +50,19 @@ def _without(placement: Placement, key: str, missing: str, fallback: bool, netwo
     return replace(placement, left_out=(*placement.left_out, said), network=network)
 
 
-def check_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack], services: Iterable[str] = ()) -> None:
+def check_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack]) -> None:
     """Holds limits and network against the stacks of a study.
 
     Args:
         placement: where everything runs.
         stacks: the study's.
-        services: names of the services that they need.
 
     Raises:
         UsageError: a limit names a tier that nothing starts, or a stack cannot listen in a network of its own.
     """
     of_study = {stack.label: stack for stack in stacks}.values()
     started = [stack for stack in of_study if isinstance(stack, Stack)]
-    tiers = sorted({*(stack.manifest.root_tier for stack in started), *services})
+    tiers = sorted({tier for stack in started for tier in (stack.manifest.root_tier, *stack.manifest.services)})
     for tier in placement.limits:
         if tier not in tiers:
             raise UsageError(
@@ -74,6 +73,11 @@ def check_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack], 
         if len(started) < len(of_study):
             raise UsageError("network: found external stacks in the study, expected none: weir does not start them")
         for stack in started:
+            if stack.manifest.services:
+                raise UsageError(
+                    f"network: found {stack.label}, which needs {', '.join(stack.manifest.services)}; expected stacks without services: "
+                    "these are on loopback, where a network of its own does not reach"
+                )
             if not stack.takes_address:
                 raise UsageError(
                     f"{stack.folder / 'stack.toml'}: run.command: found no '{{address}}': it listens on loopback alone, which a network of "

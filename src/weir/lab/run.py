@@ -19,6 +19,7 @@ from weir.lab.environment import capture
 from weir.lab.host import Host
 from weir.lab.placement import place
 from weir.lab.possible import check_stacks, possible
+from weir.lab.services import Services
 from weir.lab.stack import process_names, running_stack
 from weir.lab.trial import STACK_ENDED
 from weir.model.errors import ExitCode, UsageError
@@ -59,8 +60,8 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
     require(cells, machine())
     require_time(study, cells)
     environment = capture()
-    with bound_to(placement.control), Host() as host:
-        built = _built_and_verified(host, cells, placement, study, progress)
+    with bound_to(placement.control), Host() as host, Services(host, on_step=progress.on_step) as services:
+        built = _built_and_verified(host, services, cells, placement, study, progress)
         progress.on_step("measuring the generator's own ceiling on a null server")
         environment["generator_ceiling_rps"] = {
             str(one.cell.id): round(_ceiling_rps(one, placement, study)) for one in _one_per_load(cells)
@@ -87,7 +88,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
             study_folder=str(study.path.resolve().parent),
         )
         with RunWriter.create(path, info, [one.cell for one in cells]) as writer:
-            _run_blocks(host, study, folder, cells, built, writer, (), progress)
+            _run_blocks(host, services, study, folder, cells, built, writer, (), progress)
     return path
 
 
@@ -113,9 +114,14 @@ def resume(path: Path, *, progress: Progress) -> Path:
             f"{path}: this machine or its stacks differ from those of the run, so that its trials could not stand together",
             hint="weir run " + info.study,
         )
-    with bound_to(placement.control), Host() as host, RunWriter.resume(path) as writer:
-        built = _built_and_verified(host, cells, placement, study, progress)
-        _run_blocks(host, study, path.parent, cells, built, writer, earlier, progress)
+    with (
+        bound_to(placement.control),
+        Host() as host,
+        Services(host, on_step=progress.on_step) as services,
+        RunWriter.resume(path) as writer,
+    ):
+        built = _built_and_verified(host, services, cells, placement, study, progress)
+        _run_blocks(host, services, study, path.parent, cells, built, writer, earlier, progress)
     return path
 
 
@@ -153,6 +159,7 @@ def _stack_failed(reader: RunReader, trial: Trial) -> bool:
 
 def _run_blocks(
     host: Host,
+    services: Services,
     study: Study,
     folder: Path,
     cells: Sequence[PlannedCell],
@@ -168,7 +175,7 @@ def _run_blocks(
 
     # What looks for a steady state is loaded now, and not beside the first load.
     importlib.import_module("weir.stats.steady")
-    run_blocks(host, study, folder, cells, built, writer, earlier, ceiling_rps, progress)
+    run_blocks(host, services, study, folder, cells, built, writer, earlier, ceiling_rps, progress)
 
 
 def placement_of(study: Study) -> Placement:
@@ -206,7 +213,7 @@ def _ceiling_cell(cells: Sequence[PlannedCell], planned: PlannedCell) -> Planned
 
 
 def _built_and_verified(
-    host: Host, cells: Sequence[PlannedCell], placement: Placement, study: Study, progress: Progress
+    host: Host, services: Services, cells: Sequence[PlannedCell], placement: Placement, study: Study, progress: Progress
 ) -> dict[str, BuiltStack]:
     """Every stack of the study, built, started once and found to answer each of its workloads right."""
     built: dict[str, BuiltStack] = {}
@@ -217,7 +224,7 @@ def _built_and_verified(
             built[label] = build_stack(host, planned.stack, progress)
         if (label, planned.workload.id) not in verified:
             progress.on_step(f"checking that {label} answers {planned.workload.id} right")
-            verify(host, built.get(label), planned, placement, seed=study.file.method.seed)
+            verify(host, services, built.get(label), planned, placement, seed=study.file.method.seed)
             verified.add((label, planned.workload.id))
     return built
 
@@ -233,7 +240,7 @@ def build_stack(host: Host, stack: Stack, progress: Progress) -> BuiltStack:
     return build(stack, run, on_build=lambda log: progress.on_step(f"building {stack.label} (log: {log})"))
 
 
-def verify(host: Host, built: BuiltStack | None, planned: PlannedCell, placement: Placement, *, seed: int) -> None:
+def verify(host: Host, services: Services, built: BuiltStack | None, planned: PlannedCell, placement: Placement, *, seed: int) -> None:
     """Starts a stack once and checks its answers; an external one is only checked.
 
     Raises:
@@ -243,8 +250,20 @@ def verify(host: Host, built: BuiltStack | None, planned: PlannedCell, placement
     if built is not None:
         names = process_names(planned.cell.replicas)
         logs = [built.folder.with_name(f"{built.folder.name}-check{name.removeprefix('app')}.log") for name in names]
-    inputs, where = random.Random(seed), planned.placed(placement)
-    with running_stack(host, built, planned, placement=where, logs=logs, inputs=inputs, timeout_s=planned.load.timeout_s):
+    inputs, placed = random.Random(seed), planned.placed(placement)
+    with (
+        services.running(planned, placed, log_of=lambda name: logs[0].with_name(f"{logs[0].stem}-{name}.log")) as needed,
+        running_stack(
+            host,
+            built,
+            planned,
+            placement=placed,
+            logs=logs,
+            inputs=inputs,
+            timeout_s=planned.load.timeout_s,
+            fields=needed.fields,
+        ),
+    ):
         pass
 
 

@@ -5,7 +5,7 @@ import random
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +77,7 @@ def running_stack(
     logs: Sequence[Path],
     inputs: random.Random,
     timeout_s: float,
+    fields: Mapping[str, str] = {},
     port: int = 0,
 ) -> Iterator[RunningStack]:
     """Starts a stack, waits until it is ready, checks the workload's answers, and stops it in the end. An external one is only checked.
@@ -89,6 +90,7 @@ def running_stack(
         logs: a file for the output of each process.
         inputs: draws the inputs of the check.
         timeout_s: how long an answer may take.
+        fields: what its manifest may ask of its services.
         port: where the first process listens; 0: any free port.
 
     Raises:
@@ -106,7 +108,8 @@ def running_stack(
     begun = time.monotonic()
     try:
         for name, log in zip(process_names(planned.cell.replicas), logs, strict=True):
-            process, base_url = _start(host, built, planned, name, placement=placement, log=log, port=port if name == APP else 0)
+            wanted = port if name == APP else 0
+            process, base_url = _start(host, built, planned, name, placement=placement, log=log, port=wanted, fields=fields)
             started.append(name)
             pids.append(process.pid)
             base_urls.append(base_url)
@@ -128,7 +131,7 @@ def running_stack(
 
 
 def _start(
-    host: Host, built: BuiltStack, planned: PlannedCell, name: str, *, placement: Placement, log: Path, port: int
+    host: Host, built: BuiltStack, planned: PlannedCell, name: str, *, placement: Placement, log: Path, port: int, fields: Mapping[str, str]
 ) -> tuple[Started, str]:
     """Starts one process of a stack and gives where it will answer."""
     manifest, settings, network = built.stack.manifest, planned.cell.settings, placement.network
@@ -136,7 +139,8 @@ def _start(
     listening_port = network.port if network else free_port(port)
     limits = placement.limits.get(manifest.root_tier)
     _begin_log(log)
-    fields = {
+    known = {
+        **fields,
         "address": "0.0.0.0" if network else "127.0.0.1",
         "port": str(listening_port),
         "artifact": str(built.folder / (manifest.build.artifact or "")) if manifest.build else str(built.folder),
@@ -144,11 +148,11 @@ def _start(
         "python": sys.executable,
     }
     cpus = usable_cpus(len(placement.stack), limits.cpus if limits else None)
-    own_environment = with_told_cpus(built.stack.environment(settings, fields), built.stack.runtime, cpus)
+    own_environment = with_told_cpus(built.stack.environment(settings, known), built.stack.runtime, cpus)
     with _told(built.stack.label, log):
         process = host.start(
             name,
-            built.stack.command(settings, fields),
+            built.stack.command(settings, known),
             tier=manifest.root_tier,
             cwd=built.folder,
             env={**base_environment(), **own_environment},

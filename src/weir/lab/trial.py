@@ -3,22 +3,25 @@
 import random
 import time
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from weir.audit.own import breaches_of_trial
 from weir.generators.engine import EngineLoad, LoadListener
+from weir.lab.after import After, look_after
 from weir.lab.host import Ended, Host
 from weir.lab.part import summary_of_part
+from weir.lab.services import RunningServices, Services, services_of
 from weir.lab.stack import RunningStack, process_names, running_stack
 from weir.lab.steady import SteadyWatch, may_be_judged, whole, window_of
 from weir.lab.verdict import Facts, judge
 from weir.model.errors import TargetError
 from weir.model.histogram import bytes_of_text
 from weir.model.load import LoadPlan
-from weir.model.records import Interval, LoadEnd, LoadSummary
+from weir.model.records import Interval, LoadEnd
 from weir.model.run import Placement, TrialEvent, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
 from weir.model.window import Window
@@ -34,12 +37,11 @@ from weir.study.load import LoadTable
 from weir.study.method import Failures, Method
 from weir.study.study import PlannedCell
 
+T = TypeVar("T")
+
 _LONG_TRIAL_S = 60.0
 STACK_ENDED = "stack ended"
 """The kind of the event that says that a stack ended under the load."""
-
-Invariant = Callable[[PlannedCell, LoadSummary], Sequence[str]]
-"""Looks in the workload's database after a load, while the stack still runs, and says what does not fit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Bench:
     """What all trials of a run share."""
 
     host: Host
+    services: Services
     placement: Placement
     load: LoadTable
     method: Method
@@ -55,7 +58,6 @@ class Bench:
     ceiling_rps: float | None = None
     objectives: tuple[str, ...] = ()
     """What every trial is held against."""
-    invariant: Invariant = lambda planned, whole: ()
 
     @property
     def interval_s(self) -> float:
@@ -87,23 +89,28 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
         seed: draws the inputs of the check; the request of the load is the same in every trial.
     """
     names = process_names(planned.cell.replicas) if built is not None else []
-    logs = {name: bench.folder / "logs" / f"trial-{trial_id:04d}-{name}.log" for name in names}
+    logs = {name: bench.folder / "logs" / f"trial-{trial_id:04d}-{name}.log" for name in (*names, *services_of(planned.stack))}
+    inputs = random.Random(seed)
     started = time.monotonic()
     phases_s: dict[str, float] = {}
     try:
-        with running_stack(
-            bench.host,
-            built,
-            planned,
-            placement=bench.placement,
-            logs=list(logs.values()),
-            inputs=random.Random(seed),
-            timeout_s=bench.load.timeout_s,
-        ) as running:
+        with (
+            _entered(phases_s, "services", bench.services.running(planned, bench.placement, log_of=logs.__getitem__)) as services,
+            running_stack(
+                bench.host,
+                built,
+                planned,
+                placement=bench.placement,
+                logs=[logs[name] for name in names],
+                inputs=inputs,
+                timeout_s=bench.load.timeout_s,
+                fields=services.fields,
+            ) as running,
+        ):
             phases_s["check"] = running.check_s
             if running.ready_s is not None:
                 phases_s["ready"] = running.ready_s
-            result = _measure(bench, planned, writer, trial_id, running, names, phases_s)
+            result = _measure(bench, planned, writer, trial_id, running, services, inputs, names, phases_s)
             measured = time.monotonic()
         phases_s["stop"] = time.monotonic() - measured
         result = replace(result, verdict=TrialVerdict((*result.verdict.reasons, *_beyond_memory(running))))
@@ -132,7 +139,9 @@ def _measure(
     writer: RunWriter,
     trial_id: int,
     running: RunningStack,
-    names: Collection[str],
+    services: RunningServices,
+    inputs: random.Random,
+    names: Sequence[str],
     phases_s: dict[str, float],
 ) -> TrialResult:
     requests = [
@@ -163,14 +172,15 @@ def _measure(
     listener = LoadListener(on_start=recorder.take_start, on_interval=take, on_event=recorder.take_event)
     # In a study of failures a stack that ends under the load is one of them: the load goes on.
     goes_on = bench.failures == "measure"
+    before = services.read(planned.workload)
     with _timed(phases_s, "observe"), observed(bench.host, planned.stack, recorder):
         with (
             _timed(phases_s, "load"),
             EngineLoad(plan(asked_s + extension_s if extends else asked_s), listener) as load,
-            nullcontext() if goes_on else _stopped_when_dead(bench.host, names, load),
+            nullcontext() if goes_on else _stopped_when_dead(bench.host, [*names, *services.names], load),
         ):
             end = load.result()
-        dead = _ended(bench.host, names)
+        dead, lost = _ended(bench.host, names), _ended(bench.host, services.names)
     phases_s["observe"] -= phases_s["load"]
     if dead is not None:
         writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, dead.how))
@@ -179,21 +189,27 @@ def _measure(
         window = whole(end.summary.duration_s, "the load changes or ends by itself, or is too short to judge")
     else:
         window = window_of(watch.intervals, asked_s=asked_s)
-    discrepancies = bench.invariant(planned, end.summary)
+    after = After()
+    if dead is None and lost is None:
+        with _timed(phases_s, "after"):
+            after = look_after(planned, running, services, before, end.summary, inputs, timeout_s=bench.load.timeout_s)
     stack_ended = None if dead is None else dead.how
-    return _result(bench, planned, running, recorder, watch.intervals, end, window, stack_ended, discrepancies)
+    service_ended = None if lost is None else f"{lost.name} ended {lost.how}"
+    return _result(bench, planned, running, services, recorder, watch.intervals, end, window, stack_ended, service_ended, after)
 
 
 def _result(
     bench: Bench,
     planned: PlannedCell,
     running: RunningStack,
+    services: RunningServices,
     recorder: Recorder,
     intervals: Sequence[Interval],
     end: LoadEnd,
     window: Window,
     stack_ended: str | None,
-    discrepancies: Sequence[str],
+    service_ended: str | None,
+    after: After,
 ) -> TrialResult:
     load = end.summary
     histograms = {clock: bytes_of_text(text) for clock, text in end.histograms.items()}
@@ -207,6 +223,7 @@ def _result(
         start_ns=start_ns + int(window.start_s * 1e9),
         end_ns=start_ns + int(load.duration_s * 1e9),
         stack_cpus=bench.placement.stack,
+        services=services.names,
     )
     # What weir did not start has CPUs that nobody knows, unless its processes were named.
     cpus = len({*bench.placement.stack, *bench.placement.services}) or None
@@ -222,7 +239,10 @@ def _result(
             failed=load.requests.failed,
             errors=load.errors.model_dump(),
             stack_ended=stack_ended,
-            discrepancies=discrepancies,
+            service_ended=service_ended,
+            wrong_after=after.wrong,
+            discrepancies=after.discrepancies,
+            unexpected_work=after.unexpected_work,
             throughput_rps=summary.throughput_rps,
             ceiling_rps=bench.ceiling_rps,
             busy_fraction=load.generator.busy_fraction,
@@ -255,7 +275,18 @@ def _result(
         histograms=histograms,
         load_started_monotonic_ns=start_ns,
         ready_s=running.ready_s,
+        work=after.work,
+        discrepancies=after.discrepancies,
     )
+
+
+@contextmanager
+def _entered(phases_s: dict[str, float], phase: str, context: AbstractContextManager[T]) -> Iterator[T]:
+    """A context, and how long entering it takes."""
+    with ExitStack() as opened:
+        with _timed(phases_s, phase):
+            entered = opened.enter_context(context)
+        yield entered
 
 
 @contextmanager
@@ -288,7 +319,7 @@ def observed(host: Host, stack: Stack | ExternalStack, recorder: Recorder) -> It
 
 @contextmanager
 def _stopped_when_dead(host: Host, names: Collection[str], load: EngineLoad) -> Iterator[None]:
-    """Ends the load as soon as a process of the stack has ended: what would follow says nothing more."""
+    """Ends the load as soon as a process of the stack or of a service has ended: what would follow says nothing more."""
     host.on_exit = lambda _: load.stop()
     try:
         if _ended(host, names) is not None:

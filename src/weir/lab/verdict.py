@@ -53,6 +53,12 @@ class Facts:
     """Failed requests by kind."""
     stack_ended: str | None = None
     """How the stack ended before the load did."""
+    service_ended: str | None = None
+    """Which service ended before the load did, and how."""
+    wrong_after: str | None = None
+    """What is wrong with an answer after the load."""
+    unexpected_work: Sequence[str] = ()
+    """What the services did more or less of than the workload says."""
     discrepancies: Sequence[str] = ()
     """What the invariant of the workload found after the load."""
     throughput_rps: float = 0.0
@@ -92,6 +98,33 @@ def _stack_ended(facts: Facts) -> Iterator[Reason]:
             "invalid" if facts.failures == "reject" else "suspect",
             f"the stack ended {facts.stack_ended} during the load",
             next_step="read its log",
+        )
+
+
+def _service_ended(facts: Facts) -> Iterator[Reason]:
+    if facts.service_ended is not None:
+        yield Reason("service ended", "invalid", f"the service {facts.service_ended} during the load", next_step="read its log")
+
+
+def _wrong_after(facts: Facts) -> Iterator[Reason]:
+    if facts.wrong_after is not None:
+        yield Reason(
+            "wrong after the load",
+            "invalid" if facts.failures == "reject" else "suspect",
+            f"after the load: {facts.wrong_after}",
+            cause="the load has left the stack or its data in a state that it does not answer right in",
+            next_step="read its log",
+        )
+
+
+def _unexpected_work(facts: Facts) -> Iterator[Reason]:
+    for fact in facts.unexpected_work:
+        yield Reason(
+            "work",
+            "suspect",
+            fact,
+            cause="the stack asks its database for more or less than the others",
+            next_step="have it do what the workload says before it is compared",
         )
 
 
@@ -245,8 +278,11 @@ def _taken_over(facts: Facts) -> Iterator[Reason]:
 
 _RULES = (
     _stack_ended,
+    _service_ended,
     _failed_requests,
+    _wrong_after,
     _invariant,
+    _unexpected_work,
     _broken_laws,
     _ceiling,
     _busy,

@@ -8,6 +8,7 @@ from weir.model.records import LoadSummary
 from weir.model.resources import StackResources
 from weir.model.verdict import TrialVerdict
 from weir.model.window import Window
+from weir.model.work import ServiceWork
 
 Arm = Literal["main", "aa"]
 """`aa`: the second copy of a stack in every block, which shows how far identical systems differ."""
@@ -194,6 +195,10 @@ class TrialResult:
     isolation: str = ""
     logs: dict[str, str] = field(default_factory=dict)
     """Log files by process name, relative to the run folder."""
+    work: tuple[ServiceWork, ...] = ()
+    """What the stack's services did over the whole load, by their own counters."""
+    discrepancies: tuple[str, ...] = ()
+    """Invariants of the workload that did not hold after the load, in words."""
     phases_s: dict[str, float] = field(default_factory=dict)
     """How long its parts took: `ready`, `check`, `prime`, `pause`, `load`, `observe` and `stop` of them, and the `total`."""
 

@@ -1,6 +1,6 @@
 """Samples into figures: what the processes used between two moments. Pure arithmetic on records."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any
@@ -13,7 +13,9 @@ _LEAST_THREADS = 0.0005
 """A mean number of threads below this is rounding."""
 
 
-def stack_resources(samples: Sequence[Sample], *, start_ns: int, end_ns: int, stack_cpus: Sequence[int]) -> StackResources | None:
+def stack_resources(
+    samples: Sequence[Sample], *, start_ns: int, end_ns: int, stack_cpus: Sequence[int], services: Collection[str] = ()
+) -> StackResources | None:
     """What all groups in `samples` used between two moments, in all and by tier.
 
     CPU time is cumulative and read every 100 ms or so, so its value at a moment is interpolated between the readings around it. What is
@@ -24,6 +26,7 @@ def stack_resources(samples: Sequence[Sample], *, start_ns: int, end_ns: int, st
         start_ns: start of the window, CLOCK_MONOTONIC.
         end_ns: its end.
         stack_cpus: the CPUs whose steal matters; empty: all.
+        services: tiers of services: beside the stack's own, and no part of the sums.
 
     Returns:
         None where the samples do not reach around the window.
@@ -32,13 +35,13 @@ def stack_resources(samples: Sequence[Sample], *, start_ns: int, end_ns: int, st
     if not window.inside or window.before is None or window.after is None:
         return None
     tiers = {tier: _of_tier(window, tier) for tier in sorted({group.tier for sample in window.inside for group in sample.groups})}
-    whole = _figures(window, lambda sample: sample.groups)
+    whole = _figures(window, lambda sample: [group for group in sample.groups if group.tier not in services])
     earlier, later = window.around(lambda sample: sample.observer is not None)
     cost = later.observer.cpu_s - earlier.observer.cpu_s if earlier and later and earlier.observer and later.observer else None
     return StackResources(
         **whole,
         network=_network(window, lambda sample: sample.network),
-        pools=[pool for tier in tiers.values() for pool in tier.pools],
+        pools=[pool for name, tier in tiers.items() if name not in services for pool in tier.pools],
         steal_fraction=_steal(window.inside[0], window.inside[-1], stack_cpus),
         tiers=tiers,
         pressure=_pressure(window),

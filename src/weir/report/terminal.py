@@ -29,6 +29,7 @@ def render_terminal(run: RunFindings) -> RenderableType:
         parts += [_overview(overview), Text("")]
     for point in findings.points:
         parts += [_table(point, several=len(findings.points) > 1), Text("")]
+        parts += _work(point)
         parts += _published(point)
     parts += _objectives(findings)
     parts.append(_evidence(findings))
@@ -107,6 +108,26 @@ def _row(stack: StackFindings) -> list[Text]:
         name.append(" (baseline)", style="dim")
     values = [value_text(stack.measure(metric)) for metric in (THROUGHPUT, P50, P99, CPU, MEMORY, "ready_s")]
     return [name, *(Text(value) for value in values)]
+
+
+def _work(point: Point) -> list[RenderableType]:
+    """What the services did per request, by their own counters."""
+    if point.work is None:
+        return []
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="Work per request", title_justify="left", title_style="bold")
+    table.add_column("stack", overflow="fold", max_width=22)
+    table.add_column("service", no_wrap=True)
+    for heading in ("statements", "begin, set …", "rows"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("bytes", overflow="fold")
+    for stack in point.stacks:
+        for work in stack.work:
+            rows = "–" if work.rows is None else f"{work.rows:,.2f}"
+            moved = ", ".join(f"{name} {value:,.0f}" for name, value in work.bytes.items())
+            table.add_row(
+                Text(stack.name), Text(work.service), f"{work.statements:,.2f}", f"{work.control_statements:,.2f}", rows, Text(moved)
+            )
+    return [table, Text(point.work.sentence, style="dim"), Text("")]
 
 
 def _published(point: Point) -> list[RenderableType]:

@@ -7,6 +7,7 @@ environment does). The copy counts as built when it holds the marker, which is w
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import sys
 import sysconfig
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir.model.errors import TargetError, UsageError
-from weir.places import cache_folder
+from weir.places import cache_folder, node_tools
 from weir.stacks.manifest import Stack, filled
 
 _MARKER = ".weir-built"
@@ -84,8 +85,10 @@ def base_environment() -> dict[str, str]:
 
 
 def search_path() -> str:
-    """The PATH of builds and stacks: the user's, then the tools that were installed beside weir (uv)."""
-    return os.pathsep.join([os.environ.get("PATH", os.defpath), sysconfig.get_path("scripts")])
+    """The PATH of builds and stacks: the user's, then what was installed beside weir (uv, and Node where the machine has none)."""
+    tools = node_tools()
+    beside = [sysconfig.get_path("scripts"), *([str(tools.folder)] if tools else [])]
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), *beside])
 
 
 def _build_anew(stack: Stack, folder: Path, run: RunCommand, on_build: Callable[[Path], None]) -> None:
@@ -97,7 +100,7 @@ def _build_anew(stack: Stack, folder: Path, run: RunCommand, on_build: Callable[
         log = folder.parent / f"{folder.name}.log"
         log.write_bytes(b"")
         on_build(log)
-        status = run(["/bin/sh", "-c", filled(recipe.command, {"python": sys.executable})], folder, base_environment(), log)
+        status = run(["/bin/sh", "-c", filled(recipe.command, _build_fields())], folder, base_environment(), log)
         if status != 0:
             tail = log.read_text(errors="replace").strip().splitlines()[-3:]
             raise TargetError(
@@ -107,6 +110,11 @@ def _build_anew(stack: Stack, folder: Path, run: RunCommand, on_build: Callable[
         if recipe.artifact is not None and not (folder / recipe.artifact).exists():
             raise TargetError(f"{stack.folder / 'stack.toml'}: build.artifact: the build left no {recipe.artifact!r}; log: {log}")
     (folder / _MARKER).touch()
+
+
+def _build_fields() -> dict[str, str]:
+    tools = node_tools()
+    return {"python": sys.executable, "npm": shlex.join(tools.npm) if tools else "npm"}
 
 
 def _files(folder: Path) -> list[Path]:

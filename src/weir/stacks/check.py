@@ -79,6 +79,6 @@ def check_answers(workload: Workload, base_url: str, inputs: random.Random, *, p
             status, body = ask(request, timeout_s=timeout_s)
         except (OSError, http.client.HTTPException) as error:
             raise TargetError(f"{asked}: no answer within {timeout_s:g} s: {error or type(error).__name__}") from None
-        wrong = workload.why_wrong(request, status, body)
+        wrong = workload.why_wrong(request, status, body, path=path)
         if wrong is not None:
             raise TargetError(f"{asked}: wrong answer: {wrong}")

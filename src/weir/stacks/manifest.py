@@ -13,14 +13,17 @@ from pydantic import Field, field_validator, model_validator
 
 from weir.model.errors import UsageError
 from weir.places import data_folder
+from weir.services.dataset import read_dataset
+from weir.services.manifest import FIELDS, service_ids
 from weir.stacks.runtime import Runtime, implied_runtime
 from weir.toml_file import Table, read_toml, validate
 
-_FIELD = re.compile(r"\{([a-z_.]+)\}")
+_FIELD = re.compile(r"\{([a-z0-9_.]+)\}")
 RUN_FIELDS = frozenset({"address", "port", "artifact", "cpus", "python"})
-"""What a run command and its environment may ask for: the address and the port to listen on, the built artifact, the number
-of CPUs, weir's Python."""
-BUILD_FIELDS = frozenset({"python"})
+"""What a run command and its environment may ask for: the address and the port to listen on, the built artifact, the number of CPUs, weir's
+Python; and of each of the stack's services the fields of `services.manifest.FIELDS`, as in `{postgres.url}`."""
+BUILD_FIELDS = frozenset({"python", "npm"})
+"""weir's Python, and the npm of the Node that is used."""
 
 
 class Build(Table):
@@ -57,9 +60,7 @@ class Run(Table):
     """What runs it, and is told the number of CPUs by its own convention; where not given, what the command and the needs imply."""
 
     @model_validator(mode="after")
-    def _fields_are_known(self) -> "Run":
-        for text in [*self.command, *self.env.values()]:
-            _check_fields(text, RUN_FIELDS)
+    def _port_is_passed(self) -> "Run":
         if not any("{port}" in text for text in [*self.command, *self.env.values()]):
             raise ValueError("expected '{port}' in the command or the environment: weir chooses the port")
         return self
@@ -82,6 +83,15 @@ class Limit(Table):
         if self.arg is not None and "{value}" not in self.arg:
             raise ValueError("arg: expected '{value}' in it")
         return self
+
+
+class Needed(Table):
+    """A service that the stack needs."""
+
+    dataset: str | None = None
+    """What is in it when the stack starts."""
+    settings: dict[str, str] = Field(default_factory=dict)
+    """Settings of the server beside its manifest's own: `max_connections = "200"`."""
 
 
 class Tier(Table):
@@ -118,6 +128,7 @@ class Manifest(Table):
     build: Build | None = None
     run: Run
     limits: dict[str, Limit] = Field(default_factory=dict)
+    services: dict[str, Needed] = Field(default_factory=dict)
     tiers: dict[str, Tier] = Field(default_factory=lambda: {"app": Tier(root=True)})
     serves: dict[str, Serves] = Field(min_length=1)
     variants: dict[str, Variant] = Field(default_factory=dict)
@@ -127,6 +138,21 @@ class Manifest(Table):
         roots = [name for name, tier in self.tiers.items() if tier.root]
         if len(roots) != 1:
             raise ValueError(f"tiers: found {len(roots)} with 'root = true', expected one")
+        return self
+
+    @model_validator(mode="after")
+    def _services_and_fields_are_known(self) -> "Manifest":
+        for name, needed in self.services.items():
+            if name not in service_ids():
+                raise ValueError(f"services: found {name!r}, expected one of: {', '.join(service_ids())}")
+            if needed.dataset is not None:
+                read_dataset(needed.dataset)
+            if name in self.tiers:
+                raise ValueError(f"tiers: found {name!r}, expected another name: the service of that name is a tier")
+        known = RUN_FIELDS | {f"{name}.{field}" for name in self.services for field in FIELDS}
+        values = [*self.run.env.values(), *(value for variant in self.variants.values() for value in variant.env.values())]
+        for text in [*self.run.command, *values]:
+            _check_fields(text, known)
         return self
 
     @property

@@ -1,15 +1,17 @@
 """A workload: what one request asks, and what proves that the answer is right. Said once for all stacks, in `workloads/NAME.toml`.
 
 A template holds `{{int LOW HIGH}}` and `{{word LENGTH}}`, drawn anew for every check. In `answer.json` the string `{{body}}` stands for the
-JSON value that the request carried.
+JSON value that the request carried. `answer.rows` is SQL on the workload's dataset, with a `?` for each input that was drawn for the path.
 """
 
 import json
 import random
 import re
 import string
+from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,6 +19,8 @@ from weir.model.errors import UsageError
 from weir.model.load import Request
 from weir.model.template import pieces
 from weir.places import data_folder
+from weir.services.dataset import truth_of
+from weir.stacks.invariant import Invariant
 from weir.toml_file import Table, read_toml, validate
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
@@ -44,6 +48,23 @@ class RequestTemplate(Table):
         return self
 
 
+class Rows(Table):
+    """The rows of the dataset that a right answer holds, as JSON objects by column name."""
+
+    sql: str
+    match: Literal["all", "one"] = "all"
+    """`all`: an array of all these rows, in any order; `one`: one of them, as an object."""
+
+
+class Work(Table):
+    """What a request should cost the databases. A stack that does otherwise is told so."""
+
+    statements: float | None = Field(default=None, ge=0)
+    """Data statements per request."""
+    rows: float | None = Field(default=None, ge=0)
+    """Rows that they return or change, per request."""
+
+
 class Answer(Table):
     """What a right answer is. Every key that is given must hold."""
 
@@ -52,6 +73,7 @@ class Answer(Table):
     """A regular expression that the body, as text, must contain."""
     json_: Any = Field(default=None, alias="json")
     """The value that the body must be, as JSON."""
+    rows: Rows | None = None
 
     @field_validator("text_matches")
     @classmethod
@@ -71,8 +93,26 @@ class Workload(Table):
     id: str
     title: str
     description: str = ""
+    dataset: str | None = None
+    """What must be in the stack's database."""
     request: RequestTemplate
     answer: Answer
+    work: Work = Field(default_factory=Work)
+    invariant: dict[str, Invariant] = Field(default_factory=dict)
+    """What must hold in the database after a trial, by name."""
+
+    @model_validator(mode="after")
+    def _what_asks_the_dataset_has_one(self) -> "Workload":
+        asking = [name for name, asked in (("answer.rows", self.answer.rows), ("invariant", self.invariant)) if asked]
+        if asking and self.dataset is None:
+            raise ValueError(f"{asking[0]}: expected 'dataset' beside it")
+        if self.answer.rows is not None and self.dataset is not None:
+            inputs = self.inputs(render(self.request.path, random.Random(0)))
+            try:
+                truth_of(self.dataset).rows(self.answer.rows.sql, inputs)
+            except ValueError as error:
+                raise ValueError(f"answer.rows.sql: {error}") from None
+        return self
 
     def draw(self, base_url: str, inputs: random.Random, *, path: str | None = None) -> Request:
         """A request of this workload with inputs drawn from `inputs`.
@@ -90,8 +130,19 @@ class Workload(Table):
             body=None if body is None else body.encode(),
         )
 
-    def why_wrong(self, request: Request, status: int, body: bytes) -> str | None:
-        """What is wrong with an answer to `request`; None where it is right."""
+    def inputs(self, path: str, template: str | None = None) -> list[str]:
+        """What was drawn for a request's path.
+
+        Args:
+            path: the path, as it was asked for.
+            template: the stack's own, where it differs from the workload's.
+        """
+        pattern = "".join(re.escape(piece) if isinstance(piece, str) else "(.+?)" for piece in pieces(template or self.request.path))
+        match = re.fullmatch(pattern, path)
+        return list(match.groups()) if match else []
+
+    def why_wrong(self, request: Request, status: int, body: bytes, *, path: str | None = None) -> str | None:
+        """What is wrong with an answer to `request`, which was drawn for `path`; None where it is right."""
         if status != self.answer.status:
             return f"status: found {status}, expected {self.answer.status}; body {_excerpt(body)}"
         if self.answer.text_matches is not None and not re.search(self.answer.text_matches, body.decode("utf-8", "replace")):
@@ -104,6 +155,10 @@ class Workload(Table):
             expected = _with_body(self.answer.json_, request.body)
             if not _same_json(found, expected):
                 return f"body: found {_excerpt(body)}, expected {_excerpt(json.dumps(expected).encode())}"
+        if self.answer.rows is not None and self.dataset is not None:
+            url = urlsplit(request.target)
+            inputs = self.inputs(f"{url.path}?{url.query}" if url.query else url.path, path)
+            return _why_not_rows(body, truth_of(self.dataset).rows(self.answer.rows.sql, inputs), self.answer.rows.match)
         return None
 
 
@@ -155,6 +210,40 @@ def _with_body(expected: Any, body: bytes | None) -> Any:
     if isinstance(expected, list):
         return [_with_body(value, body) for value in expected]
     return expected
+
+
+def _why_not_rows(body: bytes, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return f"body: found {_excerpt(body)}, expected JSON"
+    if match == "one":
+        if any(_same_json(found, row) for row in rows):
+            return None
+        expected = f"the row {_excerpt(json.dumps(rows[0]).encode())}" if len(rows) == 1 else f"one of {len(rows)} rows of the dataset"
+        return f"body: found {_excerpt(body)}, expected {expected}"
+    if not isinstance(found, list):
+        return f"body: found {_excerpt(body)}, expected an array of {len(rows)} rows"
+    missing = _less(rows, found)
+    surplus = _less(found, rows)
+    if not missing and not surplus:
+        return None
+    told = [f"without {json.dumps(missing[0])}"] if missing else []
+    told += [f"with {_excerpt(json.dumps(surplus[0]).encode())}, which is not among them"] if surplus else []
+    return f"body: found {len(found)} rows {' and '.join(told)}; expected the {len(rows)} rows of the dataset"
+
+
+def _less(rows: list[Any], others: list[Any]) -> list[Any]:
+    """Those of `rows` that `others` lacks, as often as it lacks them."""
+    left = Counter(json.dumps(other, sort_keys=True) for other in others)
+    missing = []
+    for row in rows:
+        key = json.dumps(row, sort_keys=True)
+        if left[key] > 0:
+            left[key] -= 1
+        else:
+            missing.append(row)
+    return missing
 
 
 def _same_json(found: Any, expected: Any) -> bool:

@@ -18,6 +18,7 @@ from weir.model.resources import StackResources
 from weir.model.run import Arm, Cell, Limits, Network, Placement, PublishedFigure, RunInfo, Trial, TrialResult
 from weir.model.verdict import TrialVerdict
 from weir.model.window import Window
+from weir.model.work import service_work_from_dict
 
 Column = int | float | str | bytes | None
 Row = tuple[Column, ...]
@@ -34,6 +35,7 @@ CELL_COLUMNS = (
 TRIAL_COLUMNS = (
     "id", "cell_id", "block", "position", "attempt", "started_unix_ns", "validity", "reasons", "summary", "resources",
     "load_started_monotonic_ns", "ready_s", "artifact_bytes", "isolation", "logs", "window", "whole_load", "phases_s",
+    "work", "discrepancies",
 )  # fmt: skip
 RESULT_COLUMNS = TRIAL_COLUMNS[6:]
 INTERVAL_COLUMNS = (
@@ -139,6 +141,8 @@ def result_row(result: TrialResult) -> Row:
         None if result.window is None else json.dumps(result.window.to_json()),
         None if result.whole_load is None else result.whole_load.model_dump_json(by_alias=True),
         json.dumps(result.phases_s),
+        json.dumps([asdict(one) for one in result.work]),
+        json.dumps(result.discrepancies),
     )
 
 
@@ -159,6 +163,8 @@ def trial_from_row(row: Sequence[Any], cells: dict[int, Cell]) -> Trial:
         window=None if values["window"] is None else Window.from_json(json.loads(values["window"])),
         whole_load=None if values["whole_load"] is None else LoadSummary.model_validate_json(values["whole_load"]),
         phases_s=json.loads(values["phases_s"]),
+        work=tuple(service_work_from_dict(one) for one in json.loads(values["work"])),
+        discrepancies=tuple(json.loads(values["discrepancies"])),
     )
     return Trial(
         id=values["id"],

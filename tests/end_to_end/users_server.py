@@ -1,0 +1,51 @@
+"""A users server on PostgreSQL that asks as often as it is told to: for tests of work equivalence.
+
+`users_server.py PORT URL MODE`: `once` asks one statement a request, `twice` one more, `spoils` answers wrong after some hundred requests.
+"""
+
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import psycopg
+
+PORT, URL, MODE = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+GOOD_ANSWERS = 100
+
+
+class Users(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Head and body in one segment: two would wait for each other's acknowledgement.
+    wbufsize = 65536
+    mine = threading.local()
+    answered = 0
+
+    def do_GET(self) -> None:
+        if not hasattr(self.mine, "connection"):
+            self.mine.connection = psycopg.connect(URL, autocommit=True)
+        user = self.path.rpartition("/")[2]
+        if not user.isdigit():
+            self.answer(404, {})
+            return
+        if MODE == "twice":
+            self.mine.connection.execute("SELECT count(*) FROM users").fetchone()
+        row = self.mine.connection.execute("SELECT id, name, email FROM users WHERE id = %s", (int(user),)).fetchone()
+        Users.answered += 1
+        if MODE == "spoils" and Users.answered > GOOD_ANSWERS:
+            row = (row[0], row[1].swapcase(), row[2])
+        self.answer(200, dict(zip(("id", "name", "email"), row, strict=True)))
+
+    def answer(self, status: int, value: object) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+ThreadingHTTPServer.request_queue_size = 128
+ThreadingHTTPServer(("127.0.0.1", PORT), Users).serve_forever()

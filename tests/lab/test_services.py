@@ -1,0 +1,213 @@
+"""Real databases, fetched by weir itself: their counters against a known number of statements and rows."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import psycopg
+import pymysql
+import pytest
+
+from tests.support.load_summary import summary
+from weir.lab.host import Host
+from weir.lab.services import RunningService, RunningServices, Services
+from weir.model.errors import TargetError, UsageError
+from weir.model.load import ClosedLoad
+from weir.model.run import Cell, Placement
+from weir.services.dataset import read_dataset
+from weir.stacks.manifest import Manifest, Stack
+from weir.stacks.workload import Workload
+from weir.study.load import LoadTable
+from weir.study.method import Method
+from weir.study.study import PlannedCell
+
+TRIES = 25
+WITH_MAVEN = pytest.mark.needs("mvn")
+CPUS = tuple(sorted(os.sched_getaffinity(0)))
+PLACEMENT = Placement(load=CPUS, stack=CPUS, services=(), control=CPUS)
+
+
+@pytest.fixture(scope="module")
+def services() -> Iterator[Services]:
+    with Host() as host, Services(host) as started:
+        yield started
+
+
+def stack(service: str, dataset: str | None = "users", **settings: str) -> Stack:
+    manifest = Manifest.model_validate(
+        {
+            "schema": 1,
+            "id": "s",
+            "title": "S",
+            "model": "m",
+            "run": {"command": ["{port}", f"{{{service}.url}}"]},
+            "services": {service: {"dataset": dataset, "settings": settings}},
+            "serves": {"w": {}},
+        }
+    )
+    return Stack(manifest, Path("/nowhere"))
+
+
+def workload(**more: object) -> Workload:
+    return Workload.model_validate(
+        {"schema": 1, "id": "w", "title": "W", "dataset": "users", "request": {"path": "/"}, "answer": {}, **more}
+    )
+
+
+def running(
+    services: Services, service: str, tmp_path: Path, asked: Workload | None = None, **settings: str
+) -> AbstractContextManager[RunningServices]:
+    return services.running(
+        planned(stack(service, **settings), asked or workload()), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log"
+    )
+
+
+def planned(of: Stack, asked: Workload) -> PlannedCell:
+    load = LoadTable.model_validate({"duration_s": 1})
+    return PlannedCell(Cell(1, "s", None, "w", ClosedLoad(1)), of, asked, load, Method.model_validate({"blocks": 1, "baseline": "s"}))
+
+
+def ask_postgres(service: RunningService) -> "psycopg.Connection[tuple[object, ...]]":
+    return psycopg.connect(service.address.fields("postgresql")["url"])
+
+
+def ask_mariadb(service: RunningService) -> "pymysql.connections.Connection[pymysql.cursors.Cursor]":
+    at = service.address
+    return pymysql.connect(host=at.host, port=at.port, user=at.user, password=at.password, database=at.database)
+
+
+def test_postgres_holds_the_dataset_and_counts_what_was_asked_of_it(services: Services, tmp_path: Path) -> None:
+    with running(services, "postgres", tmp_path) as started, ask_postgres(started.services[0]) as connection:
+        assert connection.execute("SELECT * FROM users ORDER BY id").fetchall() == list(read_dataset("users").rows("users"))
+        connection.commit()
+        before = started.read(workload())
+        for number in range(TRIES):
+            connection.execute("SELECT id, name FROM users").fetchall()
+            connection.execute("UPDATE users SET name = %s WHERE id <= 3", (str(number),))
+            connection.commit()
+        connection.execute("INSERT INTO users (name, email) VALUES ('a', 'b')")
+        connection.commit()
+        (work,) = started.work_since(before, summary())
+    assert (work.service, work.statements, work.rows) == ("postgres", 2 * TRIES + 1, TRIES * (100 + 3) + 1)
+    assert work.control_statements == 2 * (TRIES + 1)
+    assert work.bytes["log"] > 0
+    assert work.bytes["pages"] > 0
+    assert "SELECT id, name FROM users" in {kind.text for kind in work.by_statement}
+
+
+@WITH_MAVEN
+def test_mariadb_holds_the_dataset_and_counts_what_was_asked_of_it(services: Services, tmp_path: Path) -> None:
+    with running(services, "mariadb", tmp_path) as started, ask_mariadb(started.services[0]) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM users ORDER BY id")
+        assert list(cursor.fetchall()) == list(read_dataset("users").rows("users"))
+        connection.commit()
+        before = started.read(workload())
+        for number in range(TRIES):
+            cursor.execute("SELECT id, name FROM users")
+            cursor.fetchall()
+            cursor.execute("UPDATE users SET name = %s WHERE id <= 3", (str(number),))
+            connection.commit()
+        cursor.execute("INSERT INTO users (name, email) VALUES ('a', 'b')")
+        connection.commit()
+        (work,) = started.work_since(before, summary())
+    assert (work.service, work.statements, work.rows) == ("mariadb", 2 * TRIES + 1, TRIES * (100 + 3) + 1)
+    assert work.control_statements == TRIES + 1
+    assert TRIES * 100 * 12 < work.bytes["sent"] < TRIES * 100 * 40
+    assert work.bytes["received"] > TRIES * 30
+
+
+@WITH_MAVEN
+def test_reading_the_counters_counts_nothing(services: Services, tmp_path: Path) -> None:
+    for service in ("postgres", "mariadb"):
+        with running(services, service, tmp_path) as started:
+            before = started.read(workload())
+            started.counters()
+            (work,) = started.work_since(before, summary())
+            assert (work.statements, work.control_statements, work.rows) == (0, 0, 0)
+            # Of its own answers weir takes as many bytes off as the next one has, whose numbers may have a digit more.
+            assert all(abs(counted) < 50 for counted in work.bytes.values())
+
+
+def test_each_trial_gets_the_dataset_as_it_was(services: Services, tmp_path: Path) -> None:
+    for _ in range(2):
+        with running(services, "postgres", tmp_path) as started, ask_postgres(started.services[0]) as connection:
+            assert connection.execute("SELECT count(*), max(id) FROM users").fetchall() == [(100, 100)]
+            assert connection.execute("INSERT INTO users (name, email) VALUES ('a', 'b') RETURNING id").fetchall() == [(101,)]
+            connection.execute("DELETE FROM users WHERE id < 50")
+
+
+def test_settings_of_the_stack_reach_the_server(services: Services, tmp_path: Path) -> None:
+    with running(services, "postgres", tmp_path, max_connections="37") as started, ask_postgres(started.services[0]) as connection:
+        assert connection.execute("SHOW max_connections").fetchall() == [("37",)]
+
+
+@WITH_MAVEN
+def test_invariants_are_asked_in_the_database_that_holds_the_dataset(services: Services, tmp_path: Path) -> None:
+    asked = workload(invariant={"rows": {"sql": "SELECT count(*) FROM users", "grows_by": 0}, "bad": {"sql": "SELECT 'x'", "equals": 0}})
+    for service in ("postgres", "mariadb"):
+        with (
+            running(services, service, tmp_path, asked) as started,
+            pytest.raises(TargetError, match=r"invariant bad: .*found 'x', expected a number"),
+        ):
+            started.values(asked)
+        asked_well = asked.model_copy(update={"invariant": {"rows": asked.invariant["rows"]}})
+        with running(services, service, tmp_path, asked_well) as started:
+            assert started.values(asked_well) == {"rows": 100}
+
+
+def test_a_workload_whose_dataset_no_service_holds_is_refused(services: Services, tmp_path: Path) -> None:
+    with (
+        pytest.raises(UsageError, match=r"found postgres: nothing; workload w expects one with dataset 'users'"),
+        services.running(planned(stack("postgres", None), workload()), PLACEMENT, log_of=lambda name: tmp_path / name),
+    ):
+        pass
+
+
+def test_a_server_with_a_setting_that_does_not_exist_says_so_and_leaves_nothing(services: Services, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="postgres: it ended with exit status 1 before it was ready") as error, running(
+        services, "postgres", tmp_path, no_such_setting="1"
+    ):  # fmt: skip
+        pass
+    assert "no_such_setting" in error.value.message
+
+
+@WITH_MAVEN
+def test_a_server_of_the_users_own_gets_a_database_that_is_gone_afterwards(
+    services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for service, variable, ask in (("postgres", "WEIR_POSTGRES_URL", ask_postgres), ("mariadb", "WEIR_MYSQL_URL", ask_mariadb)):
+        with running(services, service, tmp_path) as own:
+            admin = own.services[0].kind.admin(own.services[0].address.port)
+            with monkeypatch.context() as patched:
+                patched.setenv(variable, admin.fields(own.services[0].kind.scheme)["url"])
+                with running(services, service, tmp_path) as started:
+                    assert not started.services[0].started
+                    with ask(started.services[0]) as connection, connection.cursor() as cursor:
+                        cursor.execute("SELECT count(*) FROM users")
+                        assert cursor.fetchone() == (100,)
+                    database = started.services[0].address.database
+                with pytest.raises((psycopg.Error, pymysql.Error), match=database), ask(started.services[0]):
+                    pass
+
+
+@pytest.mark.parametrize("url", ["postgresql://127.0.0.1", "mysql://u@h/d", "postgresql://u@h:port/d", "nonsense"])
+def test_a_variable_that_is_no_url_of_a_database_is_named(
+    services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("WEIR_POSTGRES_URL", url)
+    with pytest.raises(UsageError, match=r"WEIR_POSTGRES_URL: found .*expected postgresql://USER"), running(services, "postgres", tmp_path):
+        pass
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    with Host() as host:
+        with Services(host) as own, running(own, "postgres", tmp_path) as started:
+            port = started.services[0].address.port
+            folder = own._folder
+            assert folder is not None
+            assert folder.path.exists()
+        assert not folder.path.exists()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
