@@ -47,37 +47,35 @@ fn periods(group: &Path) -> (u64, u64) {
 
 #[test]
 fn a_busy_process_gets_its_quota_within_two_per_cent() {
-    for mode in modes() {
-        let Some(mut host) = able_host(mode) else {
-            return;
-        };
-        // Two processes, so that the quota is seen to be shared by what is below.
-        let mut start = host.shell("app", "(while :; do :; done) & while :; do :; done");
-        start["limits"] = json!({"cpus": 0.5});
-        let begin = std::time::Instant::now();
-        let started = host.ask(start);
-        let group = group(&started, "cpu");
-        // The heaviest weight there is, so that nothing but the quota keeps it from the CPU while other tests are busy.
-        let heaviest = std::fs::write(group.join("cpu.shares"), "262144");
-        heaviest
-            .or_else(|_| std::fs::write(group.join("cpu.weight"), "10000"))
-            .unwrap();
-        wait_for("forty periods", || (periods(&group).0 >= 40).then_some(()));
-        let (of, throttled) = periods(&group);
-        let stopped = host.stop("app", 1.0);
-        let wall_s = begin.elapsed().as_secs_f64();
-        let cpu_s =
-            stopped["cpu_user_s"].as_f64().unwrap() + stopped["cpu_system_s"].as_f64().unwrap();
-        let cpus = cpu_s / wall_s;
-        eprintln!("{mode}: {cpus:.4} CPUs, throttled in {throttled} of {of} periods");
-        assert!(cpus < 0.51, "{cpus} CPUs");
-        if throttled + 1 >= of {
-            assert!(cpus > 0.49, "{cpus} CPUs");
-        } else {
-            eprintln!("left out: the machine is too busy to see the lower bound");
-        }
-        assert!(!group.exists());
+    let Some(mut host) = able_host(modes()[0]) else {
+        return;
+    };
+    // Two processes, so that the quota is seen to be shared by what is below.
+    let mut start = host.shell("app", "(while :; do :; done) & while :; do :; done");
+    start["limits"] = json!({"cpus": 0.5});
+    let begin = std::time::Instant::now();
+    let started = host.ask(start);
+    let group = group(&started, "cpu");
+    // The heaviest weight there is, so that nothing but the quota keeps it from the CPU while other tests are busy.
+    let heaviest = std::fs::write(group.join("cpu.shares"), "262144");
+    heaviest
+        .or_else(|_| std::fs::write(group.join("cpu.weight"), "10000"))
+        .unwrap();
+    // Long enough for the period that it begins in to be less than one per cent.
+    wait_for("the periods", || (periods(&group).0 >= 80).then_some(()));
+    let (of, throttled) = periods(&group);
+    let stopped = host.stop("app", 1.0);
+    let wall_s = begin.elapsed().as_secs_f64();
+    let cpu_s = stopped["cpu_user_s"].as_f64().unwrap() + stopped["cpu_system_s"].as_f64().unwrap();
+    let cpus = cpu_s / wall_s;
+    eprintln!("{cpus:.4} CPUs, throttled in {throttled} of {of} periods");
+    assert!(cpus < 0.51, "{cpus} CPUs");
+    if throttled + 1 >= of {
+        assert!(cpus > 0.49, "{cpus} CPUs");
+    } else {
+        eprintln!("left out: the machine is too busy to see the lower bound");
     }
+    assert!(!group.exists());
 }
 
 #[test]
