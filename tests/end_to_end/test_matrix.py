@@ -183,3 +183,28 @@ def test_a_check_that_cannot_be_made_says_why(tmp_path: Path, weir: Weir, argume
     done = weir("study", "check", write(tmp_path, 'stacks = ["good"]\nconnections = [4]'), *arguments)
     assert done.returncode == 2
     assert problem in done.stderr
+
+
+def test_a_run_is_resumed_with_the_same_scenario_and_with_no_other(tmp_path: Path, weir: Weir) -> None:
+    scenario = tmp_path / "shop.toml"
+    scenario.write_text('[[steps]]\npath = "/"\n[[steps]]\npath = "/again"\n')
+    study = write(tmp_path, 'stacks = ["good"]\nconnections = [4]\nreplicas = [1]')
+    study.write_text(study.read_text().replace("[load]", '[load]\nscenario = "shop.toml"'))
+    done = weir("run", study, "--out", "out")
+    assert done.returncode == 0, done.stderr
+    ((summary,),) = rows(tmp_path / "out", "SELECT summary FROM trial")
+    assert list(json.loads(summary)["steps"]) == ["GET /", "GET /again"]
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").rename(tmp_path / "elsewhere" / "out")
+    assert weir("run", "--resume", "elsewhere/out").returncode == 0
+    scenario.write_text('[[steps]]\npath = "/other"\n')
+    again = weir("run", "--resume", "elsewhere/out")
+    assert again.returncode == 2
+    assert "differ from those of the run" in again.stderr
+
+
+def test_more_cpus_than_there_are_end_a_study_before_it_starts(tmp_path: Path, weir: Weir) -> None:
+    done = weir("run", write(tmp_path, 'stacks = ["good"]\nconnections = [4]\ncpus = [1, 4096]'), "--out", "out")
+    assert done.returncode == 2
+    assert "matrix.cpus: found 4096" in done.stderr
+    assert not (tmp_path / "out").exists()
