@@ -26,6 +26,8 @@ _JSON = typer.Option("--json", help="Print JSON.")
 _ASSUMED_CV = 0.05
 _AIM = 1.05
 """The difference whose blocks are told beside the smallest one that can be found."""
+_HUGE = 100
+"""Differences above that factor need no study."""
 _MOST_CELLS = 60
 _MOST_BLOCKS = 10
 
@@ -212,9 +214,19 @@ def _detection_lines(detection: dict[str, Any], blocks: int, basis: str) -> list
     family = f"{comparisons} comparison{'s' if comparisons > 1 else ''}{' (Holm)' if comparisons > 1 else ''}"
     if blocks < 2:
         return ["One block gives no interval: no difference can be detected."]
-    found = "no difference worth the name" if ratio is None else f"a difference in throughput of {(ratio - 1) * 100:.2g} % or more"
     return [
-        f"Detects {found} with a probability of 80 %: {blocks} blocks, {family};",
+        f"Detects {_difference(ratio)} with a probability of 80 %: {blocks} blocks, {family};",
         f"  {basis}.",
         f"  A difference of 5 % needs {detection['blocks_for_5_percent']:,} blocks.",
     ]
+
+
+def _difference(ratio: float | None) -> str:
+    """The smallest difference that is found, as people say it."""
+    if ratio is None or ratio > _HUGE:
+        return f"no difference below a factor of {_HUGE}"
+    return (
+        f"a difference in throughput of {(ratio - 1) * 100:.2g} % or more"
+        if ratio < 2
+        else f"a factor in throughput of {ratio:.2g} or more"
+    )
