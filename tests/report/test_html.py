@@ -225,3 +225,27 @@ def test_a_missing_bundle_is_said_with_the_command_that_builds_it(monkeypatch: p
 def test_a_report_that_cannot_be_written_is_said(report: Path, tmp_path: Path) -> None:
     with RunReader(report.parent) as reader, pytest.raises(WeirError, match="cannot write the report"):
         write_html(reader, of_run(reader), tmp_path / "no" / "such" / "folder.html")
+
+
+MATRIX = SyntheticStudy(
+    duration_s=1.0,
+    interval_s=0.2,
+    loads=(ClosedLoad(4), ClosedLoad(20), ClosedLoad(100)),
+    coordinates=({"threads": "50"}, {"threads": "200"}),
+    objectives=(("p99<50ms", True), ("p99<40ms", False)),
+)
+
+
+@pytest.mark.parametrize("width", [1180, 390])
+def test_a_matrix_begins_with_all_its_points_and_leads_to_each(browser: Browser, tmp_path: Path, width: int) -> None:
+    with opened(browser, report_of(tmp_path, MATRIX), width=width) as watched:
+        page = watched.page
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        links = page.locator("section a[href^='#point-']")
+        assert links.all_inner_texts() == [f"{n} connections, threads {threads}" for n in (4, 20, 100) for threads in (50, 200)]
+        for index, label in enumerate(links.all_inner_texts(), start=1):
+            assert page.locator(f"#point-{index}").inner_text() == label
+        missed = page.locator("section:has(h2:text-is('Objectives')) tbody tr:has-text('missed')")
+        assert missed.count() == 12
+        assert "threads = 50 or 200" in page.locator("dl").first.inner_text()
+        assert watched.complaints == []
