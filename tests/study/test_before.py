@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from weir.model.run import Limits, Placement
 from weir.study.forecast import Overhead, forecast, span_text
 from weir.study.needs import Machine, machine, shortages
 from weir.study.study import Study, read_study
@@ -30,6 +31,8 @@ where = { stack = "sanic" }
 method = { prime_s = 4 }
 """
 AMPLE = Machine(memory_bytes=8_000_000_000, open_files=100_000, most_open_files=100_000, local_ports=28_000)
+
+PLACED = Placement(load=(0,), stack=(1,), services=(), control=(0,))
 
 
 @pytest.fixture
@@ -64,7 +67,7 @@ def test_a_span_is_told_in_the_unit_that_people_plan_in(seconds: float, text: st
 
 
 def test_a_machine_with_enough_of_everything_lacks_nothing(study: Study) -> None:
-    assert shortages(study.cells(1), AMPLE, memory_bytes={"sanic": 1_000_000}) == []
+    assert shortages(study.cells(1), AMPLE, PLACED, memory_bytes={"sanic": 1_000_000}) == []
 
 
 @pytest.mark.parametrize(
@@ -77,17 +80,20 @@ def test_a_machine_with_enough_of_everything_lacks_nothing(study: Study) -> None
         ),
         (replace(AMPLE, open_files=1024), "open files: found 2,000 connections to a process of flask-gunicorn"),
         (replace(AMPLE, local_ports=1999), "ports: found 2,000 connections to one server"),
-        (replace(AMPLE, memory_bytes=199_000_000), "memory: found 2 × sanic at 100 MB each in the pilot, 200 MB; expected at most 199 MB"),
+        (
+            replace(AMPLE, memory_bytes=199_000_000),
+            "memory: found 2 × sanic with 100 MB each as in the pilot, 200 MB; expected at most 199 MB",
+        ),
     ],
 )
 def test_what_does_not_suffice_is_said_with_how_much_there_is(study: Study, there_is: Machine, expected: str) -> None:
-    (found,) = shortages(study.cells(1), there_is, memory_bytes={"sanic": 100_000_000})
+    (found,) = shortages(study.cells(1), there_is, PLACED, memory_bytes={"sanic": 100_000_000})
     assert expected in found
 
 
 def test_replicas_share_the_connections_that_a_process_must_hold(study: Study) -> None:
     doubled = [one for one in study.cells(1) if one.cell.replicas == 2]
-    assert shortages(doubled, replace(AMPLE, open_files=1100, local_ports=1000)) == []
+    assert shortages(doubled, replace(AMPLE, open_files=1100, local_ports=1000), PLACED) == []
 
 
 def test_this_machine_has_some_of_everything() -> None:
@@ -95,3 +101,10 @@ def test_this_machine_has_some_of_everything() -> None:
     assert there_is.memory_bytes > 1_000_000
     assert there_is.most_open_files >= there_is.open_files > 0
     assert there_is.local_ports > 0
+
+
+def test_memory_that_a_limit_allows_to_every_process_must_be_there(study: Study) -> None:
+    limited = replace(PLACED, limits={"app": Limits(memory_bytes=600_000_000)})
+    assert shortages(study.cells(1), replace(AMPLE, memory_bytes=1_200_000_000), limited) == []
+    (found,) = shortages(study.cells(1), replace(AMPLE, memory_bytes=1_199_000_000), limited)
+    assert found.startswith("memory: found 2 × flask-gunicorn with 600 MB each as cpus.memory allows, 1,200 MB")

@@ -80,3 +80,9 @@ def test_the_schema_rejects_what_the_types_reject(old: str, new: str) -> None:
 
 def test_the_reference_is_what_the_types_say(repository: Path) -> None:
     assert (repository / "docs" / "reference" / "study.md").read_text() == reference(), "run: make reference"
+
+
+def test_every_key_of_the_reference_has_a_meaning() -> None:
+    rows = [line.split(" | ") for line in reference().splitlines() if line.startswith("| `")]
+    assert len(rows) > 50
+    assert [row[0] for row in rows if row[3].strip("| ") == ""] == []

@@ -83,7 +83,7 @@ def check(
     overhead, memory, spread, basis = _basis(assume_cv, pilot)
     coming = forecast(chosen, cells, overhead)
     detection = _detection(chosen, cells, spread)
-    lacking = [*shortages(cells, machine(), memory_bytes=memory), *time_shortages(chosen, cells)]
+    lacking = [*shortages(cells, machine(), placement, memory_bytes=memory), *time_shortages(chosen, cells)]
     if json_:
         print_json(
             {

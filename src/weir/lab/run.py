@@ -57,7 +57,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
     placement = placement_of(study)
     cells = study.cells(len(placement.stack))
     check_stacks(placement, [one.stack for one in cells])
-    require(cells, machine())
+    require(cells, machine(), placement)
     require_time(study, cells)
     environment = capture()
     with bound_to(placement.control), Host() as host, Services(host, on_step=progress.on_step) as services:

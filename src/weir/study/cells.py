@@ -50,7 +50,7 @@ class PlannedCell:
         The last ones, since CPU 0 takes most interrupts.
         """
         if isinstance(self.stack, ExternalStack):
-            return replace(placement, stack=self.stack.cpus())
+            return replace(placement, stack=self.stack.cpus(), limits={}, network=None)
         return placement if self.cell.cpus is None else replace(placement, stack=placement.stack[-self.cell.cpus :])
 
     def plan(self, request: Request, *, targets: tuple[str, ...], duration_s: float, interval_s: float, cpus: tuple[int, ...]) -> LoadPlan:

@@ -19,10 +19,13 @@ class Cpus(Table):
     """CPUs of each role, and the most that a tier may use of them and of memory."""
 
     load: Wish = "auto"
+    """Of the generator, a thread on each."""
     stack: Wish = "auto"
+    """Of the stack, all its processes together."""
     services: Wish | Literal["stack", "load"] = "auto"
     """`stack`, `load`: on the same CPUs as these. `auto`: on CPUs of their own where there are enough, else on the stack's."""
     control: Wish = "auto"
+    """Of weir itself: lab, host and observer, at nice 19."""
     quota: dict[str, float] = Field(default_factory=dict)
     """CPUs' worth of time that each process of a tier, with all below it, gets at most: `{ app = 0.5, postgres = 0.3 }`."""
     quota_period_ms: float = Field(default=100, ge=1, le=1000)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir.model.errors import UsageError
+from weir.model.run import Placement
 from weir.stacks.external import ExternalStack
 from weir.study.cells import PlannedCell
 
@@ -41,24 +42,28 @@ def machine() -> Machine:
     )
 
 
-def shortages(cells: Sequence[PlannedCell], there_is: Machine, *, memory_bytes: Mapping[str, int] | None = None) -> list[str]:
+def shortages(
+    cells: Sequence[PlannedCell], there_is: Machine, placement: Placement, *, memory_bytes: Mapping[str, int] | None = None
+) -> list[str]:
     """What does not suffice, a sentence each, the worst cell of each kind named.
 
     Args:
         cells: the study's cells.
         there_is: the machine.
-        memory_bytes: what a process of each stack was measured to use, by the stack's label; without it nothing is said of memory.
+        placement: what a process of a stack may use.
+        memory_bytes: what a process of each stack was measured to use, by the stack's label. Of one that was not measured the limit is
+            taken; without either nothing is said of its memory.
     """
-    return [*_files(cells, there_is), *_ports(cells, there_is), *_memory(cells, there_is, memory_bytes or {})]
+    return [*_files(cells, there_is), *_ports(cells, there_is), *_memory(cells, there_is, placement, memory_bytes or {})]
 
 
-def require(cells: Sequence[PlannedCell], there_is: Machine) -> None:
+def require(cells: Sequence[PlannedCell], there_is: Machine, placement: Placement) -> None:
     """Ends what cannot succeed.
 
     Raises:
         UsageError: something does not suffice.
     """
-    found = shortages(cells, there_is)
+    found = shortages(cells, there_is, placement)
     if found:
         raise UsageError("\n".join(found), hint="weir study check STUDY says what would run")
 
@@ -91,16 +96,23 @@ def _ports(cells: Sequence[PlannedCell], there_is: Machine) -> Iterator[str]:
         )
 
 
-def _memory(cells: Sequence[PlannedCell], there_is: Machine, memory_bytes: Mapping[str, int]) -> Iterator[str]:
-    started = [one for one in cells if one.stack.label in memory_bytes and not isinstance(one.stack, ExternalStack)]
-    if not started:
-        return
-    largest = max(started, key=lambda one: memory_bytes[one.stack.label] * one.cell.replicas)
-    needed = memory_bytes[largest.stack.label] * largest.cell.replicas
+def _memory(cells: Sequence[PlannedCell], there_is: Machine, placement: Placement, memory_bytes: Mapping[str, int]) -> Iterator[str]:
+    def each(planned: PlannedCell) -> tuple[int, str]:
+        """Memory of one process, and how that is known."""
+        if planned.stack.label in memory_bytes:
+            return memory_bytes[planned.stack.label], "as in the pilot"
+        if isinstance(planned.stack, ExternalStack):
+            return 0, ""
+        limits = placement.limits.get(planned.stack.manifest.root_tier)
+        return (limits.memory_bytes or 0) if limits else 0, "as cpus.memory allows"
+
+    largest = max(cells, key=lambda one: each(one)[0] * one.cell.replicas)
+    bytes_each, known = each(largest)
+    needed = bytes_each * largest.cell.replicas
     if needed > there_is.memory_bytes:
         yield (
-            f"memory: found {largest.cell.replicas} × {largest.stack.label} at {memory_bytes[largest.stack.label] / 1e6:,.0f} MB each "
-            f"in the pilot, {needed / 1e6:,.0f} MB; expected at most {there_is.memory_bytes / 1e6:,.0f} MB, which is available"
+            f"memory: found {largest.cell.replicas} × {largest.stack.label} with {bytes_each / 1e6:,.0f} MB each {known}, "
+            f"{needed / 1e6:,.0f} MB; expected at most {there_is.memory_bytes / 1e6:,.0f} MB, which is available"
         )
 
 

@@ -11,6 +11,7 @@ class Network(Table):
     """`isolation = "netns"`: the stack in a network namespace of its own behind a veth pair, as in a container."""
 
     isolation: Literal["none", "netns"] = "none"
+    """`netns`: a network of the stack's own; the other keys need it."""
     port: int = Field(default=8000, ge=1, le=65535)
     """What the stack listens on inside."""
     publish: int | None = Field(default=None, ge=1, le=65535)

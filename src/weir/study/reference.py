@@ -18,18 +18,6 @@ A study is a question as a TOML file: `weir run FILE` answers it, `weir study ch
   belongs to it; without a step it is 1; at most 1,000 numbers).
 - A **profile** is an amount over time, linear between its points: `"0s:0,30s:500,60s:0"`.
 """
-_TABLES = [
-    ("", "The file itself", None),
-    ("[matrix]", "", "Matrix"),
-    ("[load]", "", "LoadTable"),
-    ("[method]", "", "Method"),
-    ("[cpus]", "", "Cpus"),
-    ("[network]", "", "Network"),
-    ("[objective]", "", "Objective"),
-    ("[external.NAME]", "", "External"),
-    ("[[override]]", "", "Override"),
-    ("[[published]]", "", "Published"),
-]
 _TAIL = """\
 ## `[scales.NAME]`
 
@@ -42,41 +30,29 @@ wins; any other list takes the place of the whole list. Without `--scale` the sc
 def reference() -> str:
     """The page."""
     schema = json_schema()
-    parts = [_HEAD]
-    shown = {name for _, _, name in _TABLES}
-    for heading, title, name in _TABLES:
-        table = schema if name is None else schema["$defs"][name]
-        parts.append(f"## {title or f'`{heading}`'}\n")
-        if name is not None and table.get("description"):
-            parts.append(f"{table['description']}\n")
-        parts.append(_rows(table, schema["$defs"], "" if name is None else heading))
-        parts += [
-            _rows(schema["$defs"][below], schema["$defs"], f"{heading[:-1]}.{key}]", title=True)
-            for key, below in _tables_below(table)
-            if name is not None and below not in shown
-        ]
+    parts = [_HEAD, "## The file itself\n", _rows(schema, schema["$defs"], top=True)]
+    for key, value in schema["properties"].items():
+        below, heading = _table_of(key, value)
+        if below is not None and key != "scales":
+            table = schema["$defs"][below]
+            parts += [f"## `{heading}`\n", f"{table.get('description', '')}\n", _rows(table, schema["$defs"])]
     return "\n".join([*parts, _TAIL])
 
 
-def _tables_below(table: dict[str, Any]) -> list[tuple[str, str]]:
-    found = []
-    for key, value in table["properties"].items():
-        for one in [value, *value.get("anyOf", [])]:
-            if "$ref" in one:
-                found.append((key, one["$ref"].rpartition("/")[2]))
-    return [(key, name) for key, name in found if not name.startswith("Partial")]
+def _table_of(key: str, value: dict[str, Any]) -> tuple[str | None, str]:
+    """The table that a key of the file holds, or tables of one kind, and how its heading is written; None where it holds a value."""
+    below = value.get("additionalProperties")
+    for holder, heading in ((value, f"[{key}]"), (below, f"[{key}.NAME]"), (value.get("items"), f"[[{key}]]")):
+        if isinstance(holder, dict) and "$ref" in holder:
+            return str(holder["$ref"]).rpartition("/")[2], heading
+    return None, key
 
 
-def _rows(table: dict[str, Any], definitions: dict[str, Any], heading: str, *, title: bool = False) -> str:
-    lines = [f"### `{heading}`\n\n{table.get('description', '')}\n"] if title else []
-    lines += ["| key | value | default | meaning |", "|---|---|---|---|"]
+def _rows(table: dict[str, Any], definitions: dict[str, Any], *, top: bool = False) -> str:
+    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
     required = table.get("required", [])
     for key, value in table["properties"].items():
-        if key == "scales":
-            continue
-        below = value.get("additionalProperties")
-        is_table = "$ref" in value or "$ref" in value.get("items", {}) or (isinstance(below, dict) and "$ref" in below)
-        if not heading and is_table:
+        if top and _table_of(key, value)[0] is not None:
             continue
         default = "required" if key in required else f"`{json.dumps(value['default'])}`" if "default" in value else "–"
         meaning = value.get("description", "").replace("\n", " ").replace("|", "\\|")
@@ -99,12 +75,12 @@ def _kind(value: dict[str, Any], definitions: dict[str, Any]) -> str:
     match value.get("type"):
         case "array":
             items = value.get("items", {})
-            return f"a list of {_kind(items, definitions).removeprefix('a ').removesuffix('s')}s" if items else "a list"
+            return f"a list of {_plural(_kind(items, definitions))}" if items else "a list"
         case "object":
             below = value.get("additionalProperties")
             if isinstance(below, dict) and len(below.get("anyOf", [])) > 1 and "items" in below["anyOf"][-1]:
                 return "a table of values or lists of them" if "$ref" not in below else "a table"
-            return f"a table of {_kind(below, definitions).removeprefix('a ')}" if isinstance(below, dict) else "a table"
+            return f"a table of {_plural(_kind(below, definitions))}" if isinstance(below, dict) else "a table"
         case "integer":
             return "a whole number" + _bounds(value)
         case "number":
@@ -114,6 +90,16 @@ def _kind(value: dict[str, Any], definitions: dict[str, Any]) -> str:
         case "string":
             return "text"
     return "anything"
+
+
+def _plural(kind: str) -> str:
+    """'a number above 0' as 'numbers above 0'."""
+    if kind.startswith("`"):
+        return kind
+    noun, *rest = kind.removeprefix("a ").split(" ", 1)
+    if noun == "whole":
+        return f"whole {_plural(rest[0])}"
+    return " ".join([noun if noun == "text" else f"{noun}s", *rest])
 
 
 def _bounds(value: dict[str, Any]) -> str:
