@@ -157,6 +157,7 @@ def test_what_cannot_be_run_is_said_before_anything_starts(tmp_path: Path, weir:
     assert "open files: found 400,000,000 connections" in done.stderr
     assert "ports: found 400,000,000 connections to one server" in done.stderr
     assert "checking" not in done.stderr
+    assert not (tmp_path / "out").exists()
     checked = weir("study", "check", study)
     assert checked.returncode == 2
     assert "ports: found 400,000,000 connections" in checked.stderr

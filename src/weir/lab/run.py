@@ -50,15 +50,15 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
     path = folder / RUN_FILE_NAME
     if path.exists():
         raise UsageError(f"{path}: found a run, expected none", hint=f"weir run --resume {path}, or another --out DIR")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--out: {folder}: cannot be made: {error.strerror}; expected a folder that weir may write to") from None
     placement = placement_of(study)
     cells = study.cells(len(placement.stack))
     check_stacks(placement, [one.stack for one in cells])
     require(cells, machine(), placement)
     require_time(study, cells)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out: {folder}: cannot be made: {error.strerror}; expected a folder that weir may write to") from None
     environment = capture()
     with bound_to(placement.control), Host() as host, Services(host, on_step=progress.on_step) as services:
         built = _built_and_verified(host, services, cells, placement, study, progress)
