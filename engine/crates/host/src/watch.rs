@@ -92,7 +92,7 @@ pub fn run(mut observer: Observer, orders: &Receiver<Order>, records: &Sender<Re
         if let Some(sampling) = &mut sampling {
             if sampling.usual.take(now) {
                 let reading = if sampling.memory.take(now) {
-                    Reading::Full
+                    Reading::Memory
                 } else {
                     Reading::Usual
                 };

@@ -81,6 +81,11 @@ impl Member {
         Ok(())
     }
 
+    /// Its resident memory. The kernel may be some hundred KiB behind.
+    pub fn rss_bytes(&self) -> u64 {
+        self.stat.resident_pages * rustix::param::page_size() as u64
+    }
+
     /// Its open files.
     pub fn descriptors(&self, procfs: &mut Procfs, listing: &mut Vec<i32>) -> Result<u64, Errno> {
         let path = format_args!("{}/fd", self.pid);

@@ -9,22 +9,20 @@ use crate::network::read_network;
 use crate::procfs::Procfs;
 use crate::sample::{ObserverCost, Sample};
 use crate::scope::{Scope, Sweep};
-use crate::sweep::{Depth, Limits, Pace, Turn, WITHOUT_SCHEDSTAT};
+use crate::sweep::{Depth, Limits, Pace, ThreadBudget, Turn, WITHOUT_SCHEDSTAT};
 use crate::throttling::Cgroups;
 
 /// Bytes, descriptors, context switches and the network change slowly or only ever count up, and each is a file to open.
 const SLOW_PERIOD: Duration = Duration::from_secs(1);
-/// The share of a CPU that looking at threads may take: where it would be more, it is done less often.
-const THREADS_SHARE: f64 = 0.03;
-/// So many threads a sweep have their `syscall` read, some 2 us each.
-const MOST_LOOKS: u64 = 400;
 
 /// How much a sweep reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// CPU, processes, threads and resident size, what threads do, and once a second what changes slowly.
     Usual,
-    /// Everything, proportional memory included: milliseconds per GiB.
+    /// That, and proportional memory, but for processes of which it would take a millisecond or more.
+    Memory,
+    /// Everything, of every process and thread.
     Full,
 }
 
@@ -40,10 +38,9 @@ pub struct Observer {
     own_network: Vec<u8>,
     limits: Limits,
     slow_due: Instant,
-    threads_due: Instant,
-    turn: Turn,
+    swept_at: Instant,
+    thread_budget: ThreadBudget,
     sweeps: u64,
-    thread_sweeps: u64,
 }
 
 impl Observer {
@@ -66,10 +63,9 @@ impl Observer {
             own_network,
             limits,
             slow_due: Instant::now(),
-            threads_due: Instant::now(),
-            turn: Turn::of_all(),
+            swept_at: Instant::now(),
+            thread_budget: ThreadBudget::new(),
             sweeps: 0,
-            thread_sweeps: 0,
         })
     }
 
@@ -118,19 +114,21 @@ impl Observer {
     pub fn sweep(&mut self, reading: Reading) -> Result<Sample, Error> {
         let now = Instant::now();
         let t_ns = monotonic_ns();
-        let cpu_before = thread_cpu();
         let depth = self.depth(reading, now);
         let cpus = self.cpus.read(&mut self.procfs)?;
         let mut pace = Pace::start();
-        let (mut groups, mut wanting) = (Vec::new(), 0);
+        let (mut groups, mut threads_cost) = (Vec::new(), (Duration::ZERO, 0));
         let mut sweep = Sweep {
             depth,
             now_ns: t_ns,
             limits: &mut self.limits,
             pace: &mut pace,
             cgroups: &self.cgroups,
-            turn: self.turn,
-            wanting: &mut wanting,
+            turn: match depth.full {
+                true => Turn::ALL,
+                false => self.thread_budget.turn(),
+            },
+            threads_cost: &mut threads_cost,
             keep_below: keep_below(),
             own_network: &self.own_network,
         };
@@ -147,15 +145,12 @@ impl Observer {
             network = read_network(&mut self.procfs, own);
             pressure = machine::read_pressures(&mut self.procfs);
         }
-        let cpu = thread_cpu();
-        if depth.threads {
-            self.thread_sweeps += 1;
-            self.turn = self.turn.next(wanting, MOST_LOOKS);
-            // A full sweep costs more than its threads; after one the next may come when it would have come.
-            let cost = cpu.saturating_sub(cpu_before).as_secs_f64();
-            if !depth.full && !depth.slow {
-                self.threads_due = now + Duration::from_secs_f64(cost / THREADS_SHARE);
-            }
+        let period = now - std::mem::replace(&mut self.swept_at, now);
+        let (cost, threads) = threads_cost;
+        match depth {
+            Depth { threads: false, .. } => {}
+            Depth { full: true, .. } => self.thread_budget.has_read_all(),
+            _ => self.thread_budget.has_read(threads, cost, period),
         }
         self.sweeps += 1;
         Ok(Sample {
@@ -167,9 +162,9 @@ impl Observer {
             network,
             pressure,
             observer: ObserverCost {
-                cpu_s: cpu.as_secs_f64(),
+                cpu_s: thread_cpu().as_secs_f64(),
                 sweeps: self.sweeps,
-                thread_sweeps: self.thread_sweeps,
+                thread_sweeps: self.thread_budget.passes(),
             },
             limits: self.limits.clone(),
         })
@@ -181,17 +176,17 @@ impl Observer {
         if slow {
             self.slow_due = now + SLOW_PERIOD;
         }
-        let is_possible = !self.limits.contains(WITHOUT_SCHEDSTAT);
         Depth {
-            threads: is_possible && (full || now >= self.threads_due),
+            threads: !self.limits.contains(WITHOUT_SCHEDSTAT),
             slow,
+            memory: reading != Reading::Usual,
             full,
         }
     }
 }
 
 /// The CPU that this thread has used.
-fn thread_cpu() -> Duration {
+pub(crate) fn thread_cpu() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(
         used.tv_sec.unsigned_abs(),

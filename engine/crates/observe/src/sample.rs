@@ -186,6 +186,6 @@ pub struct ObserverCost {
     pub cpu_s: f64,
     /// Sweeps made.
     pub sweeps: u64,
-    /// Sweeps that looked at the threads: fewer where that would have cost too much.
+    /// Passes over all threads: fewer where reading them in every sweep would have cost too much.
     pub thread_sweeps: u64,
 }

@@ -9,9 +9,11 @@
 //! What is read once a second is opened each time. Little is allocated unless processes come or go.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use crate::Error;
 use crate::member::Member;
+use crate::observer::thread_cpu;
 use crate::parse::Memory;
 use crate::procfs::Procfs;
 use crate::sample::{Group, Network};
@@ -21,7 +23,10 @@ use crate::throttling::Cgroups;
 use crate::tree::{Extras, Tree};
 
 /// Of so many threads the context switches are read in one sweep, 14 us each; the others have their turn a second later.
-const MOST_SWITCHES: u64 = 250;
+const MOST_SWITCHES: u64 = 100;
+/// The kernel walks the page tables of a process, 3 to 4 ms a GiB, and may hold up whoever else wants this CPU meanwhile. A process with more
+/// than this resident has its proportional memory read only when it is asked for: outside of the load.
+const DEAR_MEMORY_BYTES: u64 = 256 << 20;
 
 /// What the reading of all scopes in one sweep shares.
 pub struct Sweep<'a> {
@@ -30,10 +35,10 @@ pub struct Sweep<'a> {
     pub limits: &'a mut Limits,
     pub pace: &'a mut Pace,
     pub cgroups: &'a Cgroups,
-    /// Whose `syscall` may be read.
+    /// Whose turn it is to be read.
     pub turn: Turn,
-    /// Counts the threads that want to be looked at.
-    pub wanting: &'a mut u64,
+    /// The CPU that reading threads took, and how many threads there are.
+    pub threads_cost: &'a mut (Duration, u64),
     /// Files stay open only on descriptors below this one.
     pub keep_below: i32,
     /// The network namespace that the observer is in, as a link of /proc names it.
@@ -65,7 +70,7 @@ impl Scope {
             members: Vec::new(),
             member_pids: HashSet::new(),
             strangers: Vec::new(),
-            switches_turn: Turn::default(),
+            switches_turn: Turn::ALL,
             listing: Vec::new(),
         }
     }
@@ -212,6 +217,7 @@ impl Scope {
     }
 
     fn read_threads(&mut self, sweep: &mut Sweep<'_>) {
+        let before = thread_cpu();
         for member in &mut self.members {
             let tree = &mut self.trees[member.tree];
             if !tree.has_alive(member) {
@@ -224,13 +230,14 @@ impl Scope {
                 pace: sweep.pace,
                 now_ns: sweep.now_ns,
                 turn: sweep.turn,
-                wanting: sweep.wanting,
                 keep_below: sweep.keep_below,
                 counts_from_birth: tree.has_swept_threads,
             };
             let count = member.stat.threads;
             member.threads.sweep(member.pid, count, &mut of_process);
+            sweep.threads_cost.1 += count;
         }
+        sweep.threads_cost.0 += thread_cpu().saturating_sub(before);
         for tree in &mut self.trees {
             tree.has_swept_threads = true;
         }
@@ -241,9 +248,10 @@ impl Scope {
             .members
             .iter()
             .map(|one| one.threads.wanting_switches());
-        self.switches_turn = self.switches_turn.next(wanting.sum(), MOST_SWITCHES);
+        let wanting: u64 = wanting.sum();
+        self.switches_turn = self.switches_turn.next(wanting.div_ceil(MOST_SWITCHES));
         let turn = match sweep.depth.full {
-            true => Turn::of_all(),
+            true => Turn::ALL,
             false => self.switches_turn,
         };
         for member in &mut self.members {
@@ -289,7 +297,7 @@ impl Scope {
     /// What only some sweeps read of a tree.
     fn extras(&mut self, index: usize, sweep: &mut Sweep<'_>) -> Extras {
         let mut extras = Extras::default();
-        if sweep.depth.full {
+        if sweep.depth.memory {
             extras.memory = self.memory(index, sweep);
         }
         if sweep.depth.slow {
@@ -302,13 +310,17 @@ impl Scope {
         extras
     }
 
-    /// Proportional memory, one process at a time. None where that of a member may not be read: a sum without it would be wrong, not partial.
+    /// Proportional memory, one process at a time. None where that of a member may not be read or is too
+    /// dear: a sum without it would be wrong, not partial.
     fn memory(&mut self, index: usize, sweep: &mut Sweep<'_>) -> Option<Memory> {
         let tree = &self.trees[index];
         let mut sum = Memory::default();
         for member in self.members.iter().filter(|member| member.tree == index) {
             if !tree.has_alive(member) {
                 continue;
+            }
+            if !sweep.depth.full && member.rss_bytes() > DEAR_MEMORY_BYTES {
+                return None;
             }
             let Ok(memory) = member.memory(&mut self.procfs) else {
                 sweep.limits.insert(FOREIGN_PROCESS);

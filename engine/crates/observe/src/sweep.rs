@@ -6,6 +6,17 @@ use std::time::{Duration, Instant};
 /// After so long at work the observer offers its CPU to whoever waits for it: the load generator may be on the same one.
 const SLICE: Duration = Duration::from_micros(40);
 
+/// The share of a CPU that looking at threads may take: of few threads,
+const LEAST_SHARE: f64 = 0.003;
+/// and so much more for each of them,
+const SHARE_PER_THREAD: f64 = 1e-5;
+/// up to this one.
+const MOST_SHARE: f64 = 0.025;
+/// However dear they are, each is read every ten seconds of sweeps at 10 Hz.
+const MOST_TURNS: u64 = 100;
+/// Of the newest cost in its moving average.
+const NEW_WEIGHT: f64 = 0.2;
+
 /// What may not be read, in sentences.
 pub type Limits = BTreeSet<&'static str>;
 
@@ -25,7 +36,9 @@ pub struct Depth {
     pub threads: bool,
     /// What is read once a second: bytes, descriptors, context switches, throttling, the network.
     pub slow: bool,
-    /// Proportional memory, and the context switches of every thread that ran.
+    /// Proportional memory, where it is not dear.
+    pub memory: bool,
+    /// Also that which is dear, and every thread.
     pub full: bool,
 }
 
@@ -50,29 +63,75 @@ impl Pace {
     }
 }
 
-/// Whose turn it is where there are too many threads to look at all of them in one sweep: every `of`-th.
-#[derive(Clone, Copy, Default)]
+/// Whose turn it is where there are too many threads to read all of them in one sweep: every `of`-th.
+#[derive(Clone, Copy, Debug)]
 pub struct Turn {
     number: u64,
     of: u64,
 }
 
 impl Turn {
-    /// The next turn, so that about `most` of `wanting` threads have it.
-    pub fn next(self, wanting: u64, most: u64) -> Self {
+    /// Everybody's.
+    pub const ALL: Self = Self { number: 0, of: 1 };
+
+    /// The next turn, which has come to every `of`-th.
+    pub fn next(self, of: u64) -> Self {
         Self {
             number: self.number.wrapping_add(1),
-            of: wanting.div_ceil(most).max(1),
+            of: of.max(1),
         }
     }
 
-    /// Of everybody.
-    pub fn of_all() -> Self {
-        Self { number: 0, of: 1 }
+    pub fn is_of(self, thread: i32) -> bool {
+        self.is_rarely_of(thread, 1)
     }
 
-    pub fn is_of(self, thread: i32) -> bool {
-        u64::from(thread.unsigned_abs()).wrapping_add(self.number) % self.of == 0
+    /// Once in so many of its turns.
+    pub fn is_rarely_of(self, thread: i32, turns: u64) -> bool {
+        u64::from(thread.unsigned_abs()).wrapping_add(self.number) % (self.of * turns) == 0
+    }
+}
+
+/// Keeps what looking at threads costs within a share of a CPU, by giving each of them a turn more rarely.
+pub struct ThreadBudget {
+    turn: Turn,
+    /// What it would cost to read every thread once, on average.
+    whole_cost_s: f64,
+    /// Passes over all threads, counting parts.
+    passes: f64,
+}
+
+impl ThreadBudget {
+    pub fn new() -> Self {
+        Self {
+            turn: Turn::ALL,
+            whole_cost_s: 0.0,
+            passes: 0.0,
+        }
+    }
+
+    pub fn turn(&self) -> Turn {
+        self.turn
+    }
+
+    /// Passes over all threads so far.
+    pub fn passes(&self) -> u64 {
+        self.passes as u64
+    }
+
+    /// Every thread has been read, whosever turn it was.
+    pub fn has_read_all(&mut self) {
+        self.passes += 1.0;
+    }
+
+    /// Those whose turn it was, of so many threads, have been read at this cost, so long after the last time.
+    pub fn has_read(&mut self, threads: u64, cost: Duration, period: Duration) {
+        self.passes += 1.0 / self.turn.of as f64;
+        let whole_s = cost.as_secs_f64() * self.turn.of as f64;
+        self.whole_cost_s += NEW_WEIGHT * (whole_s - self.whole_cost_s);
+        let share = (LEAST_SHARE + SHARE_PER_THREAD * threads as f64).min(MOST_SHARE);
+        let of = self.whole_cost_s / (share * period.as_secs_f64()).max(1e-6);
+        self.turn = self.turn.next((of.ceil() as u64).min(MOST_TURNS));
     }
 }
 
@@ -81,17 +140,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybodys_turn_comes_within_as_many_turns_as_there_are_shares() {
-        let mut turn = Turn::default();
+    fn everybodys_turn_comes_once_in_as_many_turns_as_there_are_shares() {
+        let mut turn = Turn::ALL;
         let mut had: Vec<i32> = Vec::new();
-        for _ in 0..3 {
-            turn = turn.next(700, 300);
+        let mut rarely = 0;
+        for round in 0..12 {
+            turn = turn.next(3);
             let having: Vec<i32> = (1..=700).filter(|&thread| turn.is_of(thread)).collect();
-            assert!(having.len() <= 300, "{}", having.len());
-            had.extend(having);
+            assert!(having.len() <= 234, "{}", having.len());
+            rarely += having
+                .iter()
+                .filter(|&&one| turn.is_rarely_of(one, 4))
+                .count();
+            had.extend(having.iter().filter(|_| round < 3));
         }
         had.sort_unstable();
         assert_eq!(had, (1..=700).collect::<Vec<i32>>());
-        assert!((1..9).all(|thread| turn.next(20, 300).is_of(thread)));
+        assert_eq!(rarely, 700);
+        assert!((1..9).all(|thread| turn.next(1).is_of(thread)));
+    }
+
+    #[test]
+    fn threads_have_their_turn_as_rarely_as_their_share_of_a_cpu_asks() {
+        let period = Duration::from_millis(100);
+        let cost_of = |threads: u64, turn: Turn| Duration::from_micros(4 * threads / turn.of);
+        for (threads, most_share) in [(20, 0.01), (300, 0.01), (3000, 0.031)] {
+            let mut budget = ThreadBudget::new();
+            for _ in 0..100 {
+                budget.has_read(threads, cost_of(threads, budget.turn()), period);
+            }
+            let cost = cost_of(threads, budget.turn());
+            assert!(cost.as_secs_f64() <= most_share * period.as_secs_f64());
+            assert_eq!(budget.turn().of == 1, threads == 20);
+        }
     }
 }

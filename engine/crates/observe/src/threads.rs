@@ -2,11 +2,12 @@
 //!
 //! **Exact**: time on a CPU and time ready to run come from the differences of `schedstat`. **Sampled**: the rest of the time between two
 //! sweeps goes to what the thread was found waiting for. A thread that was found running keeps the rest uncredited until it is found
-//! waiting; so does one whose turn to be looked at has not come. The kernel books time on a CPU some milliseconds late: that makes
+//! waiting. The kernel books time on a CPU some milliseconds late: that makes
 //! the rest too large now and too small later, and it is carried over with its sign, so that nothing is counted twice.
 //!
-//! **Cost**: one read of an open file a thread and sweep. Only of a thread whose schedstat has changed is the `syscall` read: one that did
-//! not run is where it was. Threads are listed again only when their number or one of them has changed.
+//! **Cost**: one read of an open file a thread whose turn it is, 1 to 3 us where the caches are cold. Only of a thread whose schedstat has
+//! changed is the `syscall` read: one that did not run is where it was. Threads are listed again only when their number or one of them
+//! has changed.
 
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,6 +23,10 @@ use crate::thread_state::{self, Look, ThreadState};
 /// A thread is often given its name just after it was started.
 const FIRST_NAME_NS: u64 = 1_000_000_000;
 const NAME_PERIOD_NS: u64 = 10_000_000_000;
+/// A thread that has not run for so many readings is read once in
+const IDLE_READS: u32 = 10;
+/// so many of its turns.
+const IDLE_TURNS: u64 = 5;
 
 /// Context switches.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,10 +42,8 @@ pub struct ThreadSweep<'a> {
     pub limits: &'a mut Limits,
     pub pace: &'a mut Pace,
     pub now_ns: u64,
-    /// Whose `syscall` may be read.
+    /// Whose turn it is to be read.
     pub turn: Turn,
-    /// Counts the threads that want to be looked at.
-    pub wanting: &'a mut u64,
     /// Files stay open only on descriptors below this one.
     pub keep_below: i32,
     /// What threads that are new did before they were seen belongs to the observation.
@@ -60,7 +63,7 @@ enum Source {
 pub struct Threads {
     /// By number, ascending.
     threads: Vec<Thread>,
-    read_ns: Option<u64>,
+    was_listed: bool,
     /// The list is known to be out of date.
     is_stale: bool,
     source: Source,
@@ -73,6 +76,9 @@ struct Thread {
     id: i32,
     pool: usize,
     name_due_ns: u64,
+    read_ns: u64,
+    /// Readings in a row in which it had not run.
+    idle_reads: u32,
     schedstat: Option<OwnedFd>,
     syscall: Option<OwnedFd>,
     counted: Schedstat,
@@ -100,25 +106,24 @@ impl Threads {
 
     /// Reads every thread of process `pid`, which has `count` of them.
     pub fn sweep(&mut self, pid: i32, count: u64, sweep: &mut ThreadSweep<'_>) {
-        let before_ns = self.read_ns.replace(sweep.now_ns);
-        let elapsed_ns = sweep.now_ns - before_ns.unwrap_or(sweep.now_ns);
         let (source, descriptors) = (&mut self.source, &mut self.descriptors);
         let known = self.threads.len();
         self.threads.retain_mut(|thread| {
+            if !thread.has_turn(sweep.turn) {
+                return true;
+            }
             sweep.pace.breathe();
-            let is_alive = thread.count(pid, elapsed_ns, sweep);
+            let is_alive = thread.count(pid, sweep);
             if is_alive && thread.wants_look {
-                *sweep.wanting += 1;
-                if sweep.turn.is_of(thread.id) {
-                    thread.look(pid, source, descriptors, sweep);
-                }
+                thread.look(pid, source, descriptors, sweep);
             }
             thread.credit_rest(sweep.pools);
             is_alive
         });
         self.is_stale |= self.threads.len() < known;
         if self.is_stale || self.threads.len() as u64 != count {
-            self.list(pid, before_ns.is_some() || sweep.counts_from_birth, sweep);
+            self.list(pid, self.was_listed || sweep.counts_from_birth, sweep);
+            self.was_listed = true;
         }
     }
 
@@ -206,6 +211,8 @@ impl Thread {
             id,
             pool,
             name_due_ns: sweep.now_ns + FIRST_NAME_NS,
+            read_ns: sweep.now_ns,
+            idle_reads: 0,
             schedstat: kept(schedstat, sweep.keep_below),
             syscall: None,
             counted,
@@ -218,8 +225,16 @@ impl Thread {
         })
     }
 
+    /// Whether it is to be read: one that does not run is read more rarely, since it is where it was.
+    fn has_turn(&self, turn: Turn) -> bool {
+        match self.idle_reads {
+            0..IDLE_READS => turn.is_of(self.id),
+            _ => turn.is_rarely_of(self.id, IDLE_TURNS),
+        }
+    }
+
     /// Books what the thread ran and waited for a CPU since it was last read. False: it has ended.
-    fn count(&mut self, pid: i32, elapsed_ns: u64, sweep: &mut ThreadSweep<'_>) -> bool {
+    fn count(&mut self, pid: i32, sweep: &mut ThreadSweep<'_>) -> bool {
         let text = match &self.schedstat {
             Some(file) => sweep.procfs.read_again(file),
             None => sweep
@@ -235,11 +250,18 @@ impl Thread {
         sweep
             .pools
             .credit(self.pool, ThreadState::Runnable, wait_ns);
+        let elapsed_ns = sweep.now_ns.saturating_sub(self.read_ns);
+        self.read_ns = sweep.now_ns;
         self.uncredited_ns += signed(elapsed_ns) - signed(run_ns) - signed(wait_ns);
         let ran = now != self.counted;
         // One that was ready to run may have done so and gone to wait without anything to show for it yet.
         self.wants_look |= ran || self.is_running;
         self.wants_switches |= ran;
+        self.idle_reads = if ran || self.is_running {
+            0
+        } else {
+            self.idle_reads.saturating_add(1)
+        };
         self.counted = now;
         if sweep.now_ns >= self.name_due_ns {
             self.name_due_ns = sweep.now_ns + NAME_PERIOD_NS;

@@ -69,7 +69,6 @@ impl Tree {
         extras: Extras,
     ) -> Group {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
-        let page_bytes = rustix::param::page_size() as u64;
         let mut used = self.departed;
         let (mut processes, mut threads, mut rss_bytes) = (0, 0, 0);
         for member in members {
@@ -77,7 +76,7 @@ impl Tree {
             if self.has_alive(member) {
                 processes += 1;
                 threads += member.stat.threads;
-                rss_bytes += member.stat.resident_pages * page_bytes;
+                rss_bytes += member.rss_bytes();
             }
         }
         self.processes = processes;

@@ -1,35 +1,63 @@
-//! What a sweep costs: `cargo test --release -p weir-observe -- --ignored --nocapture`.
+//! What observing costs, at 10 Hz with memory every 5 s: `cargo test --release -p weir-observe --test cost -- --ignored --nocapture`.
+//! Let nothing else run meanwhile. The JVMs are left out where there is no JDK; their heap of 2 GiB is touched from the beginning.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::process::{Child, Command};
-use std::sync::mpsc::channel;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use weir_observe::{Observer, Reading};
+use weir_observe::{Grid, Observer, Reading, raise_open_files};
 
-const SWEEPS: u32 = 200;
+const PERIOD: Duration = Duration::from_millis(100);
+const MEMORY_PERIOD: Duration = Duration::from_secs(5);
+const WINDOW: Duration = Duration::from_secs(10);
 
-fn mean_us(mut sweep: impl FnMut()) -> f64 {
-    sweep();
-    let begin = Instant::now();
-    (0..SWEEPS).for_each(|_| sweep());
-    begin.elapsed().as_secs_f64() * 1e6 / f64::from(SWEEPS)
-}
-
+/// Observes as the host does, and prints the share of a CPU that it took.
 fn report(what: &str, observer: &mut Observer) {
-    let usual = mean_us(|| drop(observer.sweep(Reading::Usual).unwrap()));
-    let full = mean_us(|| drop(observer.sweep(Reading::Full).unwrap()));
-    let sample = observer.sweep(Reading::Usual).unwrap();
-    let processes: u64 = sample.groups.iter().map(|group| group.processes).sum();
-    let threads: u64 = sample.groups.iter().map(|group| group.threads).sum();
+    let _ = rustix::process::setpriority_process(None, 19);
+    let first = observer.sweep(Reading::Full).unwrap();
+    let mut last = first.clone();
+    let begin = Instant::now();
+    let mut usual = Grid::new(begin + PERIOD, PERIOD);
+    let mut memory = Grid::new(begin + MEMORY_PERIOD, MEMORY_PERIOD);
+    let mut longest = Duration::ZERO;
+    while begin.elapsed() < WINDOW {
+        std::thread::sleep(usual.due().saturating_duration_since(Instant::now()));
+        let now = Instant::now();
+        usual.take(now);
+        let reading = if memory.take(now) {
+            Reading::Memory
+        } else {
+            Reading::Usual
+        };
+        last = observer.sweep(reading).unwrap();
+        longest = longest.max(now.elapsed());
+    }
+    let cpu_s = last.observer.cpu_s - first.observer.cpu_s;
+    let processes: u64 = last.groups.iter().map(|group| group.processes).sum();
+    let threads: u64 = last.groups.iter().map(|group| group.threads).sum();
     println!(
-        "{what}, {processes} processes, {threads} threads: usual {usual:.0} us, full {full:.0} us"
+        "{what:<40} {processes:>3} processes {threads:>5} threads {:>5.2} % of a CPU, {:>5.0} us a sweep, {} passes over threads in {} sweeps, longest {:.1} ms",
+        100.0 * cpu_s / begin.elapsed().as_secs_f64(),
+        1e6 * cpu_s / (last.observer.sweeps - first.observer.sweeps) as f64,
+        last.observer.thread_sweeps - first.observer.thread_sweeps,
+        last.observer.sweeps - first.observer.sweeps,
+        longest.as_secs_f64() * 1e3,
     );
 }
 
-struct Sleepers(Vec<Child>);
+fn of_tree(pid: u32) -> Observer {
+    let mut observer = Observer::new().unwrap();
+    let pid = i32::try_from(pid).unwrap();
+    observer.add_tree(&pid.to_string(), "", pid, true).unwrap();
+    observer
+}
 
-impl Drop for Sleepers {
+struct Running(Vec<Child>);
+
+impl Drop for Running {
     fn drop(&mut self) {
         for child in &mut self.0 {
             let _ = child.kill();
@@ -38,61 +66,95 @@ impl Drop for Sleepers {
     }
 }
 
+/// This process with so many threads, each of which runs every `pause`.
+fn with_threads(what: &str, count: usize, pause: Duration) {
+    let over = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = (0..count)
+        .map(|_| {
+            let over = over.clone();
+            let run = move || {
+                while !over.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(pause);
+                }
+            };
+            let builder = std::thread::Builder::new().stack_size(64 * 1024);
+            builder.spawn(run).unwrap()
+        })
+        .collect();
+    report(what, &mut of_tree(std::process::id()));
+    over.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.thread().unpark();
+        thread.join().unwrap();
+    }
+}
+
+const JVM: &str =
+    "public class Sleeper { public static void main(String[] arguments) throws Exception {
+    System.out.println(\"ready\"); Thread.sleep(1000000); } }";
+
+/// A JVM whose whole heap is resident, if there is a JDK.
+fn jvm(heap: &str) -> Option<Running> {
+    let folder = std::env::temp_dir().join(format!("weir-cost-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let source = folder.join("Sleeper.java");
+    std::fs::write(&source, JVM).unwrap();
+    let mut command = Command::new("java");
+    command
+        .args([&format!("-Xms{heap}"), &format!("-Xmx{heap}")])
+        .arg("-XX:+AlwaysPreTouch")
+        .arg(&source);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok();
+    let mut running = Running(child.into_iter().collect());
+    let output = running.0.first_mut()?.stdout.take();
+    let said = BufReader::new(output?).lines().next();
+    std::fs::remove_dir_all(&folder).unwrap();
+    said.map(|_| running)
+}
+
 #[test]
 #[ignore = "a measurement, not a check"]
-fn cost_of_a_sweep() {
-    let sleepers = Sleepers(
-        (0..5)
-            .map(|_| Command::new("sleep").arg("1000").spawn().unwrap())
-            .collect(),
-    );
+fn cost_of_observing() {
+    raise_open_files();
+    report("no groups", &mut Observer::new().unwrap());
+    let sleepers = (0..5).map(|_| Command::new("sleep").arg("1000").spawn().unwrap());
+    let sleepers = Running(sleepers.collect());
     let mut observer = Observer::new().unwrap();
-    report("no groups", &mut observer);
     for child in &sleepers.0 {
         let pid = i32::try_from(child.id()).unwrap();
         observer.add_tree(&pid.to_string(), "", pid, true).unwrap();
     }
-    report("trees among all processes", &mut observer);
-
-    let (stop, stopped) = channel::<()>();
-    let stopped = std::sync::Arc::new(std::sync::Mutex::new(stopped));
-    for _ in 0..200 {
-        let stopped = stopped.clone();
-        std::thread::spawn(move || {
-            let _ = stopped.lock().unwrap().recv();
-        });
-    }
-    let mut observer = Observer::new().unwrap();
-    let own = i32::try_from(std::process::id()).unwrap();
-    observer.add_tree("threads", "", own, true).unwrap();
-    report("one tree with a process of many threads", &mut observer);
-    drop(stop);
-
-    let namespace = Command::new("unshare")
-        .args([
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--mount-proc",
-            "sh",
-            "-c",
-        ])
-        .arg("for i in 1 2 3 4 5; do sleep 1000 & done; wait")
-        .spawn()
-        .unwrap();
-    let namespace = Sleepers(vec![namespace]);
-    let outside = i32::try_from(namespace.0[0].id()).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while Instant::now() < deadline {
-        let inside = weir_observe::descendants(outside, &[]);
-        if inside.len() < 6 {
-            std::thread::yield_now();
-            continue;
+    report("five processes", &mut observer);
+    drop(observer);
+    let hour = Duration::from_secs(3600);
+    with_threads("300 threads that wait", 300, hour);
+    with_threads(
+        "300 threads, each runs 20 times a second",
+        300,
+        Duration::from_millis(50),
+    );
+    with_threads("3,000 threads that wait", 3000, hour);
+    with_threads(
+        "3,000 threads, 300 run each tenth of a second",
+        3000,
+        Duration::from_secs(1),
+    );
+    with_threads(
+        "3,000 threads, each runs 5 times a second",
+        3000,
+        Duration::from_millis(200),
+    );
+    for heap in ["64m", "2g"] {
+        match jvm(heap) {
+            Some(running) => report(
+                &format!("a JVM with {heap} of heap"),
+                &mut of_tree(running.0[0].id()),
+            ),
+            None => println!("a JVM with {heap} of heap: left out, there is no JDK"),
         }
-        let mut observer = Observer::new().unwrap();
-        observer.add_namespace("namespace", "", inside[0]).unwrap();
-        report("a PID namespace", &mut observer);
-        return;
     }
-    println!("a PID namespace: left out, making one takes root");
 }

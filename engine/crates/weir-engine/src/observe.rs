@@ -51,11 +51,15 @@ fn observe(arguments: &Arguments) -> Result<(), Error> {
     let begin = Instant::now();
     let mut usual = Grid::new(begin, Duration::from_secs_f64(arguments.period));
     let mut memory = Grid::new(begin, Duration::from_secs_f64(arguments.memory_period));
+    let mut is_first = true;
     loop {
         let now = Instant::now();
         if usual.take(now) {
-            let reading = if memory.take(now) {
+            let is_memory_due = memory.take(now);
+            let reading = if std::mem::take(&mut is_first) {
                 Reading::Full
+            } else if is_memory_due {
+                Reading::Memory
             } else {
                 Reading::Usual
             };
