@@ -10,6 +10,9 @@ use weir_observe::{Error, Grid, Observer, Reading, raise_open_files};
 
 use crate::{output, serve};
 
+/// The lowest priority.
+const NICE: i32 = 19;
+
 /// Arguments of `weir-engine observe`.
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -43,6 +46,8 @@ fn message(error: &Error) -> String {
 
 /// Samples until standard input is closed, the processes have ended, or nobody reads.
 fn observe(arguments: &Arguments) -> Result<(), Error> {
+    // Whatever else wants the CPU gets it first: a load generator may be on the same one. Always allowed.
+    let _ = rustix::process::setpriority_process(None, NICE);
     raise_open_files();
     let mut observer = Observer::new()?;
     for &pid in &arguments.pids {
