@@ -226,3 +226,5 @@ class TrialEvent:
     t_s: float
     kind: str
     detail: str
+    duration_s: float | None = None
+    """How long it went on; None of a moment."""

@@ -110,7 +110,7 @@ class RunReader:
     def events(self, trial_id: int) -> list[TrialEvent]:
         """What happened, by time."""
         with explained(self.path):
-            return [TrialEvent(*row) for row in self._of_trial("event", ("t_s", "kind", "detail"), trial_id, "t_s")]
+            return [TrialEvent(*row) for row in self._of_trial("event", ("t_s", "kind", "detail", "duration_s"), trial_id, "t_s")]
 
     def histograms(self, trial_id: int) -> dict[str, bytes]:
         """HdrHistogram V2 by clock: `response_time_ns` and so on."""

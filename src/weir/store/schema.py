@@ -203,7 +203,8 @@ CREATE TABLE event (
     trial_id INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE,
     t_s REAL NOT NULL,
     kind TEXT NOT NULL,
-    detail TEXT NOT NULL
+    detail TEXT NOT NULL,
+    duration_s REAL
 ) STRICT;
 CREATE INDEX event_trial ON event (trial_id, t_s);
 """

@@ -38,7 +38,7 @@ def _insert(table: str, columns: Sequence[str]) -> str:
 _INSERTS = {
     "interval": _insert("interval", ("trial_id", *rows.INTERVAL_COLUMNS, "histogram")),
     **{table: _insert(table, ("trial_id", *columns)) for table, columns in sample_rows.TABLES.items()},
-    "event": _insert("event", ("trial_id", "t_s", "kind", "detail")),
+    "event": _insert("event", ("trial_id", "t_s", "kind", "detail", "duration_s")),
 }
 
 
@@ -141,7 +141,7 @@ class RunWriter:
 
     def add_event(self, trial_id: int, event: TrialEvent) -> None:
         """Append something that happened."""
-        self._append("event", [(trial_id, event.t_s, rows.storable(event.kind), rows.storable(event.detail))])
+        self._append("event", [(trial_id, event.t_s, rows.storable(event.kind), rows.storable(event.detail), event.duration_s)])
 
     def finish_trial(self, trial_id: int, result: TrialResult) -> None:
         """Write the trial's result and mark it finished, in one transaction with the rows still pending.

@@ -26,11 +26,12 @@ fn end(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// 2,000 requests a second at fixed moments from CPU 0: the schedule lag of that load.
+/// 2,000 requests a second at fixed moments from CPU 0: the schedule lag of that load. It has a connection for whatever the server leaves
+/// unanswered, so that a late send is the generator's.
 fn lag_us(address: &str) -> Value {
     let plan = json!({
         "schema": 1, "target": format!("http://{address}/"), "request": {"method": "GET"}, "duration_s": 5.0, "cpus": [0],
-        "load": {"open": {"rate_rps": 2000.0, "connections": 8}},
+        "load": {"open": {"rate_rps": 2000.0, "connections": 2000}},
     });
     let mut load = engine_on("0", &["load"]);
     let mut input = load.stdin.take().unwrap();
