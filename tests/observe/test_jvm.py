@@ -1,9 +1,11 @@
 """Pauses of a JVM, from what JDK 17 and 25 wrote with each collector (timenanos, level, tags), and from one that runs."""
 
+import doctest
 from pathlib import Path
 
 import pytest
 
+from weir.observe import jvm
 from weir.observe.jvm import GC_PAUSE, SAFEPOINT, Pause, pause_events, pauses, with_pause_log
 
 G1_17 = """\
@@ -69,3 +71,7 @@ def test_what_a_stack_tells_its_jvm_stays_and_comes_last() -> None:
     assert environment["PATH"] == "/bin"
     assert environment["JAVA_TOOL_OPTIONS"].endswith(" -Xmx1g")
     assert environment["JAVA_TOOL_OPTIONS"].startswith("'-Xlog:")
+
+
+def test_the_examples_in_the_docstrings_are_right() -> None:
+    assert doctest.testmod(jvm).failed == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 from weir.lab.host import Ended, Host, Started
 from weir.model.errors import NotWrittenError, TargetError
 from weir.model.run import Placement
+from weir.observe.jvm import pause_log, pause_logs, with_pause_log
 from weir.stacks.build import BuiltStack, base_environment
 from weir.stacks.check import check_answers, wait_until_ready
 from weir.stacks.external import ExternalStack
@@ -149,6 +150,10 @@ def _start(
     }
     cpus = usable_cpus(len(placement.stack), limits.cpus if limits else None)
     own_environment = with_told_cpus(built.stack.environment(settings, known), built.stack.runtime, cpus)
+    if built.stack.runtime == "jvm":
+        for old in pause_logs(log):
+            old.unlink()
+        own_environment = with_pause_log(own_environment, pause_log(log.absolute()))
     with _told(built.stack.label, log):
         process = host.start(
             name,

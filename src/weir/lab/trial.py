@@ -28,6 +28,7 @@ from weir.model.window import Window
 from weir.objective import judge as held_against
 from weir.objective import objective
 from weir.observe.figures import stack_resources
+from weir.observe.jvm import pause_events, pause_logs
 from weir.observe.watch import Watch
 from weir.stacks.build import BuiltStack
 from weir.stacks.external import ExternalStack
@@ -116,6 +117,11 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
         result = replace(result, verdict=TrialVerdict((*result.verdict.reasons, *_beyond_memory(running))))
     except TargetError as error:
         result = TrialResult(verdict=TrialVerdict((Reason("stack failed", "invalid", error.message, next_step=error.hint or ""),)))
+    for name, log in list(logs.items()):
+        # Read once the JVMs have ended, so that nothing of it falls into the load.
+        logs |= {f"{name} gc": found for found in pause_logs(log)}
+        for event in _pauses(result, pause_logs(log)):
+            writer.add_event(trial_id, event)
     return replace(
         result,
         artifact_bytes=None if built is None else built.artifact_bytes,
@@ -131,6 +137,15 @@ def _beyond_memory(stopped: RunningStack) -> Iterator[Reason]:
         if ended.out_of_memory:
             fact = f"{ended.name} ended {ended.how}"
             yield Reason("memory limit", "invalid", fact, next_step="a higher limit in [cpus] memory")
+
+
+def _pauses(result: TrialResult, logs: Sequence[Path]) -> list[TrialEvent]:
+    """The pauses of JVMs during a trial's load."""
+    load = result.whole_load or result.summary
+    if load is None or result.load_started_monotonic_ns is None:
+        return []
+    start_ns = result.load_started_monotonic_ns
+    return pause_events(logs, start_ns=start_ns, end_ns=start_ns + int(load.duration_s * 1e9))
 
 
 def _measure(

@@ -46,6 +46,20 @@ class Pause:
         return self.end_ns - round(self.duration_s * 1e9)
 
 
+def pause_log(log: Path) -> Path:
+    """Where the JVMs of a process with this log write their pauses: beside it, a file each.
+
+    >>> pause_log(Path("logs/trial-0001-app.log"))
+    PosixPath('logs/trial-0001-app-gc-%p.log')
+    """
+    return log.with_name(f"{log.stem}-gc-%p.log")
+
+
+def pause_logs(log: Path) -> list[Path]:
+    """The files that `pause_log` became."""
+    return sorted(log.parent.glob(pause_log(log).name.replace("%p", "*")))
+
+
 def logging_option(log: Path) -> str:
     """The JVM's option that writes its pauses to `log`, in which `%p` becomes the JVM's process number.
 
