@@ -81,7 +81,8 @@ hello = {{}}
                 assert event.duration_s is not None
                 assert 0 < event.duration_s < 1.5
                 assert -event.duration_s <= event.t_s <= 1.6
-            assert (tmp_path / "a run" / trial.result.logs["app gc"]).is_file()
+            (log,) = [path for name, path in trial.result.logs.items() if name.startswith("app gc-")]
+            assert (tmp_path / "a run" / log).is_file()
             assert trial.result.resources is not None
             names = {pool.pool for pool in trial.result.resources.pools}
             assert any(name.startswith("pool-thread") for name in names), names

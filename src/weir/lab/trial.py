@@ -119,8 +119,9 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
         result = TrialResult(verdict=TrialVerdict((Reason("stack failed", "invalid", error.message, next_step=error.hint or ""),)))
     for name, log in list(logs.items()):
         # Read once the JVMs have ended, so that nothing of it falls into the load.
-        logs |= {f"{name} gc": found for found in pause_logs(log)}
-        for event in _pauses(result, pause_logs(log)):
+        of_jvms = pause_logs(log)
+        logs |= {f"{name} {found.stem.removeprefix(f'{log.stem}-')}": found for found in of_jvms}
+        for event in _pauses(result, of_jvms):
             writer.add_event(trial_id, event)
     return replace(
         result,
