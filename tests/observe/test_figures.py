@@ -1,6 +1,16 @@
 import pytest
 
-from weir.model.records import CpuSample, GroupSample, Sample
+from weir.model.records import (
+    CpuSample,
+    GroupSample,
+    NetworkSample,
+    ObserverCost,
+    PoolTimes,
+    Pressure,
+    Pressures,
+    Sample,
+    SocketCounts,
+)
 from weir.observe.figures import stack_resources
 
 SECOND = 1_000_000_000
@@ -58,3 +68,83 @@ def test_steal_counts_on_the_cpus_of_the_stack_alone() -> None:
 def test_samples_that_do_not_reach_around_the_window_give_nothing() -> None:
     assert stack_resources([], start_ns=0, end_ns=SECOND, stack_cpus=[]) is None
     assert stack_resources([sample(2, user_s=1), sample(3, user_s=2)], start_ns=SECOND, end_ns=3 * SECOND, stack_cpus=[]) is None
+
+
+def full(t_s: float, *, tier: str = "app", spent_s: float = 0.0, counted: int = 0, slow: bool = True) -> Sample:
+    """A sample of one group with everything that is read once a second, if `slow`."""
+    pool = PoolTimes(
+        pool="http", threads=3, on_cpu_s=spent_s, runnable_s=0, socket_io_s=2 * spent_s, event_wait_s=0, lock_s=0, accept_s=0, disk_s=0,
+        sleep_s=0, other_s=0,
+    )  # fmt: skip
+    network = NetworkSample(
+        tcp_retransmits=counted, listen_overflows=counted, listen_drops=2 * counted, received_bytes=0, sent_bytes=0,
+        loopback_bytes=counted, sockets=SocketCounts(established=counted, time_wait=1, orphaned=0, in_use=2),
+    )  # fmt: skip
+    none = Pressure(some_s=0, full_s=0)
+    base = sample(t_s, user_s=spent_s)
+    group = base.groups[0].model_copy(
+        update={
+            "tier": tier, "major_faults": counted, "disk_read_bytes": counted, "descriptors": 10 + counted, "throttled_s": counted / 10,
+            "threads_by_state": [pool] if slow else None,
+        }
+    )  # fmt: skip
+    return base.model_copy(
+        update={
+            "groups": [group],
+            "network": network if slow else None,
+            "pressure": Pressures(cpu=Pressure(some_s=t_s / 2, full_s=0), memory=none, io=none) if slow else None,
+            "observer": ObserverCost(cpu_s=t_s / 100, sweeps=int(t_s * 10), thread_sweeps=int(t_s * 10)),
+        }
+    )
+
+
+def test_what_is_read_once_a_second_is_the_difference_of_the_readings_around_the_window() -> None:
+    samples = [full(t / 10, spent_s=t / 10, counted=t, slow=t % 10 == 0) for t in range(61)]
+    found = stack_resources(samples, start_ns=int(1.5 * SECOND), end_ns=int(4.5 * SECOND), stack_cpus=[])
+    assert found is not None
+    # Read at 1 s and at 5 s.
+    assert found.network is not None
+    assert (found.network.tcp_retransmits, found.network.listen_overflows, found.network.listen_drops) == (40, 40, 80)
+    assert found.network.peak_sockets == {"established": 50, "time_wait": 1, "orphaned": 0, "in_use": 2}
+    assert found.networks == [found.network]
+    assert found.pressure["cpu_some"] == pytest.approx(0.5)
+    (pool,) = found.pools
+    assert (pool.tier, pool.pool, pool.threads) == ("app", "http", 3)
+    assert pool.in_state == {"on_cpu": 1.0, "socket_io": 2.0}
+    # These are in every sample.
+    assert (found.major_faults, found.disk_read_bytes, found.peak_descriptors) == (30, 30, 55)
+    assert found.throttled_s == pytest.approx(3.0)
+    assert found.observer_cpu_s == pytest.approx(0.03)
+    assert found.wchar_bytes is None
+
+
+def test_tiers_are_told_apart_and_add_up() -> None:
+    samples = []
+    for t in range(41):
+        app, database = full(t / 10, spent_s=t / 10, counted=t), full(t / 10, tier="database", spent_s=t / 5, counted=2 * t)
+        samples.append(app.model_copy(update={"groups": [*app.groups, *database.groups]}))
+    found = stack_resources(samples, start_ns=SECOND, end_ns=3 * SECOND, stack_cpus=[])
+    assert found is not None
+    assert set(found.tiers) == {"app", "database"}
+    assert found.tiers["app"].cpu_user_s == pytest.approx(2.0)
+    assert found.tiers["database"].cpu_user_s == pytest.approx(4.0)
+    assert found.cpu_user_s == pytest.approx(6.0)
+    assert found.tiers["database"].major_faults == 40
+    assert found.major_faults == 60
+    assert [pool.tier for pool in found.pools] == ["app", "database"]
+    assert found.tiers["app"].network is None
+
+
+def test_a_figure_that_one_process_does_not_give_is_none_in_all_and_there_in_the_other_tier() -> None:
+    samples = []
+    for t in range(41):
+        app, other = full(t / 10, counted=t), full(t / 10, tier="other")
+        hidden = other.groups[0].model_copy(update={"disk_read_bytes": None})
+        limits = ["Another user's."]
+        samples.append(app.model_copy(update={"groups": [*app.groups, hidden], "limits": limits}))
+    found = stack_resources(samples, start_ns=SECOND, end_ns=3 * SECOND, stack_cpus=[])
+    assert found is not None
+    assert found.tiers["app"].disk_read_bytes == 20
+    assert found.tiers["other"].disk_read_bytes is None
+    assert found.disk_read_bytes is None
+    assert found.limits == ["Another user's."]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,23 @@ from tests.support.synthetic_run import SyntheticStudy, write_run
 from weir.model import histogram
 from weir.model.errors import ExitCode, WeirError
 from weir.model.load import ClosedLoad, OpenLoad
-from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
+from weir.model.records import (
+    THREAD_STATES,
+    ErrorCounts,
+    GroupSample,
+    Interval,
+    IntervalQuantiles,
+    NetworkSample,
+    ObserverCost,
+    PoolTimes,
+    Pressure,
+    Pressures,
+    Sample,
+    SocketCounts,
+)
 from weir.model.run import Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
 from weir.model.verdict import TrialVerdict
-from weir.store import RunReader, RunWriter, find_run
+from weir.store import RunReader, RunWriter, SampleRow, find_run
 from weir.store import writer as store_writer
 from weir.store.schema import SCHEMA_NUMBER
 
@@ -113,6 +127,57 @@ def test_an_interval_keeps_every_number(tmp_path: Path) -> None:
         assert row.errors == {"connect": 0, "timeout": 0, "reset": 0, "protocol": 0, "check": 1}
         assert (row.p50_us, row.p99_us) == (1.0, None)
         assert reader.interval_histograms(trial) == [b"\0\1\2"]
+
+
+def test_a_sample_keeps_every_number(tmp_path: Path) -> None:
+    sockets = SocketCounts(established=1, time_wait=2, orphaned=3, in_use=4)
+    network = NetworkSample(
+        tcp_retransmits=1, listen_overflows=2, listen_drops=3, sockets=sockets, received_bytes=4, sent_bytes=5, loopback_bytes=6
+    )
+    pool = PoolTimes(
+        pool="http",
+        threads=2,
+        on_cpu_s=1,
+        runnable_s=2,
+        socket_io_s=3,
+        event_wait_s=4,
+        lock_s=5,
+        accept_s=6,
+        disk_s=7,
+        sleep_s=8,
+        other_s=9,
+    )
+    group = GroupSample(
+        name="app", tier="app", processes=1, threads=2, cpu_user_s=3, cpu_system_s=4, rss_bytes=5, minor_faults=6, major_faults=7,
+        voluntary_switches=8, involuntary_switches=9, descriptors=10, disk_read_bytes=11, disk_written_bytes=12, rchar_bytes=13,
+        wchar_bytes=14, throttled_periods=15, throttled_s=16, pss_bytes=17, private_bytes=18, swap_bytes=19, network=network,
+        threads_by_state=[pool],
+    )  # fmt: skip
+    waited = Pressure(some_s=1, full_s=2)
+    sample = Sample(
+        t_ns=0, groups=[group], cpus=[], network=network, pressure=Pressures(cpu=waited, memory=waited, io=waited),
+        observer=ObserverCost(cpu_s=0.5, sweeps=7, thread_sweeps=6),
+    )  # fmt: skip
+    with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
+        trial = begin(writer)
+        writer.add_sample(trial, 0.5, sample)
+        writer.add_sample(
+            trial, 0.6, Sample(t_ns=1, groups=[group.model_copy(update={"network": None, "threads_by_state": None})], cpus=[])
+        )
+        writer.finish_trial(trial, VALID)
+    with RunReader(tmp_path) as reader:
+        first, second = reader.samples(trial)
+        for field in fields(SampleRow):
+            if field.name != "t_s":
+                assert getattr(first, field.name) == getattr(second, field.name) == getattr(group, field.name)
+        (state,) = reader.thread_states(trial)
+        assert (state.t_s, state.name, state.tier, state.pool, state.threads) == (0.5, "app", "app", "http", 2)
+        assert [getattr(state, f"{name}_s") for name in THREAD_STATES] == list(range(1, 10))
+        machine, own = reader.network_samples(trial)
+        assert (machine.name, own.name) == ("", "app")
+        assert (machine.tcp_retransmits, machine.loopback_bytes, machine.established, machine.in_use) == (1, 6, 1, 4)
+        (pressure,) = reader.machine_samples(trial)
+        assert (pressure.cpu_some_s, pressure.io_full_s, pressure.observer_cpu_s, pressure.sweeps) == (1, 2, 0.5, 7)
 
 
 def test_text_that_is_not_utf8_is_kept_with_question_marks(tmp_path: Path) -> None:
