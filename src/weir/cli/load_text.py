@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 
 from weir.model.load import Load, OpenLoad
-from weir.model.records import Fairness, KernelTimestamps, LoadSummary, Quantiles, SlowRequest, StepSummary, UntilFailure
+from weir.model.records import (
+    THREAD_STATES,
+    Fairness,
+    KernelTimestamps,
+    LoadSummary,
+    Quantiles,
+    SlowRequest,
+    StepSummary,
+    UntilFailure,
+)
 from weir.model.resources import StackResources
 from weir.objective import Judged, judged_from_json
 
@@ -150,7 +159,25 @@ def _server(resources: StackResources, summary: LoadSummary) -> list[str]:
     ]
     if resources.pss_bytes is not None and resources.private_bytes is not None:
         lines.append(f"          memory {_bytes(resources.pss_bytes)} (Pss), {_bytes(resources.private_bytes)} private")
-    return lines
+    states = {state: sum(pool.in_state.get(state, 0.0) for pool in resources.pools) for state in THREAD_STATES}
+    often = sorted(states.items(), key=lambda item: -item[1])
+    if found := [f"{count:.1f} {_STATES[state]}" for state, count in often if count >= _LEAST_THREADS]:
+        lines.append(f"          of its threads, on average {', '.join(found)}")
+    return [*lines, *(f"          {limit}" for limit in resources.limits)]
+
+
+_LEAST_THREADS = 0.05
+_STATES = {
+    "on_cpu": "on a CPU",
+    "runnable": "waiting for a CPU",
+    "socket_io": "in socket I/O",
+    "event_wait": "waiting for events",
+    "lock": "parked or on a lock",
+    "accept": "accepting",
+    "disk": "on files",
+    "sleep": "asleep",
+    "other": "elsewhere",
+}
 
 
 def _bytes(count: int) -> str:
