@@ -131,7 +131,8 @@ fn shares_of_a_known_mix_are_right_within_three_points() {
             *sum += wait;
         }
     }
-    let states: [(&str, fn(&PoolTimes) -> f64, f64); 5] = [
+    type Seconds = fn(&PoolTimes) -> f64;
+    let states: [(&str, Seconds, f64); 5] = [
         ("event_wait", |pool| pool.event_wait_s, expected.waits[0]),
         ("sleep", |pool| pool.sleep_s, expected.waits[1]),
         ("lock", |pool| pool.lock_s, expected.waits[2]),

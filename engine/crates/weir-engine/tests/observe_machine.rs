@@ -133,7 +133,7 @@ impl Drop for Cgroup {
 /// A cgroup with a quota of a tenth of a CPU, of version 1.
 fn tenth_of_a_cpu() -> Option<Cgroup> {
     let path = PathBuf::from(format!(
-        "/sys/fs/cgroup/cpu/weir-test-{}",
+        "/sys/fs/cgroup/cpu/test-of-weir-{}",
         std::process::id()
     ));
     std::fs::create_dir(&path).ok()?;
