@@ -20,6 +20,7 @@ from tests.end_to_end.conftest import END_S, StartWeir, lives, servers_of
 
 VICTIMS = ("lab", "host", "generator", "stack", "init")
 """What may be killed. The observer is a thread of the host; the init is the first process of a stack's namespaces."""
+DATABASES = ("postgres", "mariadbd")
 ENDS_THE_RUN = ("lab", "host")
 LONGEST_WAIT_S = 1.0
 EARLY_SHARE = 0.25
@@ -116,6 +117,11 @@ class Ordeal:
         self._start_weir = start_weir
         self._study = study
         self._random = random.Random(seed)
+        self._last = ""
+        """The last kill, for whoever has to find out what it broke."""
+        self._hosts: set[int] = set()
+        self._networks: set[str] = set()
+        """Network namespaces of stacks, as the kernel names them."""
 
     def undisturbed(self) -> Accepted:
         """What a run comes to when it is left alone."""
@@ -159,10 +165,13 @@ class Ordeal:
             weir.wait_begun(weir.begun + self._random.randint(1, 2))
         weir.wait(self._random.uniform(0, LONGEST_WAIT_S))
         while weir.process.poll() is None:
+            self._note_what_may_stay(weir)
             found = pids_of(victim, weir.process.pid)
             if found:
+                pid = self._random.choice(found)
+                self._last = f"{victim} {pid} ({' '.join(command_line(pid)[:3])})"
                 with suppress(ProcessLookupError):
-                    os.kill(self._random.choice(found), signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
                     return True
             # Another random moment, and not the first: a generator is to be killed at its end as often as at its start.
             weir.wait(self._random.uniform(0, LONGEST_WAIT_S / 3))
@@ -171,10 +180,11 @@ class Ordeal:
     def _after_end(self, weir: Disturbed, run: Path, known: dict[int, tuple[object, ...]]) -> dict[int, tuple[object, ...]]:
         """Waits for the end of weir and looks at what it left; gives the trials that are finished by now."""
         below = [(pid, started_at(pid)) for pid, _ in roles(weir.process.pid)]
+        self._note_what_may_stay(weir)
         weir.finish()
         assert "Traceback" not in weir.said, weir.said
         assert "defect" not in weir.said, weir.said
-        self._nothing_left(below)
+        self._nothing_left(weir, below)
         if not run.exists():
             return known
         now = finished_rows(run)
@@ -185,16 +195,31 @@ class Ordeal:
         self.tally.rejected += sum(row[3] == "invalid" for trial_id, row in now.items() if trial_id not in known)
         return now
 
-    def _nothing_left(self, below: Sequence[tuple[int, str]]) -> None:
-        def left() -> list[int]:
+    def _note_what_may_stay(self, weir: Disturbed) -> None:
+        """Remembers what the kernel does not take away with a process by itself: control groups, by their host, and networks."""
+        for pid, role in roles(weir.process.pid):
+            if role == "host":
+                self._hosts.add(pid)
+            elif role in ("init", "stack"):
+                network = network_of(pid)
+                if network not in ("", network_of(os.getpid())):
+                    self._networks.add(network)
+
+    def _nothing_left(self, weir: Disturbed, below: Sequence[tuple[int, str]]) -> None:
+        def left() -> list[str]:
             # A number may be another process's by now.
-            return [*servers_of(self._folder), *(pid for pid, started in below if lives(pid) and started_at(pid) == started)]
+            processes = [pid for pid, started in below if lives(pid) and started_at(pid) == started]
+            groups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if any(f"/weir-{host}-" in path for host in self._hosts)]
+            everybody = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+            inside = [pid for pid in everybody if self._networks and network_of(pid) in self._networks]
+            pinned = [name for name in self._networks if name in Path("/proc/self/mountinfo").read_text()]
+            return [*map(str, [*servers_of(self._folder), *processes, *inside]), *groups, *pinned]
 
         try:
             wait_until(lambda: not left(), "")
         except AssertionError:
             self.tally.leftovers += len(left())
-            raise AssertionError(f"still running: {left()}; {self.tally}") from None
+            raise AssertionError(f"left behind after the end of {self._last}: {left()}; {self.tally}; {weir.said}") from None
 
 
 def pids_of(role: str, weir: int) -> list[int]:
@@ -214,7 +239,8 @@ def roles(weir: int) -> Iterator[tuple[int, str]]:
             for below in descendants(pid):
                 words = command_line(below)
                 if words:
-                    yield below, "init" if "weir-engine" in words[0] else "stack"
+                    # An init, or the keeper that removes the groups of a killed host.
+                    yield below, words[1] if "weir-engine" in words[0] else "database" if Path(words[0]).name in DATABASES else "stack"
 
 
 def children(pid: int) -> list[int]:
@@ -249,6 +275,14 @@ def read_until(stream: IO[str], text: str) -> str:
         if text in line:
             return said
     raise AssertionError(f"the stream ended without {text!r}: {said}")
+
+
+def network_of(pid: int) -> str:
+    """The network namespace of a process, such as `net:[4026531840]`; nothing where it has ended."""
+    try:
+        return str(Path(f"/proc/{pid}/ns/net").readlink())
+    except OSError:
+        return ""
 
 
 def started_at(pid: int) -> str:

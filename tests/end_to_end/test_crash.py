@@ -17,6 +17,7 @@ import pytest
 from tests.end_to_end.conftest import END_S, StartWeir, Weir
 from tests.end_to_end.ordeal import VICTIMS, Ordeal, Tally, accepted, finished_rows, opened, pids_of, read_until, wait_until
 from weir.audit.own import breaches_of_trial
+from weir.lab.host import Host
 from weir.store import RunReader
 
 pytestmark = pytest.mark.usefixtures("stacks")
@@ -27,8 +28,18 @@ KILLS_PER_RUN = 10
 SOAK_KILLS = 210
 
 
-def endure(tmp_path: Path, start_weir: StartWeir, study: Study, *, kills: int, seed: int) -> Tally:
-    ordeal = Ordeal(tmp_path, start_weir, study("good", "other", blocks=3, duration_s=0.3, retries=50), seed=seed)
+def all_that_may_stay() -> str:
+    """Tables of a study that has its stacks in control groups and in networks of their own, as far as this machine can."""
+    with Host() as host:
+        able = host.capabilities()
+    tables = "[cpus]\nquota = { app = 0.9 }\n" if able.limits.possible else ""
+    return tables + ('[network]\nisolation = "netns"\nport = 8000\npublish = 8080\n' if able.port_translation.possible else "")
+
+
+def endure(tmp_path: Path, start_weir: StartWeir, study: Study, *, kills: int, seed: int, tables: str = "") -> Tally:
+    path = study("good", "other", blocks=3, duration_s=0.3, retries=50)
+    path.write_text(path.read_text() + tables)
+    ordeal = Ordeal(tmp_path, start_weir, path, seed=seed)
     calm = ordeal.undisturbed()
     assert len(calm) == 6
     # Every kind as often as any other, in any order.
@@ -51,6 +62,18 @@ def test_kills_of_anything_at_any_moment_lose_no_finished_trial_and_leave_nothin
     assert tally.survived > 0
     with capsys.disabled():
         print(f" {tally}", end=" ")
+
+
+@pytest.mark.soak
+def test_kills_leave_no_control_group_and_no_network(
+    tmp_path: Path, start_weir: StartWeir, study: Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = all_that_may_stay()
+    if not tables:
+        pytest.skip("this machine gives neither control groups nor networks: `weir doctor` says why")
+    tally = endure(tmp_path, start_weir, study, kills=60, seed=time.time_ns(), tables=tables)
+    with capsys.disabled():
+        print(f"\n{tally}")
 
 
 @pytest.mark.soak

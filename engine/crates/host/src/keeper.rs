@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use crate::cgroup;
 use crate::{Attempting, Error};
 
-/// How long the processes of a killed host may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the processes of a killed host may take to be gone: on a machine with far more to do than it has CPUs, seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A keeper, as its host sees it.
 #[derive(Debug)]
