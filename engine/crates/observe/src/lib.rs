@@ -1,4 +1,5 @@
-//! What processes cost, read from /proc: CPU, threads, memory and context switches of process trees, and the CPUs of the machine.
+//! What processes cost and what their threads do, read from /proc: process trees, their threads, cgroups and network namespaces, and the
+//! machine around them.
 //!
 //! An [`Observer`] holds *groups*: a named process tree each. [`Observer::sweep`] reads all of them once and gives a [`Sample`]. When to
 //! sweep is the caller's business; [`Grid`] says when the next one is due.
@@ -8,9 +9,10 @@
 //!
 //! Words: a *procfs* is one mounted instance of /proc, which shows one PID namespace; a *root* is the process a tree hangs from.
 //!
-//! Cost, measured by `tests/cost.rs` on a virtual machine of 2 CPUs with 80 processes: a usual sweep of five processes 45 us in a PID namespace
-//! and 68 us among all processes, 8 us of it for the CPUs; 0.07 % of one CPU at 10 Hz. Of a process with 200 threads it takes 83 us, and 3 ms
-//! when context switches are read, once a second. Proportional memory adds 50 us a small process, and 3 to 4 ms a GiB.
+//! Cost is measured by `tests/cost.rs`, and what it does to a load on the same CPU by `weir-engine/tests/observe_delay.rs`. Reading one thread
+//! takes 0.5 us where the caches are warm and 1 to 3 us where they are not, and half as much again if it ran; `sweep::ThreadBudget` keeps that
+//! within its share. Every 40 us the CPU is offered to whoever waits for it. Proportional memory takes 3 to 4 ms a GiB: of processes with more
+//! than 256 MiB it is read only when a full sample is asked for.
 
 mod counters;
 mod descriptors;
