@@ -52,6 +52,15 @@ def test_a_step_is_found_where_it_is(step: float, at: int) -> None:
     assert found >= 47
 
 
+def test_a_step_within_the_tolerance_is_none_however_clear_it_is() -> None:
+    rng = np.random.default_rng(19)
+    series = 100 * noise(rng, 60, 0.001)
+    series[20:] *= 1.015
+    assert change_points(list(series)) == []
+    series[20:] *= 1.02
+    assert change_points(list(series)) == [20]
+
+
 def test_a_server_that_was_cold_for_a_third_of_the_window_is_steady_after_it() -> None:
     rng = np.random.default_rng(5)
     rate = 1000 * noise(rng, 60, 0.03)

@@ -7,7 +7,7 @@ from statistics import median
 
 from weir.model.run import Trial
 
-PHASES = ("ready", "check", "prime", "pause", "load", "observe", "stop")
+PHASES = ("services", "ready", "check", "prime", "pause", "load", "observe", "after", "stop")
 
 
 @dataclass(frozen=True, slots=True)

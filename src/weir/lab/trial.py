@@ -189,14 +189,16 @@ def _measure(
     # In a study of failures a stack that ends under the load is one of them: the load goes on.
     goes_on = bench.failures == "measure"
     before = services.read(planned.workload)
-    with _timed(phases_s, "observe"), observed(bench.host, planned.stack, recorder):
-        with (
-            _timed(phases_s, "load"),
-            EngineLoad(plan(asked_s + extension_s if extends else asked_s), listener) as load,
-            nullcontext() if goes_on else _stopped_when_dead(bench.host, [*names, *services.names], load),
-        ):
-            end = load.result()
-        dead, lost = _ended(bench.host, names), _ended(bench.host, services.names)
+    with (
+        _timed(phases_s, "observe"),
+        observed(bench.host, planned.stack, recorder),
+        _timed(phases_s, "load"),
+        EngineLoad(plan(asked_s + extension_s if extends else asked_s), listener) as load,
+        nullcontext() if goes_on else _stopped_when_dead(bench.host, [*names, *services.names], load),
+    ):
+        end = load.result()
+    # After the last reading: the host has by then told of every process that ended before it.
+    dead, lost = _ended(bench.host, names), _ended(bench.host, services.names)
     phases_s["observe"] -= phases_s["load"]
     if dead is not None:
         writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, dead.how))

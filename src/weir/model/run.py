@@ -200,7 +200,7 @@ class TrialResult:
     discrepancies: tuple[str, ...] = ()
     """Invariants of the workload that did not hold after the load, in words."""
     phases_s: dict[str, float] = field(default_factory=dict)
-    """How long its parts took: `ready`, `check`, `prime`, `pause`, `load`, `observe` and `stop` of them, and the `total`."""
+    """How long its parts took (`findings.times.PHASES`), and the `total`."""
 
 
 @dataclass(frozen=True, slots=True)
