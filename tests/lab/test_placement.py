@@ -1,10 +1,15 @@
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from weir.lab.placement import place
+from weir.lab.run import placement_of
 from weir.model.errors import UsageError
 from weir.model.run import Limits, Network
 from weir.study.cpus import Cpus
 from weir.study.network import Network as NetworkTable
+from weir.study.study import study_from
 
 
 def test_with_two_cpus_the_stack_has_its_own_and_control_runs_beside_the_generator() -> None:
@@ -96,3 +101,22 @@ def test_a_network_is_published_on_its_own_port_unless_the_study_says_otherwise(
     placement = place(Cpus(), NetworkTable(isolation="netns"), available=[0, 1])
     assert placement.network == Network(8000, 8000)
     assert not any("loopback" in said for said in placement.shared)
+
+
+@pytest.mark.parametrize(("stack", "workload", "served"), [("nest-typeorm", "user-by-id", True), ("sanic", "hello", False)])
+def test_a_study_whose_stacks_need_services_has_a_place_for_them(
+    stack: str, workload: str, served: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WEIR_POSTGRES_URL", raising=False)
+    study: dict[str, Any] = {
+        "schema": 1,
+        "title": "Mine",
+        "question": "Which?",
+        "matrix": {"stacks": [stack], "workloads": [workload], "connections": [1]},
+        "load": {"duration_s": 1},
+        "method": {"blocks": 1, "baseline": stack},
+    }
+    placement = placement_of(study_from(Path("mine.toml"), "", study, None))
+    assert bool(placement.services) == served
+    monkeypatch.setenv("WEIR_POSTGRES_URL", "postgresql://user@127.0.0.1:5432/mine")
+    assert placement_of(study_from(Path("mine.toml"), "", study, None)).services == ()

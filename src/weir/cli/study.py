@@ -13,7 +13,6 @@ from rich.text import Text
 from weir.cli.output import print_json, stdout
 from weir.lab.blocks import time_shortages
 from weir.lab.placement import placement_lines
-from weir.lab.possible import check_stacks
 from weir.lab.run import placement_of
 from weir.model.errors import UsageError
 from weir.store import RunReader, find_run
@@ -81,7 +80,6 @@ def check(
     chosen = read_study(study, scale=scale)
     placement = placement_of(chosen)
     cells = chosen.cells(len(placement.stack))
-    check_stacks(placement, [one.stack for one in cells])
     overhead, memory, spread, basis = _basis(assume_cv, pilot)
     coming = forecast(chosen, cells, overhead)
     detection = _detection(chosen, cells, spread)

@@ -19,7 +19,7 @@ from weir.lab.environment import capture
 from weir.lab.host import Host
 from weir.lab.placement import place
 from weir.lab.possible import check_stacks, possible
-from weir.lab.services import Services
+from weir.lab.services import Services, started_services
 from weir.lab.stack import process_names, running_stack
 from weir.lab.trial import STACK_ENDED
 from weir.model.errors import ExitCode, UsageError
@@ -52,7 +52,6 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
         raise UsageError(f"{path}: found a run, expected none", hint=f"weir run --resume {path}, or another --out DIR")
     placement = placement_of(study)
     cells = study.cells(len(placement.stack))
-    check_stacks(placement, [one.stack for one in cells])
     require(cells, machine(), placement)
     require_time(study, cells)
     try:
@@ -108,7 +107,6 @@ def resume(path: Path, *, progress: Progress) -> Path:
     study = study_from(Path(info.study_folder, f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
     placement = placement_of(study)
     cells = study.cells(len(placement.stack))
-    check_stacks(placement, [one.stack for one in cells])
     if placement != info.placement or [one.cell for one in cells] != stored_cells:
         raise UsageError(
             f"{path}: this machine or its stacks differ from those of the run, so that its trials could not stand together",
@@ -185,14 +183,17 @@ def placement_of(study: Study) -> Placement:
         UsageError: there are too few, or this machine cannot limit or isolate stacks as the study asks for.
     """
     cpus, varied = study.file.cpus, study.file.matrix.cpus
+    stacks = [one.stack for one in study.cells(1)]
+    widest = max(varied) if varied and cpus.stack == "auto" else None
     try:
-        placement = place(cpus, study.file.network, stack_cpus=max(varied) if varied and cpus.stack == "auto" else None)
+        placement = place(cpus, study.file.network, with_services=bool(started_services(stacks)), stack_cpus=widest)
     except UsageError as error:
         if varied is None:
             raise
         raise UsageError(f"matrix.cpus: found {max(varied)}: {error.message}", hint=error.hint) from None
     if varied is not None and len(placement.stack) < max(varied):
         raise UsageError(f"matrix.cpus: found {max(varied)} beside cpus.stack = {cpus.stack!r}, expected no more than the stack has")
+    check_stacks(placement, stacks)
     if placement.limits or placement.network:
         # Limits and networks only after the machine has shown that it can do that.
         with Host() as host:

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -115,6 +115,12 @@ class Readings:
 def services_of(stack: Stack | ExternalStack) -> Mapping[str, Needed]:
     """What a stack needs. An external one has what it needs already."""
     return {} if isinstance(stack, ExternalStack) else stack.manifest.services
+
+
+def started_services(stacks: Iterable[Stack | ExternalStack]) -> list[str]:
+    """The services of some stacks that weir starts a server for: those that have no server of the user's own."""
+    names = {name for stack in stacks for name in services_of(stack)}
+    return sorted(name for name in names if read_service(name).own_url is None)
 
 
 class Services:
