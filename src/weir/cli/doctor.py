@@ -82,10 +82,10 @@ def _weir_itself() -> list[Finding]:
 def _abilities(able: Capabilities) -> list[Finding]:
     """What studies may ask for in `[cpus]` and `[network]`."""
     asked = (
-        ("quotas and memory limits", able.limits, "[cpus] quota, memory", "run as root where /sys/fs/cgroup is writable"),
-        ("networks of stacks' own", able.network, "[network] isolation", "run as root with iproute2"),
-        ("published ports", able.port_translation, "[network] publish", "apt-get install nftables"),
-        ("delay and loss", able.netem, "[network] delay_ms, loss", "a kernel with CONFIG_NET_SCH_NETEM: modprobe sch_netem"),
+        ("quotas and memory limits", able.limits, "cpus.quota, cpus.memory", "run as root where /sys/fs/cgroup is writable"),
+        ("networks of stacks' own", able.network, "network.isolation", "run as root with iproute2"),
+        ("published ports", able.port_translation, "network.publish", "apt-get install nftables"),
+        ("delay and loss", able.netem, "network.delay_ms, network.loss", "a kernel with CONFIG_NET_SCH_NETEM: modprobe sch_netem"),
     )
     return [Finding(what, ability.possible, False, ability.detail, key, remedy) for what, ability, key, remedy in asked]
 
