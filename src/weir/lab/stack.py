@@ -87,7 +87,7 @@ def running_stack(
         host: starts and stops its processes.
         built: the built stack; None of an external one.
         planned: the cell: which workload, which settings, how many processes.
-        cpus: the CPUs of all its processes together.
+        placement: where it runs; its CPUs are those of all its processes together.
         logs: a file for the output of each process.
         inputs: draws the inputs of the check.
         timeout_s: how long an answer may take.
