@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_micros(40);
 
 /// The share of a CPU that looking at threads may take: of few threads,
-const LEAST_SHARE: f64 = 0.003;
+const LEAST_SHARE: f64 = 0.002;
 /// and so much more for each of them,
 const SHARE_PER_THREAD: f64 = 1e-5;
 /// up to this one.
-const MOST_SHARE: f64 = 0.025;
+const MOST_SHARE: f64 = 0.02;
 /// However dear they are, each is read every ten seconds of sweeps at 10 Hz.
 const MOST_TURNS: u64 = 100;
 /// Of the newest cost in its moving average.
