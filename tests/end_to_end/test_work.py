@@ -1,6 +1,7 @@
 """Studies of stacks with a database: what a request costs it, by its own counters, in the report."""
 
 import json
+import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import Weir
+from tests.end_to_end.conftest import StartWeir, Weir
+from weir.model.load import Request
+from weir.stacks.check import ask
 
 SERVER = Path(__file__).with_name("users_server.py")
-MODES = ("once", "twice", "spoils")
+MODES = ("once", "twice", "spoils", "kills")
 Study = Callable[..., Path]
 
 
@@ -42,7 +45,7 @@ user-by-id = {{}}
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    def write(*names: str, workload: str = "user-by-id", duration_s: float = 1.0) -> Path:
+    def write(*names: str, workload: str = "user-by-id", duration_s: float = 1.0, prime_s: float = 0.3) -> Path:
         path = tmp_path / "mine.toml"
         path.write_text(
             f"""
@@ -58,7 +61,7 @@ duration_s = {duration_s}
 [method]
 blocks = 1
 baseline = "{names[0]}"
-prime_s = 0.3
+prime_s = {prime_s}
 pause_s = 0.1
 retries = 0
 """
@@ -116,3 +119,27 @@ def test_a_stack_that_answers_wrong_after_the_load_is_left_out_with_the_reason(w
     (reason,) = (reason for reason in left_out["reasons"] if reason.startswith("after the load"))
     assert reason.startswith("after the load: workload user-by-id: GET /user/")
     assert "expected the row" in reason
+
+
+@pytest.mark.usefixtures("stacks")
+def test_a_database_that_dies_under_the_load_ends_the_trial_with_the_reason(weir: Weir, study: Study) -> None:
+    done = weir("run", study("kills", prime_s=0), "--out", "out")
+    assert done.returncode in (3, 4), done.stderr
+    (left_out,) = report(weir, "out")["left_out"]
+    assert any("the service postgres ended" in reason and "during the load" in reason for reason in left_out["reasons"])
+
+
+@pytest.mark.usefixtures("stacks")
+def test_a_stack_with_a_database_is_started_for_a_person_and_leaves_nothing(start_weir: StartWeir) -> None:
+    process = start_weir("stacks", "start", "once", "--json")
+    assert process.stdout is not None
+    started = ""
+    while "}" not in started:
+        started += process.stdout.readline()
+    url = json.loads(started)["url"]
+    status, body = ask(Request("GET", f"{url}/user/7"), timeout_s=5)
+    assert (status, json.loads(body)["id"]) == (200, 7)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+    with pytest.raises(OSError, match="refused"):
+        ask(Request("GET", f"{url}/user/7"), timeout_s=5)

@@ -1,6 +1,7 @@
 """A users server on PostgreSQL that asks as often as it is told to: for tests of work equivalence.
 
-`users_server.py PORT URL MODE`: `once` asks one statement a request, `twice` one more, `spoils` answers wrong after some hundred requests.
+`users_server.py PORT URL MODE`: `once` asks one statement a request, `twice` one more, `spoils` answers wrong after some hundred requests,
+and `kills` has the database end itself then.
 """
 
 import json
@@ -32,6 +33,10 @@ class Users(BaseHTTPRequestHandler):
             self.mine.connection.execute("SELECT count(*) FROM users").fetchone()
         row = self.mine.connection.execute("SELECT id, name, email FROM users WHERE id = %s", (int(user),)).fetchone()
         Users.answered += 1
+        if MODE == "kills" and Users.answered == GOOD_ANSWERS:
+            # As the superuser, whose programs run in the data folder.
+            with psycopg.connect(URL.replace("app:app", "weir:weir"), autocommit=True) as superuser:
+                superuser.execute("COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'")
         if MODE == "spoils" and Users.answered > GOOD_ANSWERS:
             row = (row[0], row[1].swapcase(), row[2])
         self.answer(200, dict(zip(("id", "name", "email"), row, strict=True)))

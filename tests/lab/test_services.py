@@ -1,5 +1,6 @@
 """Real databases, fetched by weir itself: their counters against a known number of statements and rows."""
 
+import fcntl
 import os
 import socket
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from tests.support.load_summary import summary
 from weir.lab.host import Host
-from weir.lab.services import RunningService, RunningServices, Services
+from weir.lab.services import RunningService, RunningServices, Services, remove_left_over
 from weir.model.errors import TargetError, UsageError
 from weir.model.load import ClosedLoad
 from weir.model.run import Cell, Placement
@@ -211,3 +212,16 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         assert not folder.path.exists()
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
+
+
+def test_what_a_killed_weir_left_is_removed_by_a_later_one_and_what_another_uses_is_not(tmp_path: Path) -> None:
+    left, in_use, new = (tmp_path / f"weir-services-{name}" for name in ("left", "used", "new"))
+    for folder in (left, in_use, new):
+        (folder / "data").mkdir(parents=True)
+    for folder in (left, in_use):
+        os.utime(folder, (0, 0))
+    lock = os.open(in_use, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    remove_left_over(tmp_path)
+    os.close(lock)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["weir-services-new", "weir-services-used"]

