@@ -1,6 +1,6 @@
 """The services of a run: fetched and filled once, then a fresh copy of each, with its server, for every trial.
 
-A copy of a folder is as exact a reset as there is, and takes some 50 ms. A server of the user's own gets a fresh database instead.
+A copy of a folder is as exact a reset as there is. A server of the user's own gets a fresh database instead.
 """
 
 import fcntl
