@@ -16,13 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from tests.end_to_end.conftest import END_S, StartWeir, lives, servers_of
+from tests.end_to_end.conftest import StartWeir, lives, servers_of
 
 VICTIMS = ("lab", "host", "generator", "stack", "init")
-"""What may be killed. The observer is a thread of the host; the init is the first process of a stack's namespaces."""
+"""What may be killed, and `database` where there is one. The observer is a thread of the host; an init is the first of a namespace."""
 DATABASES = ("postgres", "mariadbd")
 ENDS_THE_RUN = ("lab", "host")
 LONGEST_WAIT_S = 1.0
+LONGEST_RUN_S = 300.0
+"""Only ends a test that has failed: on a crowded machine a run of seconds takes minutes."""
 EARLY_SHARE = 0.25
 """Of the kills that come at any moment, the steps before the first trial included; the others wait until trials go on."""
 
@@ -76,7 +78,7 @@ class Disturbed:
     def wait_begun(self, trials: int) -> None:
         """Waits until it has begun so many trials, or ended."""
         with self._changed:
-            self._changed.wait_for(lambda: self._ended or self.begun >= trials, END_S)
+            self._changed.wait_for(lambda: self._ended or self.begun >= trials, LONGEST_RUN_S)
 
     def wait(self, timeout_s: float) -> bool:
         """Waits for its end; False when that took longer."""
@@ -86,8 +88,8 @@ class Disturbed:
 
     def finish(self) -> int:
         """Waits for its end and for the last that it says; gives its exit status."""
-        assert self.wait(END_S), self.said
-        self._reader.join(END_S)
+        assert self.wait(LONGEST_RUN_S), self.said
+        self._reader.join(LONGEST_RUN_S)
         return self.process.returncode
 
     def _read(self) -> None:
@@ -126,7 +128,7 @@ class Ordeal:
     def undisturbed(self) -> Accepted:
         """What a run comes to when it is left alone."""
         process = self._start_weir("run", self._study, "--out", "undisturbed")
-        _, err = process.communicate(timeout=END_S)
+        _, err = process.communicate(timeout=LONGEST_RUN_S)
         assert process.returncode == 0, err
         return accepted(self._folder / "undisturbed" / "run.weir")
 
@@ -240,7 +242,8 @@ def roles(weir: int) -> Iterator[tuple[int, str]]:
                 words = command_line(below)
                 if words:
                     # An init, or the keeper that removes the groups of a killed host.
-                    yield below, words[1] if "weir-engine" in words[0] else "database" if Path(words[0]).name in DATABASES else "stack"
+                    is_database = Path(words[0]).name.partition(":")[0] in DATABASES
+                    yield below, words[1] if "weir-engine" in words[0] else "database" if is_database else "stack"
 
 
 def children(pid: int) -> list[int]:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sysconfig
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -36,14 +36,24 @@ def all_that_may_stay() -> str:
     return tables + ('[network]\nisolation = "netns"\nport = 8000\npublish = 8080\n' if able.port_translation.possible else "")
 
 
-def endure(tmp_path: Path, start_weir: StartWeir, study: Study, *, kills: int, seed: int, tables: str = "") -> Tally:
-    path = study("good", "other", blocks=3, duration_s=0.3, retries=50)
+def endure(
+    tmp_path: Path,
+    start_weir: StartWeir,
+    study: Study,
+    *,
+    kills: int,
+    seed: int,
+    stacks: Sequence[str] = ("good", "other"),
+    tables: str = "",
+    kinds: Sequence[str] = VICTIMS,
+) -> Tally:
+    path = study(*stacks, blocks=3, duration_s=0.3, retries=50)
     path.write_text(path.read_text() + tables)
     ordeal = Ordeal(tmp_path, start_weir, path, seed=seed)
     calm = ordeal.undisturbed()
     assert len(calm) == 6
     # Every kind as often as any other, in any order.
-    victims = [VICTIMS[number % len(VICTIMS)] for number in range(kills)]
+    victims = [kinds[number % len(kinds)] for number in range(kills)]
     random.Random(seed).shuffle(victims)
     number = 0
     while ordeal.tally.kills.total() < kills:
@@ -74,6 +84,48 @@ def test_kills_leave_no_control_group_and_no_network(
     tally = endure(tmp_path, start_weir, study, kills=60, seed=time.time_ns(), tables=tables)
     with capsys.disabled():
         print(f"\n{tally}")
+
+
+@pytest.mark.soak
+def test_kills_of_a_database_spoil_no_more_than_a_trial(
+    tmp_path: Path, stacks: Path, start_weir: StartWeir, study: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The user's cache, which has the programs of databases once they were fetched.
+    monkeypatch.delenv("WEIR_CACHE")
+    for name in ("one", "another"):
+        folder = stacks / name
+        folder.mkdir()
+        (folder / "users_server.py").write_bytes(Path(__file__).with_name("users_server.py").read_bytes())
+        (folder / "stack.toml").write_text(STACK_WITH_DATABASE.format(name=name))
+    kinds = ("database", *VICTIMS)
+    tally = endure(tmp_path, start_weir, asking_users(study), kills=18, seed=time.time_ns(), stacks=("one", "another"), kinds=kinds)
+    with capsys.disabled():
+        print(f"\n{tally}")
+
+
+STACK_WITH_DATABASE = """
+schema = 1
+id = "{name}"
+title = "{name}"
+model = "thread per connection"
+[run]
+command = ["{{python}}", "users_server.py", "{{port}}", "{{postgres.url}}", "once"]
+[services]
+postgres = {{ dataset = "users" }}
+[serves]
+user-by-id = {{}}
+"""
+
+
+def asking_users(study: Study) -> Study:
+    """Studies of the workload that needs a database."""
+
+    def write(*names: str, **settings: object) -> Path:
+        path = study(*names, **settings)
+        path.write_text(path.read_text().replace('"hello"', '"user-by-id"'))
+        return path
+
+    return write
 
 
 @pytest.mark.soak
