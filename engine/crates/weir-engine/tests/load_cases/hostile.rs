@@ -8,7 +8,7 @@ use crate::load_support::*;
 use serde_json::json;
 
 /// More than the engine, unoptimised as it is tested, needs for itself and four connections, and far less than any of these servers sends.
-const MAX_RSS_BYTES: u64 = 16_000_000;
+const MAX_RSS_BYTES: u64 = 24_000_000;
 
 fn run(plan: &serde_json::Value) -> Run {
     let run = Run::of(plan);
