@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from weir.model import histogram
@@ -41,7 +41,7 @@ class LoadFindings:
         value = self.summary.model_dump(by_alias=True)
         resources = self.trial.result.resources
         if resources is not None:
-            value["server"] = {name: getattr(resources, name) for name in type(resources).__slots__}
+            value["server"] = asdict(resources)
         value["run"] = {
             "finished": self.finished,
             "ended": self.ended,
