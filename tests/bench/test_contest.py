@@ -50,7 +50,7 @@ def test_without_keep_alive_and_over_tls_weir_is_told_so() -> None:
 
 
 def test_rounds_are_longer_and_fewer_where_many_connections_are_opened_within_them() -> None:
-    assert [length_at(count, 9, 1) for count in (64, 1_024, 10_000)] == [(9, 1), (7, 2), (5, 4)]
+    assert [length_at(count, 15, 1) for count in (64, 1_024, 10_000)] == [(15, 1), (13, 2), (11, 4)]
     assert length_at(10_000, 2, 1) == (2, 4)
 
 

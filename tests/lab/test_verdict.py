@@ -89,6 +89,11 @@ def test_an_unknown_ceiling_limits_nothing() -> None:
     assert judged(throughput_rps=5000, ceiling_rps=None).validity == "valid"
 
 
+def test_a_ceiling_that_is_exceeded_was_measured_too_low_and_condemns_nothing() -> None:
+    assert only(judged(throughput_rps=1200)) == ("generator ceiling", "invalid")
+    assert only(judged(throughput_rps=1201)) == ("generator ceiling", "suspect")
+
+
 def test_dropped_connections_are_a_result_where_failures_are() -> None:
     assert judged(listen_drops=5, failures="measure").validity == "valid"
 

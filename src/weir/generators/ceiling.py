@@ -13,6 +13,9 @@ from weir.generators.engine import EngineLoad
 from weir.model.errors import TargetError
 from weir.model.load import ClosedLoad, LoadPlan
 
+TRIES = 3
+"""Whatever else the machine does only lowers what is reached: the best of several short loads is nearer to the ceiling than a long one."""
+
 
 class NullServer:
     """A server that answers every request with the same few bytes. A context manager.
@@ -58,7 +61,7 @@ def measure_ceiling(plan: LoadPlan, *, duration_s: float, server_cpus: Sequence[
 
     Args:
         plan: the load whose ceiling it is; where it goes does not matter.
-        duration_s: how long to measure.
+        duration_s: how long to measure altogether.
         server_cpus: CPUs of the server that does nothing; empty: any.
 
     Raises:
@@ -70,7 +73,7 @@ def measure_ceiling(plan: LoadPlan, *, duration_s: float, server_cpus: Sequence[
             plan,
             request=request,
             load=ClosedLoad(plan.load.connections),
-            duration_s=duration_s,
+            duration_s=duration_s / TRIES,
             address=None,
             targets=(),
             tls=None,
@@ -80,11 +83,15 @@ def measure_ceiling(plan: LoadPlan, *, duration_s: float, server_cpus: Sequence[
             requests=None,
             until_first_failure=False,
         )
-        with EngineLoad(on_null) as load:
-            summary = load.result().summary
-    if not summary.requests.completed:
+        reached_rps = max(_throughput_rps(on_null) for _ in range(TRIES))
+    if not reached_rps:
         raise TargetError("weir-engine serve null: found no answer, expected some", hint="weir doctor")
-    return summary.throughput_rps
+    return reached_rps
+
+
+def _throughput_rps(plan: LoadPlan) -> float:
+    with EngineLoad(plan) as load:
+        return load.result().summary.throughput_rps
 
 
 def _path_of(target: str) -> str:

@@ -15,6 +15,8 @@ CEILING_SHARE = 0.5
 """A generator must reach at least twice the throughput of what it measures."""
 SATURATED_SHARE = 0.9
 """From here on a throughput is the generator's own: its ceiling is known to some 10 %."""
+BEYOND_CEILING = 1.2
+"""Nobody exceeds a ceiling by so much: it was measured too low."""
 BUSY_FRACTION = 0.85
 """A generator that has so little time left is part of what is measured."""
 LAG_SHARE = 0.10
@@ -173,16 +175,16 @@ def _broken_laws(facts: Facts) -> Iterator[Reason]:
 def _ceiling(facts: Facts) -> Iterator[Reason]:
     if facts.ceiling_rps is None or facts.throughput_rps <= CEILING_SHARE * facts.ceiling_rps:
         return
-    saturated = facts.throughput_rps > SATURATED_SHARE * facts.ceiling_rps
-    most = f"{SATURATED_SHARE:.0%}" if saturated else "half"
-    yield Reason(
-        "generator ceiling",
-        "invalid" if saturated else "suspect",
-        f"{facts.throughput_rps:,.0f} req/s of the {facts.ceiling_rps:,.0f} that the generator reaches on a server that does nothing",
-        f"more than {most}",
-        "the generator is what is measured" if saturated else "the generator may be the limit",
-        "more CPUs for it: cpus.load",
-    )
+    fact = f"{facts.throughput_rps:,.0f} req/s of the {facts.ceiling_rps:,.0f} that the generator reaches on a server that does nothing"
+    more_cpus = "more CPUs for it: cpus.load"
+    if facts.throughput_rps > BEYOND_CEILING * facts.ceiling_rps:
+        cause = "the ceiling was measured while something else took its CPU: how near the generator is to its limit is not known"
+        yield Reason("generator ceiling", "suspect", fact, "more than all", cause, "run on a quieter machine")
+    elif facts.throughput_rps > SATURATED_SHARE * facts.ceiling_rps:
+        limit = f"more than {SATURATED_SHARE:.0%}"
+        yield Reason("generator ceiling", "invalid", fact, limit, "the generator is what is measured", more_cpus)
+    else:
+        yield Reason("generator ceiling", "suspect", fact, "more than half", "the generator may be the limit", more_cpus)
 
 
 def _busy(facts: Facts) -> Iterator[Reason]:
