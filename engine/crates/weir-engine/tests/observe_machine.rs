@@ -78,11 +78,12 @@ fn bytes_faults_and_descriptors_are_counted_those_of_ended_children_too() {
 fn the_machine_is_read_once_a_second_and_whenever_it_is_asked_for() {
     let mut host = Host::new("process-group");
     host.start("app", "exec sleep 1000");
-    let asked = sample(&mut host);
+    let asked = wait_for("the shell to become the program", || {
+        let sample = sample(&mut host);
+        (sample["groups"][0]["threads_by_state"][0]["pool"] == "sleep").then_some(sample)
+    });
     assert!(asked["network"]["sockets"]["in_use"].is_u64(), "{asked}");
     assert!(asked["network"]["listen_overflows"].is_u64(), "{asked}");
-    let pools = &asked["groups"][0]["threads_by_state"];
-    assert_eq!(pools[0]["pool"], "sleep");
     host.ask(json!({"command": "observe", "period_s": 0.02, "memory_period_s": 100.0}));
     let mut with_network = 0;
     for _ in 0..120 {
