@@ -68,7 +68,6 @@ def test_an_invariant_that_does_not_hold_rejects_a_trial_or_is_reported() -> Non
     ("facts", "below", "above", "kind", "validity"),
     [
         ("throughput_rps", 500, 501, "generator ceiling", "suspect"),
-        ("throughput_rps", 900, 901, "generator ceiling", "invalid"),
         ("busy_fraction", 0.849, 0.85, "generator busy", "suspect"),
         ("lag_p99_us", 100, 101, "schedule lag", "suspect"),
         ("steal_fraction", 0.02, 0.021, "steal", "suspect"),
@@ -90,8 +89,14 @@ def test_an_unknown_ceiling_limits_nothing() -> None:
 
 
 def test_a_ceiling_that_is_exceeded_was_measured_too_low_and_condemns_nothing() -> None:
-    assert only(judged(throughput_rps=1200)) == ("generator ceiling", "invalid")
-    assert only(judged(throughput_rps=1201)) == ("generator ceiling", "suspect")
+    assert judged(throughput_rps=1200, busy_fraction=0.9).validity == "invalid"
+    assert judged(throughput_rps=1201, busy_fraction=0.9).validity == "suspect"
+
+
+def test_a_generator_at_its_ceiling_is_what_is_measured_only_if_it_is_busy() -> None:
+    assert judged(throughput_rps=900, busy_fraction=0.9).validity == "suspect"
+    assert judged(throughput_rps=901, busy_fraction=0.9).validity == "invalid"
+    assert only(judged(throughput_rps=901, busy_fraction=0.5)) == ("generator ceiling", "suspect")
 
 
 def test_dropped_connections_are_a_result_where_failures_are() -> None:

@@ -180,15 +180,20 @@ def _ceiling(facts: Facts) -> Iterator[Reason]:
     if facts.throughput_rps > BEYOND_CEILING * facts.ceiling_rps:
         cause = "the ceiling was measured while something else took its CPU: how near the generator is to its limit is not known"
         yield Reason("generator ceiling", "suspect", fact, "more than all", cause, "run on a quieter machine")
-    elif facts.throughput_rps > SATURATED_SHARE * facts.ceiling_rps:
+    elif facts.throughput_rps > SATURATED_SHARE * facts.ceiling_rps and _is_busy(facts):
+        # One that is not busy is near a ceiling that a few connections and their round trips set, as they do for any server.
         limit = f"more than {SATURATED_SHARE:.0%}"
         yield Reason("generator ceiling", "invalid", fact, limit, "the generator is what is measured", more_cpus)
     else:
         yield Reason("generator ceiling", "suspect", fact, "more than half", "the generator may be the limit", more_cpus)
 
 
+def _is_busy(facts: Facts) -> bool:
+    return facts.busy_fraction is not None and facts.busy_fraction >= BUSY_FRACTION
+
+
 def _busy(facts: Facts) -> Iterator[Reason]:
-    if facts.busy_fraction is not None and facts.busy_fraction >= BUSY_FRACTION:
+    if _is_busy(facts):
         yield Reason(
             "generator busy",
             "suspect",
