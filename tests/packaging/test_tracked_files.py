@@ -28,10 +28,12 @@ def test_locked_requirements_name_no_index(tracked: list[Path]) -> None:
         assert not re.search(r"https?://|index-url|find-links|file:", text), f"{lock}: names a place to fetch from"
 
 
-def test_the_lock_of_the_web_packages_names_no_registry(tracked: list[Path]) -> None:
-    for lock in (path for path in tracked if path.name == "package-lock.json"):
-        assert not re.search(r'"resolved":\s*"https?://', lock.read_text()), (
-            f"{lock}: npm install --omit-lockfile-registry-resolved leaves them out"
+def test_locked_node_packages_name_no_place(tracked: list[Path]) -> None:
+    locks = [path for path in tracked if path.name == "package-lock.json"]
+    assert len(locks) >= 2
+    for lock in locks:
+        assert not re.search(r"https?://", lock.read_text()), (
+            f"{lock}: npm install --package-lock-only --omit-lockfile-registry-resolved leaves addresses out; take `funding` out as well"
         )
 
 

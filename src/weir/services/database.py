@@ -6,8 +6,7 @@ A `DatabaseKind` knows commands and starts nothing; a `Session` is an open conne
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from weir.model.errors import UsageError
@@ -156,17 +155,3 @@ def whole_number(rows: Sequence[Sequence[Any]], sql: str) -> int:
     if exact != found:
         raise ValueError(f"{sql}: found {found}, expected a whole number")
     return exact
-
-
-class Closing:
-    """Makes a session a context manager."""
-
-    def close(self) -> None:
-        """Ends the connection."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()

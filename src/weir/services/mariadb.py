@@ -13,7 +13,7 @@ from pymysql.connections import Connection
 
 from weir.model.errors import TargetError
 from weir.services.counters import Count, Counters
-from weir.services.database import Address, Closing, insert_sql, table_sql, whole_number
+from weir.services.database import Address, insert_sql, table_sql, whole_number
 from weir.services.dataset import ColumnType, Dataset
 
 _CONNECT_S = 5
@@ -101,7 +101,7 @@ class Mariadb:
             return whole_number(cursor.fetchall(), query)
 
 
-class MariadbSession(Closing):
+class MariadbSession:
     """weir's own connection. The server's counters cover all connections, so it takes its own off."""
 
     def __init__(self, connection: "Connection[Any]", address: Address) -> None:

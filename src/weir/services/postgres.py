@@ -14,7 +14,7 @@ from psycopg import sql
 
 from weir.model.errors import TargetError
 from weir.services.counters import Count, Counters
-from weir.services.database import Address, Closing, insert_sql, table_sql, whole_number
+from weir.services.database import Address, insert_sql, table_sql, whole_number
 from weir.services.dataset import ColumnType, Dataset
 
 _CONNECT_S = 5
@@ -99,7 +99,7 @@ class Postgres:
             return whole_number(connection.execute(_literal(query)).fetchall(), query)
 
 
-class PostgresSession(Closing):
+class PostgresSession:
     """weir's own connection, in the maintenance database, whose statements are not those of the trial's database."""
 
     def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]", address: Address) -> None:

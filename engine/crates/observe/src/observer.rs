@@ -12,6 +12,8 @@ use crate::scope::{Scope, Sweep};
 use crate::sweep::{Depth, Limits, Pace, ThreadBudget, Turn, WITHOUT_SCHEDSTAT};
 use crate::throttling::Cgroups;
 
+/// Where a procfs is mounted, in a PID namespace of its own too.
+const PROC: &str = "/proc";
 /// Bytes, descriptors, context switches and the network change slowly or only ever count up, and each is a file to open.
 const SLOW_PERIOD: Duration = Duration::from_secs(1);
 
@@ -46,7 +48,7 @@ pub struct Observer {
 impl Observer {
     /// An observer without groups.
     pub fn new() -> Result<Self, Error> {
-        let mut procfs = Procfs::open_at("/proc")?;
+        let mut procfs = Procfs::open_at(PROC)?;
         let cpus = Cpus::open(&mut procfs)?;
         let own_network = procfs.link(format_args!("self/ns/net"));
         let own_network = own_network.map(<[u8]>::to_vec).unwrap_or_default();
@@ -57,7 +59,7 @@ impl Observer {
         Ok(Self {
             procfs,
             cpus,
-            machine: Scope::of_trees(Procfs::open_at("/proc")?),
+            machine: Scope::of_trees(Procfs::open_at(PROC)?),
             namespaces: Vec::new(),
             cgroups: Cgroups::find(),
             own_network,
@@ -77,7 +79,7 @@ impl Observer {
         root: i32,
         counts_root: bool,
     ) -> Result<(), Error> {
-        if !std::path::Path::new(&format!("/proc/{root}/stat")).exists() {
+        if !std::path::Path::new(&format!("{PROC}/{root}/stat")).exists() {
             return Err(Error::NoSuchProcess(root));
         }
         self.machine
@@ -88,7 +90,7 @@ impl Observer {
     /// Adds the PID namespace whose init is `init`, without the init itself. It is read through the procfs mounted inside, where the
     /// other processes of the machine need not be skipped.
     pub fn add_namespace(&mut self, name: &str, tier: &str, init: i32) -> Result<(), Error> {
-        let procfs = Procfs::open_at(&format!("/proc/{init}/root/proc"))?;
+        let procfs = Procfs::open_at(&format!("{PROC}/{init}/root{PROC}"))?;
         let scope = Scope::of_namespace(procfs, name.to_owned(), tier.to_owned());
         self.namespaces.push(scope);
         Ok(())
