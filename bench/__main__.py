@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.ceiling import measure_ceiling
 from bench.latency import RATES_RPS, measure_latency
-from bench.machine import BenchError, OtherLoad, facts, placement, program
+from bench.machine import BenchError, OtherLoad, Taken, facts, placement, program
 from bench.memory import SHORT_S, measure_memory
 from bench.nginx import running_nginx
 from bench.paced import PACED_PEERS
@@ -182,7 +182,8 @@ def measure(name: str, rounds: int, seconds: int, connections: tuple[int, ...]) 
         tempfile.TemporaryDirectory(prefix="weir-bench-") as folder,
         running_nginx(cpus.server, tls=part.tls) as nginx,
     ):
-        found = part.measure(Setting(nginx, cpus, rounds, seconds, Path(folder), connections))
+        setting = Setting(nginx, cpus, rounds, seconds, Path(folder), connections)
+        found = part.measure(setting)
     return PartResult(
         name,
         found,
@@ -191,7 +192,8 @@ def measure(name: str, rounds: int, seconds: int, connections: tuple[int, ...]) 
             seconds,
             facts(),
             f"server on CPU {cpus.server}, load on CPU {cpus.load}",
-            others.fraction(),
+            # Of the rounds that count, where there are rounds.
+            sum(setting.taken or [others.taken()], Taken()).fraction,
             _versions(part),
         ),
     )

@@ -34,7 +34,7 @@ def measure_ceiling(setting: Setting) -> Found:
                 throughput_rps: float = engine_load(plan, setting.cpus.load, setting.folder).summary["throughput_rps"]
                 return throughput_rps
 
-            measured = alternate({NAME: load}, setting.rounds, [NAME], notes, "ceiling")
+            measured = alternate({NAME: load}, setting.rounds, [NAME], notes, "ceiling", setting.taken)
         finally:
             server.terminate()
     return Found(

@@ -96,7 +96,7 @@ def hold_contest(
 ) -> Contest:
     """All rounds of one contest."""
     print(f"{label}: {', '.join(generators)} …", file=sys.stderr)
-    return Contest(label, alternate(generators, setting.rounds, required, notes, label))
+    return Contest(label, alternate(generators, setting.rounds, required, notes, label, setting.taken))
 
 
 def weir_round(setting: Setting, plan: LoadPlan, back_end: str) -> Round:

@@ -105,7 +105,7 @@ def _at_rate(setting: Setting, rate_rps: int, highest_rps: int, notes: list[str]
             generators[peer.name] = partial(other, peer)
     what = f"{rate_rps:,} requests/s"
     print(f"{what}: {', '.join(generators)} …", file=sys.stderr)
-    return alternate(generators, setting.rounds, [WEIR, FLOOR], notes, what), floor_rps
+    return alternate(generators, setting.rounds, [WEIR, FLOOR], notes, what, setting.taken), floor_rps
 
 
 def _rows(rate_rps: int, floor_rps: int, rounds: dict[str, list[PacedRound]]) -> list[list[str]]:

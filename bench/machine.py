@@ -7,7 +7,7 @@ import select
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,38 +114,61 @@ def _watch(pid: int, limit_s: float) -> int | None:
     return peak_rss_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """CPU time that others took, other virtual machines included, and what all CPUs had to give meanwhile."""
+
+    others_s: float = 0.0
+    capacity_s: float = 0.0
+
+    @property
+    def fraction(self) -> float:
+        """The others' part of it all."""
+        return self.others_s / self.capacity_s if self.capacity_s else 0.0
+
+    def __add__(self, other: "Taken") -> "Taken":
+        return Taken(self.others_s + other.others_s, self.capacity_s + other.capacity_s)
+
+
 class OtherLoad:
     """How much of the machine went to processes that are not ours, from its making until it is asked.
 
     Every process's CPU time is added up, with that of the children it has reaped: an ended process's time moves to its parent and stays in
-    the sum. Left out are this process, to which all that a benchmark starts belongs (no child of it may run when this is made or asked),
-    and the kernel's threads, which work for whoever causes interrupts.
+    the sum. Left out are this process with all that it started, and the kernel's threads, which work for whoever causes interrupts.
     """
 
     def __init__(self) -> None:
         self._at = time.monotonic()
-        self._others_s, self._stolen_s = self._read()
+        self._used_s = self._read()
 
-    def fraction(self) -> float:
-        """CPU time of others, other virtual machines' included, as a fraction of what all CPUs had to give."""
-        others_s, stolen_s = self._read()
-        used_s = others_s - self._others_s + stolen_s - self._stolen_s
-        return max(0.0, used_s / ((time.monotonic() - self._at) * (os.cpu_count() or 1)))
+    def taken(self) -> Taken:
+        """What others took until now."""
+        used_s = self._read() - self._used_s
+        return Taken(max(0.0, used_s), (time.monotonic() - self._at) * (os.cpu_count() or 1))
 
     @staticmethod
-    def _read() -> tuple[float, float]:
-        others_ticks = 0
+    def _read() -> float:
+        parents, ticks = {}, {}
         for path in Path("/proc").glob("[0-9]*/stat"):
             try:
                 # After the command's name, which may hold spaces: state, parent, … user, system, reaped user, reaped system.
                 fields = path.read_text().rpartition(")")[2].split()
             except OSError:
                 continue  # ended meanwhile
-            process, parent = int(path.parent.name), int(fields[1])
-            if process not in (2, os.getpid()) and parent != 2:
-                others_ticks += sum(int(ticks) for ticks in fields[11:15])
+            process = int(path.parent.name)
+            parents[process] = int(fields[1])
+            ticks[process] = sum(int(field) for field in fields[11:15])
+        left_out = {2, os.getpid()}
+        others_ticks = sum(ticks[process] for process in parents if left_out.isdisjoint(_line(process, parents)))
         stolen_ticks = int(Path("/proc/stat").read_text().split(maxsplit=9)[8])
-        return others_ticks / os.sysconf("SC_CLK_TCK"), stolen_ticks / os.sysconf("SC_CLK_TCK")
+        return (others_ticks + stolen_ticks) / os.sysconf("SC_CLK_TCK")
+
+
+def _line(process: int, parents: Mapping[int, int]) -> Iterator[int]:
+    """A process, its parent, and so on."""
+    while process:
+        yield process
+        process = parents.get(process, 0)
 
 
 def facts() -> list[str]:

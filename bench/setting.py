@@ -1,9 +1,9 @@
 """What every part of the benchmark is given."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.machine import Placement
+from bench.machine import Placement, Taken
 from bench.nginx import Nginx
 
 
@@ -18,6 +18,8 @@ class Setting:
     folder: Path
     connections: tuple[int, ...]
     """Of the contests of throughput."""
+    taken: list[Taken] = field(default_factory=list)
+    """By others, in each round that counts."""
 
     def with_length(self, rounds: int, seconds: int) -> "Setting":
         """The same with other rounds."""
