@@ -81,25 +81,29 @@ def test_a_machine_that_can_do_everything_leaves_a_placement_as_it_is() -> None:
 def test_a_limit_of_a_tier_that_nothing_starts_is_an_error(tmp_path: Path) -> None:
     placement = place(Cpus(quota={"ap": 0.5}), available=[0, 1])
     with pytest.raises(UsageError, match=r"found tier 'ap', expected one that weir starts a process for: app, postgres"):
-        check_stacks(placement, [with_service(tmp_path)])
+        check_stacks(placement, [with_service(tmp_path)], ["postgres"])
 
 
 def test_a_service_may_have_limits_but_its_stack_no_network_of_its_own(tmp_path: Path) -> None:
-    check_stacks(place(Cpus(quota={"postgres": 0.5}), available=[0, 1]), [with_service(tmp_path)])
+    check_stacks(place(Cpus(quota={"postgres": 0.5}), available=[0, 1]), [with_service(tmp_path)], ["postgres"])
     with pytest.raises(UsageError, match="network: found thing, which needs postgres"):
-        check_stacks(place(Cpus(), CONTAINER, available=[0, 1]), [with_service(tmp_path)])
+        check_stacks(place(Cpus(), CONTAINER, available=[0, 1]), [with_service(tmp_path)], ["postgres"])
+
+
+def test_a_service_that_no_workload_of_the_study_is_about_stands_in_no_ones_way(tmp_path: Path) -> None:
+    check_stacks(place(Cpus(), CONTAINER, available=[0, 1]), [with_service(tmp_path)], [])
 
 
 def test_an_external_stack_cannot_have_a_network_of_its_own() -> None:
     placement = place(Cpus(), CONTAINER, available=[0, 1])
     external = ExternalStack(id="mine", url="http://127.0.0.1:1", pids=(), serves=("hello",), title="Mine", model="")
     with pytest.raises(UsageError, match="network: found external stacks in the study"):
-        check_stacks(placement, [external])
-    check_stacks(place(Cpus(), available=[0, 1]), [external])
+        check_stacks(placement, [external], [])
+    check_stacks(place(Cpus(), available=[0, 1]), [external], [])
 
 
 def test_a_stack_that_listens_on_loopback_alone_cannot_have_a_network_of_its_own(tmp_path: Path) -> None:
     placement = place(Cpus(), CONTAINER, available=[0, 1])
     with pytest.raises(UsageError, match=r"stack\.toml: run\.command: found no '{address}'"):
-        check_stacks(placement, [stack(tmp_path, "{port}")])
-    check_stacks(placement, [stack(tmp_path, "{address}:{port}")])
+        check_stacks(placement, [stack(tmp_path, "{port}")], [])
+    check_stacks(placement, [stack(tmp_path, "{address}:{port}")], [])

@@ -1,8 +1,11 @@
-"""Real databases, fetched by weir itself: their counters against a known number of statements and rows."""
+"""Real services. Databases are fetched by weir itself, their counters held against a known number of statements and rows."""
 
 import fcntl
 import os
 import socket
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -13,7 +16,8 @@ import pytest
 
 from tests.support.load_summary import summary
 from weir.lab.host import Host
-from weir.lab.services import RunningService, RunningServices, Services, remove_left_over
+from weir.lab.service_folder import remove_left_over
+from weir.lab.services import RunningDatabase, RunningServices, Services
 from weir.model.errors import TargetError, UsageError
 from weir.model.load import ClosedLoad
 from weir.model.run import Cell, Placement
@@ -67,20 +71,21 @@ def running(
 
 def planned(of: Stack, asked: Workload) -> PlannedCell:
     load = LoadTable.model_validate({"duration_s": 1})
-    return PlannedCell(Cell(1, "s", None, "w", ClosedLoad(1)), of, asked, load, Method.model_validate({"blocks": 1, "baseline": "s"}))
+    method = Method.model_validate({"blocks": 1, "baseline": "s"})
+    return PlannedCell(Cell(1, "s", None, "w", ClosedLoad(1)), of, asked, load, method, services=of.services_for(asked))
 
 
-def ask_postgres(service: RunningService) -> "psycopg.Connection[tuple[object, ...]]":
+def ask_postgres(service: RunningDatabase) -> "psycopg.Connection[tuple[object, ...]]":
     return psycopg.connect(service.address.fields("postgresql")["url"])
 
 
-def ask_mariadb(service: RunningService) -> "pymysql.connections.Connection[pymysql.cursors.Cursor]":
+def ask_mariadb(service: RunningDatabase) -> "pymysql.connections.Connection[pymysql.cursors.Cursor]":
     at = service.address
     return pymysql.connect(host=at.host, port=at.port, user=at.user, password=at.password, database=at.database)
 
 
 def test_postgres_holds_the_dataset_and_counts_what_was_asked_of_it(services: Services, tmp_path: Path) -> None:
-    with running(services, "postgres", tmp_path) as started, ask_postgres(started.services[0]) as connection:
+    with running(services, "postgres", tmp_path) as started, ask_postgres(started.databases[0]) as connection:
         assert connection.execute("SELECT * FROM users ORDER BY id").fetchall() == list(read_dataset("users").rows("users"))
         connection.commit()
         before = started.read(workload())
@@ -100,7 +105,7 @@ def test_postgres_holds_the_dataset_and_counts_what_was_asked_of_it(services: Se
 
 @WITH_MAVEN
 def test_mariadb_holds_the_dataset_and_counts_what_was_asked_of_it(services: Services, tmp_path: Path) -> None:
-    with running(services, "mariadb", tmp_path) as started, ask_mariadb(started.services[0]) as connection, connection.cursor() as cursor:
+    with running(services, "mariadb", tmp_path) as started, ask_mariadb(started.databases[0]) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT * FROM users ORDER BY id")
         assert list(cursor.fetchall()) == list(read_dataset("users").rows("users"))
         connection.commit()
@@ -133,14 +138,14 @@ def test_reading_the_counters_counts_nothing(services: Services, tmp_path: Path)
 
 def test_each_trial_gets_the_dataset_as_it_was(services: Services, tmp_path: Path) -> None:
     for _ in range(2):
-        with running(services, "postgres", tmp_path) as started, ask_postgres(started.services[0]) as connection:
+        with running(services, "postgres", tmp_path) as started, ask_postgres(started.databases[0]) as connection:
             assert connection.execute("SELECT count(*), max(id) FROM users").fetchall() == [(100, 100)]
             assert connection.execute("INSERT INTO users (name, email) VALUES ('a', 'b') RETURNING id").fetchall() == [(101,)]
             connection.execute("DELETE FROM users WHERE id < 50")
 
 
 def test_settings_of_the_stack_reach_the_server(services: Services, tmp_path: Path) -> None:
-    with running(services, "postgres", tmp_path, max_connections="37") as started, ask_postgres(started.services[0]) as connection:
+    with running(services, "postgres", tmp_path, max_connections="37") as started, ask_postgres(started.databases[0]) as connection:
         assert connection.execute("SHOW max_connections").fetchall() == [("37",)]
 
 
@@ -156,6 +161,28 @@ def test_invariants_are_asked_in_the_database_that_holds_the_dataset(services: S
         asked_well = asked.model_copy(update={"invariant": {"rows": asked.invariant["rows"]}})
         with running(services, service, tmp_path, asked_well) as started:
             assert started.values(asked_well) == {"rows": 100}
+
+
+def test_an_upstream_answers_after_its_delay_and_is_gone_afterwards(services: Services, tmp_path: Path) -> None:
+    of = stack("delay", None, delay="200ms")
+    asked = Workload.model_validate({"schema": 1, "id": "w", "title": "W", "services": ["delay"], "request": {"path": "/"}, "answer": {}})
+    with services.running(planned(of, asked), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log") as started:
+        assert started.names == ("delay",)
+        assert started.counters() == {}
+        url = started.fields["delay.url"]
+        begun = time.monotonic()
+        with urllib.request.urlopen(f"{url}/delay") as answer:
+            assert (answer.status, answer.read()) == (200, b"ok")
+        assert 0.2 <= time.monotonic() - begun < 5
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(f"{url}/delay")
+
+
+def test_a_stack_is_told_of_an_upstream_that_nobody_is_at_where_the_workload_does_without(services: Services, tmp_path: Path) -> None:
+    asked = Workload.model_validate({"schema": 1, "id": "w", "title": "W", "request": {"path": "/"}, "answer": {}})
+    with services.running(planned(stack("delay", None), asked), PLACEMENT, log_of=lambda name: tmp_path / name) as started:
+        assert started.names == ()
+        assert started.fields["delay.url"] == "http://127.0.0.1:9"
 
 
 def test_a_workload_whose_dataset_no_service_holds_is_refused(services: Services, tmp_path: Path) -> None:
@@ -180,16 +207,16 @@ def test_a_server_of_the_users_own_gets_a_database_that_is_gone_afterwards(
 ) -> None:
     for service, variable, ask in (("postgres", "WEIR_POSTGRES_URL", ask_postgres), ("mariadb", "WEIR_MYSQL_URL", ask_mariadb)):
         with running(services, service, tmp_path) as own:
-            admin = own.services[0].kind.admin(own.services[0].address.port)
+            admin = own.databases[0].kind.admin(own.databases[0].address.port)
             with monkeypatch.context() as patched:
-                patched.setenv(variable, admin.fields(own.services[0].kind.scheme)["url"])
+                patched.setenv(variable, admin.fields(own.databases[0].kind.scheme)["url"])
                 with running(services, service, tmp_path) as started:
-                    assert not started.services[0].started
-                    with ask(started.services[0]) as connection, connection.cursor() as cursor:
+                    assert not started.databases[0].started
+                    with ask(started.databases[0]) as connection, connection.cursor() as cursor:
                         cursor.execute("SELECT count(*) FROM users")
                         assert cursor.fetchone() == (100,)
-                    database = started.services[0].address.database
-                with pytest.raises((psycopg.Error, pymysql.Error), match=database), ask(started.services[0]):
+                    database = started.databases[0].address.database
+                with pytest.raises((psycopg.Error, pymysql.Error), match=database), ask(started.databases[0]):
                     pass
 
 
@@ -205,7 +232,7 @@ def test_a_variable_that_is_no_url_of_a_database_is_named(
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     with Host() as host:
         with Services(host) as own, running(own, "postgres", tmp_path) as started:
-            port = started.services[0].address.port
+            port = started.databases[0].address.port
             folder = own._folder
             assert folder is not None
             assert folder.path.exists()

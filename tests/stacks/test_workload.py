@@ -1,3 +1,4 @@
+import hashlib
 import json
 import random
 
@@ -64,6 +65,24 @@ def test_a_wrong_answer_is_named_with_what_was_found_and_expected(status: int, b
     wrong = workload.why_wrong(workload.draw("http://h:1", random.Random(1)), status, body)
     assert wrong is not None
     assert problem in wrong
+
+
+def test_a_digest_is_right_for_the_word_that_was_asked_and_for_no_other() -> None:
+    workload = read_workload("cpu")
+    asked, other = (workload.draw("http://h:1", random.Random(seed)) for seed in (1, 2))
+    digest = asked.target.partition("text=")[2].encode()
+    for _ in range(1000):
+        digest = hashlib.sha256(digest).digest()
+    body = json.dumps({"digest": digest.hex()}).encode()
+    assert workload.why_wrong(asked, 200, body) is None
+    assert "expected" in (workload.why_wrong(other, 200, body) or "")
+    once = hashlib.sha256(asked.target.partition("text=")[2].encode()).hexdigest()
+    assert workload.why_wrong(asked, 200, json.dumps({"digest": once}).encode()) is not None
+
+
+def test_a_digest_of_an_input_that_there_is_not_is_refused_when_the_file_is_read() -> None:
+    with pytest.raises(ValueError, match="with the number of one of 0 random inputs"):
+        echo(json={"digest": "{{sha256 1000 1}}"})
 
 
 def test_true_is_not_one_in_json() -> None:

@@ -17,7 +17,7 @@ from weir.lab.environment import first_line
 from weir.lab.host import Capabilities, Host
 from weir.model.errors import ExitCode, UsageError, WeirError
 from weir.places import cache_folder, engine_binary
-from weir.services.manifest import Service, read_service
+from weir.services.manifest import DatabaseService, Service, read_service
 from weir.services.package import can_fetch, is_fetched
 from weir.stacks.build import search_path
 from weir.stacks.manifest import manifest_files, read_manifest
@@ -124,7 +124,7 @@ def _tools() -> list[Finding]:
 
 
 def _services() -> list[Finding]:
-    """Every database that a stack needs."""
+    """Every service that a stack needs."""
     needed: dict[str, list[str]] = {}
     for path in manifest_files():
         manifest = read_manifest(path).manifest
@@ -134,6 +134,8 @@ def _services() -> list[Finding]:
 
 
 def _service(service: Service, stacks: str) -> Finding:
+    if not isinstance(service, DatabaseService):
+        return Finding(service.title, True, False, "part of weir-engine", stacks)
     if service.own_url is not None:
         return Finding(service.title, True, False, f"the server that {service.own_server} names", stacks)
     try:

@@ -150,7 +150,12 @@ def _planned(stack: Stack, placement: Placement) -> list[PlannedCell]:
     load, method = LoadTable(duration_s=1, timeout_s=_ANSWER_S), Method(blocks=1, baseline=stack.label)
     return [
         PlannedCell(
-            Cell(0, stack.id, stack.variant, workload, ClosedLoad(1), settings=settings), stack, read_workload(workload), load, method
+            Cell(0, stack.id, stack.variant, workload.id, ClosedLoad(1), settings=settings),
+            stack,
+            workload,
+            load,
+            method,
+            services=stack.services_for(workload),
         )
-        for workload in stack.serves
+        for workload in map(read_workload, stack.serves)
     ]

@@ -3,7 +3,7 @@
 Pure, and asked before anything starts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from weir.lab.host import Capabilities
@@ -50,19 +50,20 @@ def _without(placement: Placement, key: str, missing: str, fallback: bool, netwo
     return replace(placement, left_out=(*placement.left_out, said), network=network)
 
 
-def check_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack]) -> None:
+def check_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack], services: Collection[str]) -> None:
     """Holds limits and network against the stacks of a study.
 
     Args:
         placement: where everything runs.
         stacks: the study's.
+        services: what the study's workloads have run beside them.
 
     Raises:
         UsageError: a limit names a tier that nothing starts, or a stack cannot listen in a network of its own.
     """
     of_study = {stack.label: stack for stack in stacks}.values()
     started = [stack for stack in of_study if isinstance(stack, Stack)]
-    tiers = sorted({tier for stack in started for tier in (stack.manifest.root_tier, *stack.manifest.services)})
+    tiers = sorted({tier for stack in started for tier in (stack.manifest.root_tier, *_used(stack, services))})
     for tier in placement.limits:
         if tier not in tiers:
             raise UsageError(
@@ -73,9 +74,9 @@ def check_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack]) 
         if len(started) < len(of_study):
             raise UsageError("network: found external stacks in the study, expected none: weir does not start them")
         for stack in started:
-            if stack.manifest.services:
+            if used := _used(stack, services):
                 raise UsageError(
-                    f"network: found {stack.label}, which needs {', '.join(stack.manifest.services)}; expected stacks without services: "
+                    f"network: found {stack.label}, which needs {', '.join(used)}; expected stacks without services: "
                     "these are on loopback, where a network of its own does not reach"
                 )
             if not stack.takes_address:
@@ -83,3 +84,7 @@ def check_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack]) 
                     f"{stack.folder / 'stack.toml'}: run.command: found no '{{address}}': it listens on loopback alone, which a network of "
                     "its own closes off from its clients; expected '{address}' where it is told where to listen"
                 )
+
+
+def _used(stack: Stack, services: Collection[str]) -> list[str]:
+    return [name for name in stack.manifest.services if name in services]

@@ -183,17 +183,18 @@ def placement_of(study: Study) -> Placement:
         UsageError: there are too few, or this machine cannot limit or isolate stacks as the study asks for.
     """
     cpus, varied = study.file.cpus, study.file.matrix.cpus
-    stacks = [one.stack for one in study.cells(1)]
+    cells = study.cells(1)
+    stacks = [one.stack for one in cells]
     widest = max(varied) if varied and cpus.stack == "auto" else None
     try:
-        placement = place(cpus, study.file.network, with_services=bool(started_services(stacks)), stack_cpus=widest)
+        placement = place(cpus, study.file.network, with_services=bool(started_services(cells)), stack_cpus=widest)
     except UsageError as error:
         if varied is None:
             raise
         raise UsageError(f"matrix.cpus: found {max(varied)}: {error.message}", hint=error.hint) from None
     if varied is not None and len(placement.stack) < max(varied):
         raise UsageError(f"matrix.cpus: found {max(varied)} beside cpus.stack = {cpus.stack!r}, expected no more than the stack has")
-    check_stacks(placement, stacks)
+    check_stacks(placement, stacks, {name for one in cells for name in one.services})
     if placement.limits or placement.network:
         # Limits and networks only after the machine has shown that it can do that.
         with Host() as host:

@@ -1,54 +1,55 @@
-"""The services of a run: fetched and filled once, then a fresh copy of each, with its server, for every trial.
+"""The services of a run: databases are fetched and filled once, then a fresh copy of each, with its server, for every trial.
 
-A copy of a folder is as exact a reset as there is. A server of the user's own gets a fresh database instead.
+A copy of a folder is as exact a reset as there is. A server of the user's own gets a fresh database instead. Upstreams hold nothing.
 """
 
-import fcntl
 import os
-import pwd
 import shutil
-import stat
+import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from weir.lab.host import Host, User
+from weir.lab.service_folder import ServiceFolder
 from weir.lab.stack import free_port
 from weir.model.errors import TargetError, UsageError
 from weir.model.records import LoadSummary
 from weir.model.run import Limits, Placement
 from weir.model.work import ServiceWork
-from weir.places import cache_folder
+from weir.places import engine_binary
 from weir.services.counters import Counters, work_between
 from weir.services.database import Address, DatabaseKind, Session, address_of_url
 from weir.services.dataset import read_dataset
+from weir.services.delay import delay_command
 from weir.services.kinds import kind_of
-from weir.services.manifest import Service, read_service
+from weir.services.manifest import DatabaseService, UpstreamService, read_service
 from weir.services.package import fetched
-from weir.stacks.external import ExternalStack
 from weir.stacks.invariant import Invariant
 from weir.stacks.manifest import Needed, Stack
 from weir.stacks.workload import Workload
 from weir.study.study import PlannedCell
 
+T = TypeVar("T")
+
 DATABASE = "weir"
 """The database of a trial."""
 _STACK_LOGIN = "app"
-_UNPRIVILEGED = "nobody"
+_LOOPBACK = "127.0.0.1"
+_NOBODYS_PORT = 9
+"""Of the discard protocol, which nothing serves."""
 _READY_S = 30.0
 _READY_PAUSE_S = 0.01
 _STOP_GRACE_S = 10.0
-_FOLDER_PREFIX = "weir-services-"
-_BEING_MADE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class RunningService:
-    """A service that answers, with a fresh dataset in it."""
+class RunningDatabase:
+    """A database that answers, with a fresh dataset in it."""
 
     id: str
     kind: DatabaseKind
@@ -62,32 +63,46 @@ class RunningService:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningUpstream:
+    """A server that the stack asks, and that listens."""
+
+    id: str
+    port: int
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What the stack is told: `UpstreamService.fields`."""
+        return {"url": f"http://{_LOOPBACK}:{self.port}", "host": _LOOPBACK, "port": str(self.port)}
+
+
+@dataclass(frozen=True, slots=True)
 class RunningServices:
     """The services of one trial."""
 
-    services: tuple[RunningService, ...]
+    databases: tuple[RunningDatabase, ...] = ()
+    upstreams: tuple[RunningUpstream, ...] = ()
+    absent: tuple[RunningUpstream, ...] = ()
+    """Upstreams that the workload does without: the stack is told an address at which nobody answers."""
 
     @property
     def fields(self) -> dict[str, str]:
         """What the stack's manifest may ask for: `postgres.url` and so on."""
-        return {
-            f"{one.id}.{field}": value
-            for one in self.services
-            for field, value in one.address.fields(one.kind.scheme).items()
-        }  # fmt: skip
+        told = {one.id: one.address.fields(one.kind.scheme) for one in self.databases}
+        told |= {one.id: one.fields for one in (*self.upstreams, *self.absent)}
+        return {f"{name}.{field}": value for name, fields in told.items() for field, value in fields.items()}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The processes that weir started for them."""
-        return tuple(one.id for one in self.services if one.started)
+        return (*(one.id for one in self.databases if one.started), *(one.id for one in self.upstreams))
 
     def read(self, workload: Workload) -> "Readings":
-        """What the invariants' queries give, and then what each service has counted so far."""
+        """What the invariants' queries give, and then what each database has counted so far."""
         return Readings(self.values(workload), self.counters())
 
     def counters(self) -> dict[str, Counters]:
         """What each has counted so far."""
-        return {one.id: one.session.counters(one.address.database) for one in self.services}
+        return {one.id: one.session.counters(one.address.database) for one in self.databases}
 
     def work_since(self, before: "Readings", summary: LoadSummary) -> tuple[ServiceWork, ...]:
         """What each did since `before` was read."""
@@ -95,7 +110,7 @@ class RunningServices:
 
     def values(self, workload: Workload) -> dict[str, int]:
         """What the queries of the workload's invariants give, by the invariant's name."""
-        holder = next((one for one in self.services if one.dataset == workload.dataset), None)
+        holder = next((one for one in self.databases if one.dataset == workload.dataset), None)
         if holder is None:
             # An external stack's database is its own affair.
             return {}
@@ -112,14 +127,9 @@ class Readings:
     """By service."""
 
 
-def services_of(stack: Stack | ExternalStack) -> Mapping[str, Needed]:
-    """What a stack needs. An external one has what it needs already."""
-    return {} if isinstance(stack, ExternalStack) else stack.manifest.services
-
-
-def started_services(stacks: Iterable[Stack | ExternalStack]) -> list[str]:
-    """The services of some stacks that weir starts a server for: those that have no server of the user's own."""
-    names = {name for stack in stacks for name in services_of(stack)}
+def started_services(cells: Iterable[PlannedCell]) -> list[str]:
+    """The services of some cells that weir starts a server for: those that have no server of the user's own."""
+    names = {name for planned in cells for name in planned.services}
     return sorted(name for name in names if read_service(name).own_url is None)
 
 
@@ -134,7 +144,7 @@ class Services:
     def __init__(self, host: Host, *, on_step: Callable[[str], None] = lambda _: None) -> None:
         self._host = host
         self._on_step = on_step
-        self._folder: _Folder | None = None
+        self._folder: ServiceFolder | None = None
         self._prepared: dict[tuple[str, str | None], _Prepared] = {}
         self._copies = 0
 
@@ -151,7 +161,7 @@ class Services:
             UsageError: no service holds the workload's dataset, a package's tool is missing, a variable holds no URL.
             TargetError: a package cannot be fetched, or a server does not start or answer.
         """
-        stack, workload, needs = planned.stack, planned.workload, services_of(planned.stack)
+        stack, workload, needs = planned.stack, planned.workload, planned.services
         if (
             isinstance(stack, Stack)
             and workload.dataset is not None
@@ -162,13 +172,18 @@ class Services:
                 f"{stack.folder / 'stack.toml'}: services: found {held}; "
                 f"workload {workload.id} expects one with dataset {workload.dataset!r}"
             )
+        databases: list[RunningDatabase] = []
+        upstreams: list[RunningUpstream] = []
         with ExitStack() as opened:
-            yield RunningServices(
-                tuple(
-                    opened.enter_context(self._running(name, needed, _Room.of(name, placement), log_of(name)))
-                    for name, needed in needs.items()
-                )
-            )
+            for name, needed in needs.items():
+                service, room, log = read_service(name), _Room.of(name, placement), log_of(name)
+                match service:
+                    case DatabaseService():
+                        databases.append(opened.enter_context(self._database(service, needed, room, log)))
+                    case UpstreamService():
+                        upstreams.append(opened.enter_context(self._upstream(service, needed, room, log)))
+            absent = (name for name in stack.manifest.services if name not in needs) if isinstance(stack, Stack) else ()
+            yield RunningServices(tuple(databases), tuple(upstreams), tuple(RunningUpstream(name, _NOBODYS_PORT) for name in absent))
 
     def close(self) -> None:
         """Removes every copy."""
@@ -183,9 +198,8 @@ class Services:
         self.close()
 
     @contextmanager
-    def _running(self, name: str, needed: Needed, room: "_Room", log: Path) -> Iterator[RunningService]:
-        service, kind = read_service(name), kind_of(name)
-        url = service.own_url
+    def _database(self, service: DatabaseService, needed: Needed, room: "_Room", log: Path) -> Iterator[RunningDatabase]:
+        kind, url = kind_of(service.id), service.own_url
         if url is not None:
             with _own_database(service, kind, url, needed) as running:
                 yield running
@@ -196,17 +210,25 @@ class Services:
             settings = {**service.settings, **needed.settings}
             with self._served(replace(prepared, data=data), settings, room, log) as (session, admin):
                 stack_login = Address(admin.host, admin.port, _STACK_LOGIN, _STACK_LOGIN, DATABASE)
-                yield RunningService(name, kind, stack_login, session, needed.dataset, started=True)
+                yield RunningDatabase(service.id, kind, stack_login, session, needed.dataset, started=True)
         finally:
             shutil.rmtree(data, ignore_errors=True)
 
-    def _prepare(self, service: Service, kind: DatabaseKind, needed: Needed, room: "_Room") -> "_Prepared":
+    @contextmanager
+    def _upstream(self, service: UpstreamService, needed: Needed, room: "_Room", log: Path) -> Iterator[RunningUpstream]:
+        running = RunningUpstream(service.id, free_port())
+        command = delay_command(engine_binary(), running.port, {**service.settings, **needed.settings})
+        with self._started(service.id, command, cwd=Path("/"), room=room, log=log):
+            self._await(service.id, log, lambda: _listens(service.id, running.port))
+            yield running
+
+    def _prepare(self, service: DatabaseService, kind: DatabaseKind, needed: Needed, room: "_Room") -> "_Prepared":
         """A data folder with the dataset in it, whose server was stopped in order."""
         key = service.id, needed.dataset
         if key not in self._prepared:
             programs = fetched(service, on_fetch=lambda what: self._on_step(f"fetching {service.title}: {what}"))
             if self._folder is None:
-                self._folder = _Folder()
+                self._folder = ServiceFolder()
             programs = self._folder.programs(service.id, programs)
             self._on_step(f"filling {service.title} with {needed.dataset or 'nothing'}")
             scratch = self._folder.path / f"{service.id}-scratch"
@@ -248,39 +270,39 @@ class Services:
     def _served(self, prepared: "_Prepared", settings: Mapping[str, str], room: "_Room", log: Path) -> Iterator[tuple[Session, Address]]:
         """A server of a data folder: weir's own connection to it, and as whom."""
         assert self._folder is not None
-        name, admin = prepared.service.id, prepared.kind.admin(free_port())
-        log.parent.mkdir(parents=True, exist_ok=True)
-        self._host.start(
-            name,
-            prepared.kind.serve(prepared.programs, prepared.data, admin.port, settings),
-            tier=name,
-            cwd=prepared.data,
-            env=_environment(),
-            log=log,
-            cpus=room.cpus,
-            user=self._folder.user,
-            limits=room.limits,
-        )
-        try:
-            session = self._connected(prepared.service, prepared.kind, admin, log)
+        kind, admin = prepared.kind, prepared.kind.admin(free_port())
+        command = kind.serve(prepared.programs, prepared.data, admin.port, settings)
+        with self._started(prepared.service.id, command, cwd=prepared.data, room=room, log=log, user=self._folder.user):
+            session = self._await(prepared.service.id, log, lambda: kind.session(admin))
             try:
                 yield session, admin
             finally:
                 session.close()
+
+    @contextmanager
+    def _started(self, name: str, command: list[str], *, cwd: Path, room: "_Room", log: Path, user: User | None = None) -> Iterator[None]:
+        """A server's process, in a tier of its own."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        self._host.start(
+            name, command, tier=name, cwd=cwd, env=_environment(), log=log, cpus=room.cpus, user=user, limits=room.limits
+        )  # fmt: skip
+        try:
+            yield
         finally:
             self._host.stop(name, grace_s=_STOP_GRACE_S)
 
-    def _connected(self, service: Service, kind: DatabaseKind, address: Address, log: Path) -> Session:
+    def _await(self, name: str, log: Path, reached: Callable[[], T]) -> T:
+        """What `reached` gives once the server answers; `TargetError` says that it does not yet."""
         deadline = time.monotonic() + _READY_S
         while True:
-            ended = self._host.ended(service.id)
+            ended = self._host.ended(name)
             if ended is not None:
-                raise TargetError("\n  ".join([f"{service.id}: it ended {ended.how} before it was ready; log: {log}", *_tail(log)]))
+                raise TargetError("\n  ".join([f"{name}: it ended {ended.how} before it was ready; log: {log}", *_tail(log)]))
             try:
-                return kind.session(address)
+                return reached()
             except TargetError as error:
                 if time.monotonic() > deadline:
-                    raise TargetError(f"{service.id}: not ready within {_READY_S:g} s: {error.message}; log: {log}") from None
+                    raise TargetError(f"{name}: not ready within {_READY_S:g} s: {error.message}; log: {log}") from None
             # A server does not say when it begins to listen.
             time.sleep(_READY_PAUSE_S)
 
@@ -289,7 +311,7 @@ class Services:
 class _Prepared:
     """A data folder and what serves it."""
 
-    service: Service
+    service: DatabaseService
     kind: DatabaseKind
     programs: Path
     data: Path
@@ -308,81 +330,8 @@ class _Room:
         return cls(placement.services or placement.stack, placement.limits.get(name))
 
 
-class _Folder:
-    """Where the copies lie: in the cache folder, or, where an unprivileged server could not get there, beside other temporary files.
-
-    Held by a lock, so that a later weir can tell it from what a killed one left, which it removes.
-    """
-
-    def __init__(self) -> None:
-        self.user = _unprivileged() if os.geteuid() == 0 else None
-        parent = cache_folder() / "services"
-        parent.mkdir(parents=True, exist_ok=True)
-        if self.user is not None and not _others_may_enter(parent):
-            parent = Path(tempfile.gettempdir())
-        remove_left_over(parent)
-        self.path = Path(tempfile.mkdtemp(dir=parent, prefix=_FOLDER_PREFIX))
-        self.path.chmod(0o711)
-        self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-
-    def programs(self, name: str, fetched_to: Path) -> Path:
-        """The programs, where the server may read them."""
-        if self.user is None or _others_may_enter(fetched_to):
-            return fetched_to
-        copy = self.path / f"{name}-programs"
-        if not copy.exists():
-            shutil.copytree(fetched_to, copy, symlinks=True, copy_function=_link_or_copy)
-        return copy
-
-    def data(self, name: str) -> Path:
-        """A new folder that the server owns."""
-        path = self.path / name
-        path.mkdir(mode=0o700)
-        if self.user is not None:
-            os.chown(path, self.user.uid, self.user.gid)
-        return path
-
-    def remove(self) -> None:
-        """Removes it with all that is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        os.close(self._lock)
-
-
-def _unprivileged() -> User:
-    """Whom a database runs as where weir is root, as which databases refuse to run. `initdb` wants a user with a name."""
-    nobody = pwd.getpwnam(_UNPRIVILEGED)
-    return User(nobody.pw_uid, nobody.pw_gid)
-
-
-def remove_left_over(parent: Path) -> None:
-    """Removes the folders of weirs that were killed: those whose lock nobody holds, and that are not just being made."""
-    for path in parent.glob(f"{_FOLDER_PREFIX}*"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime < _BEING_MADE_S:
-                continue
-            lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path)
-            finally:
-                os.close(lock)
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    """A second name for a file where the file system is the same: MariaDB's program alone has 300 MB."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-
-
-def _others_may_enter(path: Path) -> bool:
-    return all(folder.stat().st_mode & stat.S_IXOTH for folder in (path, *path.parents))
-
-
 @contextmanager
-def _own_database(service: Service, kind: DatabaseKind, url: str, needed: Needed) -> Iterator[RunningService]:
+def _own_database(service: DatabaseService, kind: DatabaseKind, url: str, needed: Needed) -> Iterator[RunningDatabase]:
     """A database of weir's own on the user's server, made anew and removed in the end."""
     login = address_of_url(service.own_server, url, kind)
     address = login.at(f"{DATABASE}_{os.getpid()}")
@@ -396,14 +345,21 @@ def _own_database(service: Service, kind: DatabaseKind, url: str, needed: Needed
         try:
             if needed.dataset is not None:
                 kind.fill(address, read_dataset(needed.dataset))
-            yield RunningService(service.id, kind, address, session, needed.dataset, started=False)
+            yield RunningDatabase(service.id, kind, address, session, needed.dataset, started=False)
         finally:
             session.drop(address.database)
     finally:
         session.close()
 
 
-def _value(service: RunningService, invariant: Invariant, name: str) -> int:
+def _listens(name: str, port: int) -> None:
+    try:
+        socket.create_connection((_LOOPBACK, port), timeout=1).close()
+    except OSError as error:
+        raise TargetError(f"{name}: port {port}: {error.strerror or error}") from None
+
+
+def _value(service: RunningDatabase, invariant: Invariant, name: str) -> int:
     try:
         return service.kind.value(service.address, invariant.sql)
     except TargetError as error:

@@ -14,7 +14,7 @@ from weir.generators.engine import EngineLoad, LoadListener
 from weir.lab.after import After, look_after
 from weir.lab.host import Ended, Host
 from weir.lab.part import summary_of_part
-from weir.lab.services import RunningServices, Services, services_of
+from weir.lab.services import RunningServices, Services
 from weir.lab.stack import RunningStack, process_names, running_stack
 from weir.lab.steady import SteadyWatch, may_be_judged, whole, window_of
 from weir.lab.verdict import Facts, judge
@@ -90,7 +90,7 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
         seed: draws the inputs of the check; the request of the load is the same in every trial.
     """
     names = process_names(planned.cell.replicas) if built is not None else []
-    logs = {name: bench.folder / "logs" / f"trial-{trial_id:04d}-{name}.log" for name in (*names, *services_of(planned.stack))}
+    logs = {name: bench.folder / "logs" / f"trial-{trial_id:04d}-{name}.log" for name in (*names, *planned.services)}
     inputs = random.Random(seed)
     started = time.monotonic()
     phases_s: dict[str, float] = {}

@@ -29,7 +29,7 @@ class Address:
         return replace(self, database=database)
 
     def fields(self, scheme: str) -> dict[str, str]:
-        """What stacks are told: the fields of `manifest.FIELDS`."""
+        """What stacks are told: `DatabaseService.fields`."""
         place = f"{self.host}:{self.port}/{quote(self.database)}"
         login = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"
         return {

@@ -1,14 +1,16 @@
-"""A service's manifest, `services/NAME.toml`: where its programs come from and how it is set."""
+"""A service's manifest, `services/NAME.toml`: what it is, where its programs come from and how it is set."""
 
 import os
 import platform
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from weir.model.errors import UsageError
 from weir.places import data_folder
+from weir.services.delay import delay_settings
 from weir.toml_file import Table, read_toml, validate
 
 
@@ -26,17 +28,44 @@ class Package(Table):
 
 
 class Service(Table):
-    """The file `services/ID.toml`."""
+    """The file `services/ID.toml`; what else stands in it depends on what kind of service it is."""
 
     schema_number: Literal[1] = Field(alias="schema")
-    id: Literal["postgres", "mariadb"]
+    id: str
     title: str
+    settings: dict[str, str] = Field(default_factory=dict)
+    """Settings of the server; a stack may add to them, and a study to those."""
+
+    fields: ClassVar[frozenset[str]] = frozenset()
+    """What a stack's command and environment may ask of it: `{postgres.url}`."""
+    holds_data: ClassVar[bool] = False
+    """Whether a dataset can be in it."""
+    on_demand: ClassVar[bool] = False
+    """Whether it is started only for the workloads that name it."""
+
+    @property
+    def own_url(self) -> str | None:
+        """The URL of a server of the user's own; None where weir starts one."""
+        return None
+
+    def check(self, settings: Mapping[str, str]) -> None:
+        """Holds settings against what the service knows, as far as that can be said without starting it.
+
+        Raises:
+            ValueError: one does not fit.
+        """
+
+
+class DatabaseService(Service):
+    """A database."""
+
     own_server: str
     """The variable that names a server of the user's own, by its URL."""
     packages: dict[str, Package]
     """By the machine's architecture, as `uname -m` says it."""
-    settings: dict[str, str] = Field(default_factory=dict)
-    """Settings of the server; a stack may add to them."""
+
+    fields: ClassVar[frozenset[str]] = frozenset({"url", "jdbc_url", "r2dbc_url", "host", "port", "user", "password", "database"})
+    holds_data: ClassVar[bool] = True
 
     @property
     def own_url(self) -> str | None:
@@ -59,8 +88,18 @@ class Service(Table):
         return self.packages[machine]
 
 
-FIELDS = frozenset({"url", "jdbc_url", "r2dbc_url", "host", "port", "user", "password", "database"})
-"""What a stack's command and environment may ask of a service: `{postgres.url}`."""
+class UpstreamService(Service):
+    """Another server that the stack asks; weir's engine is it."""
+
+    fields: ClassVar[frozenset[str]] = frozenset({"url", "host", "port"})
+    on_demand: ClassVar[bool] = True
+
+    def check(self, settings: Mapping[str, str]) -> None:
+        """See `Service.check`."""
+        delay_settings({**self.settings, **settings})
+
+
+_TYPES: Mapping[str, type[Service]] = {"postgres": DatabaseService, "mariadb": DatabaseService, "delay": UpstreamService}
 
 
 def read_service(service_id: str) -> Service:
@@ -70,7 +109,9 @@ def read_service(service_id: str) -> Service:
         UsageError: there is no such service, or its manifest is not valid.
     """
     path = data_folder("services") / f"{service_id}.toml"
-    service = validate(Service, read_toml(path, what="a service", hint=f"known services: {', '.join(service_ids())}"), path=path)
+    service = validate(
+        _TYPES.get(service_id, Service), read_toml(path, what="a service", hint=f"known services: {', '.join(service_ids())}"), path=path
+    )
     if service.id != path.stem:
         raise UsageError(f"{path}: id: found {service.id!r}, expected {path.stem!r}, the file's name")
     return service

@@ -15,14 +15,14 @@ from tempfile import TemporaryDirectory
 
 from weir.model.errors import TargetError, UsageError
 from weir.places import cache_folder, node_tools
-from weir.services.manifest import Package, Service
+from weir.services.manifest import DatabaseService, Package
 
 _MARKER = ".weir-unpacked"
 _FETCH_S = 600.0
 _LINKS = "pg-symlinks.json"
 
 
-def fetched(service: Service, *, on_fetch: Callable[[str], None] = lambda _: None) -> Path:
+def fetched(service: DatabaseService, *, on_fetch: Callable[[str], None] = lambda _: None) -> Path:
     """The folder with the service's `bin`, fetched and unpacked unless that was done before.
 
     Args:
@@ -49,7 +49,7 @@ def fetched(service: Service, *, on_fetch: Callable[[str], None] = lambda _: Non
     return folder / package.folder
 
 
-def is_fetched(service: Service) -> bool:
+def is_fetched(service: DatabaseService) -> bool:
     """Whether the service's programs lie in the cache."""
     return (_folder(service) / _MARKER).is_file()
 
@@ -59,7 +59,7 @@ def can_fetch(package: Package) -> bool:
     return _command(package) is not None
 
 
-def _folder(service: Service) -> Path:
+def _folder(service: DatabaseService) -> Path:
     return cache_folder() / "services" / service.id / service.package.sha256[:16]
 
 

@@ -4,6 +4,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from weir.stacks.manifest import Needed
+from weir.stacks.workload import Workload
+
 
 @dataclass(frozen=True, slots=True)
 class ExternalStack:
@@ -28,6 +31,10 @@ class ExternalStack:
 
     def settings(self, stack_cpus: int, chosen: Mapping[str, int]) -> dict[str, str]:
         """None that weir knows."""
+        return {}
+
+    def services_for(self, workload: Workload) -> dict[str, Needed]:
+        """None: it has what it needs already."""
         return {}
 
     def path_of(self, workload: str) -> str | None:

@@ -14,14 +14,15 @@ from pydantic import Field, field_validator, model_validator
 from weir.model.errors import UsageError
 from weir.places import data_folder
 from weir.services.dataset import read_dataset
-from weir.services.manifest import FIELDS, service_ids
+from weir.services.manifest import read_service, service_ids
 from weir.stacks.runtime import Runtime, implied_runtime
+from weir.stacks.workload import Workload
 from weir.toml_file import Table, read_toml, validate
 
 _FIELD = re.compile(r"\{([a-z0-9_.]+)\}")
 RUN_FIELDS = frozenset({"address", "port", "artifact", "cpus", "python"})
 """What a run command and its environment may ask for: the address and the port to listen on, the built artifact, the number of CPUs, weir's
-Python; and of each of the stack's services the fields of `services.manifest.FIELDS`, as in `{postgres.url}`."""
+Python; and of each of the stack's services its `fields`, as in `{postgres.url}`."""
 BUILD_FIELDS = frozenset({"python", "npm"})
 """weir's Python, and the npm of the Node that is used."""
 
@@ -145,11 +146,18 @@ class Manifest(Table):
         for name, needed in self.services.items():
             if name not in service_ids():
                 raise ValueError(f"services: found {name!r}, expected one of: {', '.join(service_ids())}")
+            service = read_service(name)
+            if needed.dataset is not None and not service.holds_data:
+                raise ValueError(f"services.{name}.dataset: found {needed.dataset!r}, expected none: {service.title} holds no data")
             if needed.dataset is not None:
                 read_dataset(needed.dataset)
+            try:
+                service.check(needed.settings)
+            except ValueError as error:
+                raise ValueError(f"services.{name}.settings: {error}") from None
             if name in self.tiers:
                 raise ValueError(f"tiers: found {name!r}, expected another name: the service of that name is a tier")
-        known = RUN_FIELDS | {f"{name}.{field}" for name in self.services for field in FIELDS}
+        known = RUN_FIELDS | {f"{name}.{field}" for name in self.services for field in read_service(name).fields}
         values = [*self.run.env.values(), *(value for variant in self.variants.values() for value in variant.env.values())]
         for text in [*self.run.command, *values]:
             _check_fields(text, known)
@@ -183,6 +191,20 @@ class Stack:
     def serves(self) -> tuple[str, ...]:
         """The workloads that it answers."""
         return tuple(self.manifest.serves)
+
+    def services_for(self, workload: Workload) -> dict[str, Needed]:
+        """What must run beside it for a workload: its databases, and of its upstreams those that the workload is about.
+
+        Raises:
+            UsageError: the workload is about one that the stack does not ask.
+        """
+        needed = self.manifest.services
+        for name in workload.services:
+            if name not in needed:
+                raise UsageError(
+                    f"{self.folder / 'stack.toml'}: services: found {', '.join(needed) or 'none'}; workload {workload.id} expects {name!r}"
+                )
+        return {name: one for name, one in needed.items() if name in workload.services or not read_service(name).on_demand}
 
     def path_of(self, workload: str) -> str | None:
         """Where it serves a workload, if that is not the workload's own path."""

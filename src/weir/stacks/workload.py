@@ -1,9 +1,11 @@
 """A workload: what one request asks, and what proves that the answer is right. Said once for all stacks, in `workloads/NAME.toml`.
 
 A template holds `{{int LOW HIGH}}` and `{{word LENGTH}}`, drawn anew for every check. In `answer.json` the string `{{body}}` stands for the
-JSON value that the request carried. `answer.rows` is SQL on the workload's dataset, with a `?` for each input that was drawn for the path.
+JSON value that the request carried, and `{{sha256 TIMES INPUT}}` for a digest of what was drawn for its path, the first input being 1.
+`answer.rows` is SQL on the workload's dataset, with a `?` for each of these inputs.
 """
 
+import hashlib
 import json
 import random
 import re
@@ -22,6 +24,8 @@ from weir.places import data_folder
 from weir.services.dataset import truth_of
 from weir.stacks.invariant import Invariant
 from weir.toml_file import Table, read_toml, validate
+
+_DIGEST = re.compile(r"\{\{sha256 (?P<times>\d+) (?P<input>\d+)\}\}")
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
@@ -95,6 +99,8 @@ class Workload(Table):
     description: str = ""
     dataset: str | None = None
     """What must be in the stack's database."""
+    services: list[str] = Field(default_factory=list)
+    """Upstreams that the stack asks for it: they are started for such workloads alone."""
     request: RequestTemplate
     answer: Answer
     work: Work = Field(default_factory=Work)
@@ -102,10 +108,14 @@ class Workload(Table):
     """What must hold in the database after a trial, by name."""
 
     @model_validator(mode="after")
-    def _what_asks_the_dataset_has_one(self) -> "Workload":
+    def _answers_can_be_told(self) -> "Workload":
         asking = [name for name, asked in (("answer.rows", self.answer.rows), ("invariant", self.invariant)) if asked]
         if asking and self.dataset is None:
             raise ValueError(f"{asking[0]}: expected 'dataset' beside it")
+        try:
+            _expected(self.answer.json_, b"null", self.inputs(render(self.request.path, random.Random(0))))
+        except ValueError as error:
+            raise ValueError(f"answer.json: {error}") from None
         if self.answer.rows is not None and self.dataset is not None:
             inputs = self.inputs(render(self.request.path, random.Random(0)))
             try:
@@ -143,6 +153,8 @@ class Workload(Table):
 
     def why_wrong(self, request: Request, status: int, body: bytes, *, path: str | None = None) -> str | None:
         """What is wrong with an answer to `request`, which was drawn for `path`; None where it is right."""
+        url = urlsplit(request.target)
+        inputs = self.inputs(f"{url.path}?{url.query}" if url.query else url.path, path)
         if status != self.answer.status:
             return f"status: found {status}, expected {self.answer.status}; body {_excerpt(body)}"
         if self.answer.text_matches is not None and not re.search(self.answer.text_matches, body.decode("utf-8", "replace")):
@@ -152,12 +164,10 @@ class Workload(Table):
                 found = json.loads(body)
             except ValueError:
                 return f"body: found {_excerpt(body)}, expected JSON"
-            expected = _with_body(self.answer.json_, request.body)
+            expected = _expected(self.answer.json_, request.body, inputs)
             if not _same_json(found, expected):
                 return f"body: found {_excerpt(body)}, expected {_excerpt(json.dumps(expected).encode())}"
         if self.answer.rows is not None and self.dataset is not None:
-            url = urlsplit(request.target)
-            inputs = self.inputs(f"{url.path}?{url.query}" if url.query else url.path, path)
             return _why_not_rows(body, truth_of(self.dataset).rows(self.answer.rows.sql, inputs), self.answer.rows.match)
         return None
 
@@ -202,14 +212,40 @@ def workload_files() -> list[Path]:
     return sorted(data_folder("workloads").glob("*.toml"))
 
 
-def _with_body(expected: Any, body: bytes | None) -> Any:
-    if expected == "{{body}}":
+def _expected(template: Any, body: bytes | None, inputs: list[str]) -> Any:
+    """The JSON that an answer must be.
+
+    Args:
+        template: `answer.json`.
+        body: of the request.
+        inputs: what was drawn for its path.
+
+    Raises:
+        ValueError: a digest is asked of an input that there is not.
+    """
+    if isinstance(template, dict):
+        return {key: _expected(value, body, inputs) for key, value in template.items()}
+    if isinstance(template, list):
+        return [_expected(value, body, inputs) for value in template]
+    if template == "{{body}}":
         return json.loads(body or b"null")
-    if isinstance(expected, dict):
-        return {key: _with_body(value, body) for key, value in expected.items()}
-    if isinstance(expected, list):
-        return [_with_body(value, body) for value in expected]
-    return expected
+    asked = _DIGEST.fullmatch(template) if isinstance(template, str) else None
+    if asked is None:
+        return template
+    times, number = int(asked["times"]), int(asked["input"])
+    if not 1 <= number <= len(inputs) or not times:
+        raise ValueError(
+            f"{template}: expected {{{{sha256 TIMES INPUT}}}} with the number of one of {len(inputs)} random inputs of the path"
+        )
+    return _repeated_sha256(inputs[number - 1], times)
+
+
+def _repeated_sha256(text: str, times: int) -> str:
+    """The SHA-256 of a text's bytes, of that digest's bytes, and so on."""
+    digest = text.encode()
+    for _ in range(times):
+        digest = hashlib.sha256(digest).digest()
+    return digest.hex()
 
 
 def _why_not_rows(body: bytes, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:

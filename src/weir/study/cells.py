@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,9 @@ from weir.model.errors import UsageError
 from weir.model.load import LoadPlan, Profile, Request
 from weir.model.run import Arm, Cell, Placement
 from weir.scenario import read_scenario
+from weir.services.manifest import read_service
 from weir.stacks.external import ExternalStack
-from weir.stacks.manifest import Stack, read_stack
+from weir.stacks.manifest import Needed, Stack, read_stack
 from weir.stacks.workload import Workload, read_workload
 from weir.study.file import StudyFile
 from weir.study.load import LoadTable
@@ -38,6 +39,8 @@ class PlannedCell:
     """How its trials are run, overrides applied."""
     scenario: dict[str, Any] | None = None
     """What users do, in the plan's form."""
+    services: Mapping[str, Needed] = field(default_factory=dict)
+    """What must run beside the stack, with the study's settings over its own."""
 
     @property
     def asked(self) -> tuple[object, ...]:
@@ -121,6 +124,7 @@ class _Crossing:
             copied = next((stack for stack in main if stack.label == method.aa), None)
             arms.append((copied or next(stack for stack in main if stack.id == method.aa), "aa"))
         self._check_limits(main)
+        self._check_services(main)
         planned = [cell for stack, arm in arms for workload_id in matrix.workloads for cell in self._of_stack(stack, arm, workload_id)]
         known = {"workload", "connections", *(["rates_rps"] if matrix.rates_rps else []), *planned[0].cell.coordinates, *matrix.limits}
         for index, figure in enumerate(self._file.published):
@@ -194,6 +198,25 @@ class _Crossing:
                     hint="weir stacks list --json",
                 )
 
+    def _check_services(self, stacks: Iterable[Stack | ExternalStack]) -> None:
+        needed = {name for stack in stacks if isinstance(stack, Stack) for name in stack.manifest.services}
+        for name in self._file.services:
+            if name not in needed:
+                raise UsageError(
+                    f"services.{name}: found a service that no stack of the matrix needs; they need: {', '.join(sorted(needed)) or 'none'}",
+                    hint="weir stacks list",
+                )
+
+    def _services_of(self, stack: Stack | ExternalStack, workload: Workload) -> dict[str, Needed]:
+        found = {}
+        for name, needed in stack.services_for(workload).items():
+            found[name] = needed.model_copy(update={"settings": {**needed.settings, **self._file.services.get(name, {})}})
+            try:
+                read_service(name).check(found[name].settings)
+            except ValueError as error:
+                raise UsageError(f"services.{name}: {error}") from None
+        return found
+
     def _of_stack(self, stack: Stack | ExternalStack, arm: Arm, workload_id: str) -> Iterator[PlannedCell]:
         matrix = self._file.matrix
         workload = read_workload(workload_id)
@@ -236,7 +259,7 @@ class _Crossing:
                 coordinates=coordinates,
             )
             _check_replicas(cell, load)
-            yield PlannedCell(cell, stack, workload, load, method, scenario)
+            yield PlannedCell(cell, stack, workload, load, method, scenario, self._services_of(stack, workload))
 
     def _overridden(self, where: Coordinates) -> tuple[LoadTable, Method]:
         load, method = self._file.load.model_dump(exclude_unset=True), self._file.method.model_dump(exclude_unset=True)

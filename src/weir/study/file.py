@@ -70,6 +70,8 @@ class StudyFile(Table):
     method: Method
     objective: Objective | None = None
     cpus: Cpus = Field(default_factory=Cpus)
+    services: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """Settings of the stacks' services, in place of their manifests' own: `services.delay = { delay = "2s" }`; services.md has them."""
     network: Network = Field(default_factory=Network)
     external: dict[str, External] = Field(default_factory=dict)
     """Servers that weir does not start, by the names that `matrix.stacks` calls them."""

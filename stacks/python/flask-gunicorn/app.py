@@ -1,9 +1,18 @@
-"""The workloads `hello` and `echo` in Flask."""
+"""The workloads `hello`, `echo`, `ping` and `cpu` in Flask."""
 
+import hashlib
+import os
+
+import requests
 from flask import Flask, Response, request
 from flask.typing import ResponseReturnValue
 
+ROUNDS = 1000
+
 app = Flask(__name__)
+
+# Keeps connections to the upstream, as many as a worker has threads: requests keeps up to 10.
+upstream = requests.Session()
 
 
 @app.get("/")
@@ -14,3 +23,18 @@ def hello() -> ResponseReturnValue:
 @app.post("/bench/receive_data")
 def receive_data() -> ResponseReturnValue:
     return {"received": True, "data": request.get_json()}
+
+
+@app.get("/ticket/ping")
+def ping() -> ResponseReturnValue:
+    answer = upstream.get(os.environ["UPSTREAM_URL"] + "/delay")
+    answer.raise_for_status()
+    return Response(answer.content, content_type=answer.headers["Content-Type"])
+
+
+@app.get("/cpu")
+def cpu() -> ResponseReturnValue:
+    digest = request.args["text"].encode()
+    for _ in range(ROUNDS):
+        digest = hashlib.sha256(digest).digest()
+    return {"digest": digest.hex()}

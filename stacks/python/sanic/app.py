@@ -1,8 +1,27 @@
-"""The workloads `hello` and `echo` in Sanic."""
+"""The workloads `hello`, `echo`, `ping` and `cpu` in Sanic."""
 
-from sanic import HTTPResponse, Request, Sanic, json, text
+import hashlib
+import os
+
+import aiohttp
+import requests
+from sanic import HTTPResponse, Request, Sanic, json, raw, text
+
+ROUNDS = 1000
+UPSTREAM = os.environ["UPSTREAM_URL"] + "/delay"
 
 app = Sanic("weir")
+
+
+@app.before_server_start
+async def open_client(app: Sanic) -> None:
+    # As many connections to the upstream as there are requests that wait for it; the default ends at 100.
+    app.ctx.upstream = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), raise_for_status=True)
+
+
+@app.after_server_stop
+async def close_client(app: Sanic) -> None:
+    await app.ctx.upstream.close()
 
 
 @app.get("/")
@@ -13,3 +32,29 @@ async def hello(request: Request) -> HTTPResponse:
 @app.post("/bench/receive_data")
 async def receive_data(request: Request) -> HTTPResponse:
     return json({"received": True, "data": request.json})
+
+
+async def ping(request: Request) -> HTTPResponse:
+    async with request.app.ctx.upstream.get(UPSTREAM) as answer:
+        return raw(await answer.read(), content_type=answer.headers["Content-Type"])
+
+
+blocking_client = requests.Session()
+
+
+async def blocking_ping(request: Request) -> HTTPResponse:
+    """What must not be done: it waits on the event loop, and everybody with it."""
+    answer = blocking_client.get(UPSTREAM)
+    answer.raise_for_status()
+    return raw(answer.content, content_type=answer.headers["Content-Type"])
+
+
+app.add_route(blocking_ping if os.environ.get("BLOCKING") else ping, "/ticket/ping", name="ping")
+
+
+@app.get("/cpu")
+async def cpu(request: Request) -> HTTPResponse:
+    digest = request.args.get("text").encode()
+    for _ in range(ROUNDS):
+        digest = hashlib.sha256(digest).digest()
+    return json({"digest": digest.hex()})
