@@ -22,8 +22,9 @@ from weir.model.errors import TargetError, UsageError
 from weir.model.load import ClosedLoad
 from weir.model.run import Cell, Placement
 from weir.services.dataset import read_dataset
+from weir.stacks.invariant import discrepancies
 from weir.stacks.manifest import Manifest, Stack
-from weir.stacks.workload import Workload
+from weir.stacks.workload import Workload, read_workload
 from weir.study.load import LoadTable
 from weir.study.method import Method
 from weir.study.study import PlannedCell
@@ -183,6 +184,28 @@ def test_a_stack_is_told_of_an_upstream_that_nobody_is_at_where_the_workload_doe
     with services.running(planned(stack("delay", None), asked), PLACEMENT, log_of=lambda name: tmp_path / name) as started:
         assert started.names == ()
         assert started.fields["delay.url"] == "http://127.0.0.1:9"
+
+
+@WITH_MAVEN
+def test_a_lost_update_of_the_ticket_is_a_discrepancy_and_the_row_of_each_success_is_none(services: Services, tmp_path: Path) -> None:
+    asked = read_workload("ticket-issue")
+    issuing = services.running(planned(stack("mariadb", "tickets"), asked), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log")
+    with issuing as started, ask_mariadb(started.databases[0]) as one, ask_mariadb(started.databases[0]) as other:
+        before = started.values(asked)
+        assert before == {"one-row-a-success": 0, "counter-agrees": 0}
+        read = []
+        for transaction in (one, other):
+            with transaction.cursor() as cursor:
+                cursor.execute("SELECT count FROM tbl_ticket WHERE id = 1")
+                read.append(cursor.fetchall()[0][0])
+        for transaction, count in zip((one, other), read, strict=True):
+            with transaction.cursor() as cursor:
+                cursor.execute("UPDATE tbl_ticket SET count = %s WHERE id = 1", (count + 1,))
+                cursor.execute("INSERT INTO tbl_ticket_user (create_time, user_id) VALUES (now(6), 7)")
+            transaction.commit()
+        after = started.values(asked)
+    two_right_answers = summary(failed=998)
+    assert discrepancies(asked.invariant, before, after, two_right_answers) == ("invariant counter-agrees: grew by 1, expected 0",)
 
 
 def test_a_workload_whose_dataset_no_service_holds_is_refused(services: Services, tmp_path: Path) -> None:

@@ -23,6 +23,13 @@ def test_the_users_are_a_hundred_with_the_ids_1_to_100() -> None:
     assert len({row[1] for row in rows}) == 100
 
 
+def test_the_tickets_are_one_row_of_which_none_was_issued() -> None:
+    tickets = read_dataset("tickets")
+    assert list(tickets.rows("tbl_ticket")) == [(1, "ticket-1", 0, 100_000)]
+    assert list(tickets.rows("tbl_ticket_user")) == []
+    assert len(list(tickets.rows("tbl_user"))) == 1000
+
+
 def test_rows_are_the_same_every_time() -> None:
     first, again = (list(read_dataset("users").rows("users")) for _ in range(2))
     assert first == again

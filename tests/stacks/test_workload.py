@@ -5,6 +5,7 @@ import random
 import pytest
 
 from weir.model.errors import UsageError
+from weir.services.dataset import truth_of
 from weir.stacks.workload import Workload, read_workload, render, workload_files
 
 
@@ -90,6 +91,54 @@ def test_true_is_not_one_in_json() -> None:
     request = workload.draw("http://h:1", random.Random(1))
     assert workload.why_wrong(request, 200, b'{"on": 1}') is not None
     assert workload.why_wrong(request, 200, b'{"on": true}') is None
+
+
+def test_people_are_right_in_any_order_and_with_the_names_of_the_dataset() -> None:
+    workload = read_workload("people")
+    request = workload.draw("http://h:1", random.Random(1))
+    people = [
+        {"id": row["id"], "firstName": row["first_name"], "lastName": row["last_name"]}
+        for row in truth_of("people").rows("SELECT * FROM people")
+    ]
+    assert len(people) == 10
+    assert workload.why_wrong(request, 200, json.dumps(people[::-1]).encode()) is None
+    wrong = workload.why_wrong(request, 200, json.dumps(people[1:]).encode())
+    assert wrong is not None
+    assert "found 9 rows without" in wrong
+
+
+def test_an_issued_ticket_names_the_user_that_was_asked_for() -> None:
+    workload = read_workload("ticket-issue")
+    request = workload.draw("http://h:1", random.Random(1))
+    asked, another = (
+        {"userId": user, "userName": name, "ticketId": 1, "ticketName": "ticket-1"}
+        for user, name in (
+            tuple(truth_of("tickets").rows("SELECT id, name FROM tbl_user WHERE id = ?", [user])[0].values())
+            for user in (workload.inputs(request.target.removeprefix("http://h:1"))[0], "1000")
+        )
+    )
+    assert asked != another
+    assert workload.why_wrong(request, 200, json.dumps(asked).encode()) is None
+    assert workload.why_wrong(request, 200, json.dumps(another).encode()) is not None
+    assert workload.why_wrong(request, 409, b"") is not None
+
+
+def test_a_row_may_hold_a_list_of_rows_whose_order_counts() -> None:
+    workload = read_workload("ticket")
+    request = workload.draw("http://h:1", random.Random(1))
+    users = truth_of("tickets").rows("SELECT id, name FROM tbl_user WHERE id <= 50 ORDER BY id")
+    ticket = {"id": 1, "name": "ticket-1", "count": 0, "limitCount": 100_000}
+    assert workload.why_wrong(request, 200, json.dumps({**ticket, "users": users}).encode()) is None
+    for wrong in ({**ticket, "users": users[::-1]}, {**ticket, "users": users[1:]}, ticket):
+        assert workload.why_wrong(request, 200, json.dumps(wrong).encode()) is not None
+
+
+def test_a_query_that_is_none_on_the_dataset_is_named_by_its_key() -> None:
+    for rows, key in (({"sql": "SELECT x FROM people"}, "sql"), ({"sql": "SELECT 1", "lists": {"a": "SELECT y FROM people"}}, "lists.a")):
+        with pytest.raises(ValueError, match=rf"answer\.rows\.{key}: no such column: [xy]; expected a query on the dataset people"):
+            Workload.model_validate(
+                {"schema": 1, "id": "w", "title": "W", "dataset": "people", "request": {"path": "/"}, "answer": {"rows": rows}}
+            )
 
 
 def test_an_unknown_placeholder_is_refused_when_the_file_is_read() -> None:

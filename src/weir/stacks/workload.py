@@ -11,6 +11,7 @@ import random
 import re
 import string
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -58,6 +59,27 @@ class Rows(Table):
     sql: str
     match: Literal["all", "one"] = "all"
     """`all`: an array of all these rows, in any order; `one`: one of them, as an object."""
+    lists: dict[str, str] = Field(default_factory=dict)
+    """What each object holds beside its columns: by key, a query whose rows are an array in their order, alike in all of them."""
+
+    def of(self, dataset_id: str, inputs: Sequence[str]) -> list[dict[str, Any]]:
+        """The rows on a dataset, each with its lists.
+
+        Args:
+            dataset_id: the dataset.
+            inputs: what was drawn for the request's path.
+
+        Raises:
+            ValueError: a query is none on this dataset; the message names its key.
+        """
+        found = {}
+        for key, query in {"sql": self.sql, **{f"lists.{name}": query for name, query in self.lists.items()}}.items():
+            try:
+                found[key] = truth_of(dataset_id).rows(query, inputs)
+            except ValueError as error:
+                raise ValueError(f"{key}: {error}") from None
+        lists = {name: found[f"lists.{name}"] for name in self.lists}
+        return [{**row, **lists} for row in found["sql"]]
 
 
 class Work(Table):
@@ -119,9 +141,9 @@ class Workload(Table):
         if self.answer.rows is not None and self.dataset is not None:
             inputs = self.inputs(render(self.request.path, random.Random(0)))
             try:
-                truth_of(self.dataset).rows(self.answer.rows.sql, inputs)
+                self.answer.rows.of(self.dataset, inputs)
             except ValueError as error:
-                raise ValueError(f"answer.rows.sql: {error}") from None
+                raise ValueError(f"answer.rows.{error}") from None
         return self
 
     def draw(self, base_url: str, inputs: random.Random, *, path: str | None = None) -> Request:
@@ -168,7 +190,7 @@ class Workload(Table):
             if not _same_json(found, expected):
                 return f"body: found {_excerpt(body)}, expected {_excerpt(json.dumps(expected).encode())}"
         if self.answer.rows is not None and self.dataset is not None:
-            return _why_not_rows(body, truth_of(self.dataset).rows(self.answer.rows.sql, inputs), self.answer.rows.match)
+            return _why_not_rows(body, self.answer.rows.of(self.dataset, inputs), self.answer.rows.match)
         return None
 
 
