@@ -1,0 +1,3 @@
+module weir/go-net-http
+
+go 1.22

@@ -1,0 +1,15 @@
+"""A process per connection, and a parent that waits for each before it accepts the next: built wrong on purpose."""
+
+import multiprocessing
+
+from answering import answer, listening_socket
+
+forking = multiprocessing.get_context("fork")
+
+with listening_socket() as listener:
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            child = forking.Process(target=answer, args=(connection,))
+            child.start()
+        child.join()

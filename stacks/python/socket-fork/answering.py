@@ -1,0 +1,1 @@
+../socket-shared/answering.py

@@ -1,0 +1,29 @@
+"""One process that multiplexes its connections with select."""
+
+import select
+import socket
+
+from answering import listening_socket, proceed
+
+# select knows descriptors below FD_SETSIZE, 1024, alone; beyond these the clients wait in the backlog. Some are the process's own.
+MOST_CONNECTIONS = 1000
+
+heads: dict[socket.socket, bytearray] = {}
+
+with listening_socket() as listener:
+    listener.setblocking(False)
+    while True:
+        awaited = [*heads, listener] if len(heads) < MOST_CONNECTIONS else [*heads]
+        readable, _, _ = select.select(awaited, [], [])
+        for ready in readable:
+            if ready is not listener:
+                if proceed(ready, heads[ready]):
+                    del heads[ready]
+                continue
+            while len(heads) < MOST_CONNECTIONS:
+                try:
+                    connection, _ = listener.accept()
+                except BlockingIOError:
+                    break
+                connection.setblocking(False)
+                heads[connection] = bytearray()
