@@ -7,37 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import Weir
-from weir.stacks.manifest import manifest_files, read_manifest
-
-ALL_STACKS = [
-    stack.manifest.id if variant is None else f"{stack.manifest.id}[{variant}]"
-    for stack in map(read_manifest, manifest_files())
-    for variant in (None, *stack.manifest.variants)
-]
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("label", ALL_STACKS)
-def test_every_stack_answers_right_and_without_a_failure_under_load(tmp_path: Path, weir: Weir, label: str) -> None:
-    workloads = list(read_manifest(next(p for p in manifest_files() if p.parent.name == label.partition("[")[0])).manifest.serves)
-    (tmp_path / "one.toml").write_text(
-        f"""
-schema = 1
-title = "One stack"
-question = "Does it hold?"
-[matrix]
-stacks = ["{label}"]
-workloads = {json.dumps(workloads)}
-connections = [1, 64]
-[load]
-duration_s = 5
-[method]
-blocks = 1
-baseline = "{label}"
-"""
-    )
-    done = weir("run", "one.toml", "--out", "out", timeout_s=300)
-    assert done.returncode == 0, done.stderr
+def test_every_stack_and_variant_answers_right_under_load_and_ends_with_nothing_left(weir: Weir) -> None:
+    done = weir("stacks", "check", "--all", "--json", timeout_s=2400)
+    assert [one for one in json.loads(done.stdout) if not one["ok"]] == []
 
 
 @pytest.mark.soak

@@ -2,6 +2,7 @@
 
 import random
 import threading
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -10,25 +11,19 @@ from rich.table import Table
 
 from weir.cli.output import print_json, say, stdout
 from weir.lab.blocks import Progress
+from weir.lab.check import ANSWER_S, check_stack, planned_cells
 from weir.lab.host import Host
 from weir.lab.placement import place
-from weir.lab.run import build_stack, verify
-from weir.lab.services import Services
+from weir.lab.run import build_stack
+from weir.lab.services import Services, started_services
 from weir.lab.stack import running_stack
 from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
-from weir.model.load import ClosedLoad
-from weir.model.run import Cell, Placement
 from weir.stacks.build import missing_needs
-from weir.stacks.manifest import Stack, manifest_files, read_manifest, read_stack
-from weir.stacks.workload import read_workload
+from weir.stacks.manifest import Stack, all_stacks, manifest_files, read_manifest, read_stack
 from weir.study.cpus import Cpus
-from weir.study.load import LoadTable
-from weir.study.method import Method
-from weir.study.study import PlannedCell
 
 app = typer.Typer(help="List, check and start stacks.", no_args_is_help=True)
 _JSON = typer.Option("--json", help="Print JSON.")
-_ANSWER_S = 20.0
 
 
 @app.command(name="list")
@@ -55,30 +50,37 @@ def list_(json_: Annotated[bool, _JSON] = False) -> None:
 
 @app.command()
 def check(
-    names: Annotated[list[str] | None, typer.Argument(help="Stacks, as ID or ID[VARIANT]. Default: all.", show_default=False)] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Stacks, as ID or ID[VARIANT].", show_default=False)] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every stack and every variant.")] = False,
     json_: Annotated[bool, _JSON] = False,
 ) -> None:
-    """Build stacks, start them and hold their answers against every workload that they serve."""
-    stacks = [read_stack(name) for name in names] if names else [read_manifest(path) for path in manifest_files()]
-    placement = place(Cpus())
+    """Build stacks, start them, hold their answers against every workload that they serve, load them for 3 s, and stop them."""
+    if bool(names) == all_:
+        found = "both stacks and --all" if all_ else "nothing to check"
+        raise UsageError(f"weir stacks check: found {found}, expected names of stacks, or --all", hint="weir stacks list")
+    stacks = [read_stack(name) for name in names] if names else all_stacks()
+    placement = place(Cpus(), with_services=bool(started_services(stacks)))
     failed: list[WeirError] = []
-    results = []
+    results: list[dict[str, object]] = []
     with Host() as host, Services(host, on_step=lambda step: say(f"weir: {step}")) as services:
         for stack in stacks:
-            for planned in _planned(stack, placement):
-                try:
-                    built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
-                    verify(host, services, built, planned, placement, seed=random.randrange(2**32))
-                except WeirError as error:
-                    failed.append(error)
-                    results.append({"stack": stack.label, "workload": planned.workload.id, "ok": False, "problem": error.message})
-                else:
-                    results.append({"stack": stack.label, "workload": planned.workload.id, "ok": True, "problem": None})
-                if not json_:
-                    last = results[-1]
-                    print(
-                        f"{last['stack']:<28} {last['workload']:<12} " + ("answers right" if last["ok"] else f"FAILED: {last['problem']}")
-                    )
+            result: dict[str, object] = {"stack": stack.label, "workloads": list(stack.serves), "ok": True, "problem": None}
+            try:
+                built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
+                passed = check_stack(host, services, built, placement, seed=random.randrange(2**32))
+            except WeirError as error:
+                failed.append(error)
+                result |= {"ok": False, "problem": error.message}
+                said = f"FAILED: {error.message}"
+            else:
+                result |= asdict(passed)
+                said = (
+                    f"right: {', '.join(stack.serves)}; ready in {passed.ready_s:.2f} s, {passed.answered:,} requests without a failure, "
+                    f"{passed.compared:,} answers compared"
+                )
+            results.append(result)
+            if not json_:
+                print(f"{stack.label:<28} {said}", flush=True)
     if json_:
         print_json(results)
     if failed:
@@ -94,7 +96,7 @@ def start(
     """Start a stack and keep it running until Ctrl-C."""
     stack = read_stack(name)
     placement = place(Cpus())
-    planned = _planned(stack, placement)[0]
+    planned = planned_cells(stack, placement)[0]
     with Host() as host, Services(host, on_step=lambda step: say(f"weir: {step}")) as services:
         built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
         log = built.folder.with_name(f"{built.folder.name}-start.log")
@@ -107,7 +109,7 @@ def start(
                 placement=placement,
                 logs=[log],
                 inputs=random.Random(),
-                timeout_s=_ANSWER_S,
+                timeout_s=ANSWER_S,
                 fields=needed.fields,
                 port=port,
             ) as running,
@@ -142,20 +144,3 @@ def _described(stack: Stack) -> dict[str, object]:
         "missing": missing_needs(stack),
         "folder": str(Path(stack.folder)),
     }
-
-
-def _planned(stack: Stack, placement: Placement) -> list[PlannedCell]:
-    """A cell for every workload of a stack; nothing of the load is used but how long an answer may take."""
-    settings = stack.settings(len(placement.stack))
-    load, method = LoadTable(duration_s=1, timeout_s=_ANSWER_S), Method(blocks=1, baseline=stack.label)
-    return [
-        PlannedCell(
-            Cell(0, stack.id, stack.variant, workload.id, ClosedLoad(1), settings=settings),
-            stack,
-            workload,
-            load,
-            method,
-            services=stack.services_for(workload),
-        )
-        for workload in map(read_workload, stack.serves)
-    ]

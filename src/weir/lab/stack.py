@@ -20,7 +20,8 @@ from weir.stacks.external import ExternalStack
 from weir.stacks.runtime import usable_cpus, with_told_cpus
 from weir.study.study import PlannedCell
 
-_STOP_GRACE_S = 5.0
+STOP_GRACE_S = 5.0
+"""What a stack has to end in after SIGTERM."""
 _EXTERNAL_READY_S = 5.0
 _SPACE = "check the space left on the disk"
 APP = "app"
@@ -126,7 +127,7 @@ def running_stack(
         running = RunningStack(tuple(base_urls), tuple(pids), ready_at - begun, checked_at - ready_at, built.artifact_bytes)
         yield running
     finally:
-        ended = tuple(host.stop(name, grace_s=_STOP_GRACE_S) for name in started)
+        ended = tuple(host.stop(name, grace_s=STOP_GRACE_S) for name in started)
         if running is not None:
             running.ended = ended
 

@@ -66,13 +66,21 @@ def wait_until_ready(base_url: str, path: str, *, timeout_s: float, why_dead: Ca
         time.sleep(_READY_PAUSE_S)
 
 
-def check_answers(workload: Workload, base_url: str, inputs: random.Random, *, path: str | None, timeout_s: float) -> None:
+def check_answers(
+    workload: Workload,
+    base_url: str,
+    inputs: random.Random,
+    *,
+    path: str | None,
+    timeout_s: float,
+    times: int = CHECKED_REQUESTS,
+) -> None:
     """Asks with random inputs and checks every answer.
 
     Raises:
         TargetError: an answer is wrong or does not come.
     """
-    for _ in range(CHECKED_REQUESTS):
+    for _ in range(times):
         request = workload.draw(base_url, inputs, path=path)
         asked = f"workload {workload.id}: {request.method} {urlsplit(request.target).path}"
         try:

@@ -306,6 +306,18 @@ def read_manifest(path: Path) -> Stack:
     return Stack(manifest, path.parent)
 
 
+def all_stacks() -> list[Stack]:
+    """Every stack that this weir knows, and each of its variants behind it.
+
+    Raises:
+        UsageError: a manifest is not valid.
+    """
+    plain = [read_manifest(path) for path in manifest_files()]
+    return [
+        one for stack in plain for one in (stack, *(Stack(stack.manifest, stack.folder, variant) for variant in stack.manifest.variants))
+    ]
+
+
 def manifest_files() -> list[Path]:
     """All manifests: those that travel with this weir, and those in the folders of `WEIR_STACKS`."""
     import os

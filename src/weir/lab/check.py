@@ -1,0 +1,137 @@
+"""What `weir stacks check` holds a stack to.
+
+It starts, answers every workload right, carries a short load without one failure, and ends when it is told to.
+"""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from weir.generators.engine import EngineLoad
+from weir.lab.host import Ended, Host
+from weir.lab.services import Services
+from weir.lab.stack import STOP_GRACE_S, RunningStack, running_stack
+from weir.model.errors import TargetError
+from weir.model.load import ClosedLoad
+from weir.model.run import Cell, Placement
+from weir.stacks.build import BuiltStack
+from weir.stacks.check import check_answers
+from weir.stacks.manifest import Stack
+from weir.stacks.workload import read_workload
+from weir.study.load import LoadTable
+from weir.study.method import Method
+from weir.study.study import PlannedCell
+
+LOAD_S = 3.0
+"""How long it is loaded, with all its workloads at once."""
+_CONNECTIONS = 4
+"""Of each workload's load: a stack is asked right answers while it has something to do, not measured."""
+ANSWER_S = 20.0
+"""How long an answer may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A stack that passed."""
+
+    ready_s: float
+    answered: int
+    """Requests of the load."""
+    compared: int
+    """Answers that were held against their workloads while it was loaded."""
+
+
+def planned_cells(stack: Stack, placement: Placement) -> list[PlannedCell]:
+    """A cell for every workload of a stack, without anything measured in mind."""
+    settings = stack.settings(len(placement.stack))
+    load, method = LoadTable(duration_s=LOAD_S, timeout_s=ANSWER_S), Method(blocks=1, baseline=stack.label)
+    return [
+        PlannedCell(
+            Cell(0, stack.id, stack.variant, workload.id, ClosedLoad(_CONNECTIONS), settings=settings),
+            stack,
+            workload,
+            load,
+            method,
+            services=stack.services_for(workload),
+        )
+        for workload in map(read_workload, stack.serves)
+    ]
+
+
+def check_stack(host: Host, services: Services, built: BuiltStack, placement: Placement, *, seed: int) -> Checked:
+    """Starts a stack, has it answer, loads it, and stops it.
+
+    Args:
+        host: starts and stops its processes.
+        services: start what it needs.
+        built: the stack.
+        placement: where it runs.
+        seed: draws the inputs of its requests.
+
+    Raises:
+        TargetError: it does not pass; the message names its log.
+    """
+    cells = planned_cells(built.stack, placement)
+    # Started once, with what any of its workloads needs.
+    first = replace(cells[0], services={name: needed for planned in cells for name, needed in planned.services.items()})
+    log = built.folder.with_name(f"{built.folder.name}-check.log")
+    with (
+        services.running(first, placement, log_of=lambda name: log.with_name(f"{log.stem}-{name}.log")) as needed,
+        running_stack(
+            host,
+            built,
+            first,
+            placement=placement,
+            logs=[log],
+            inputs=random.Random(seed),
+            timeout_s=ANSWER_S,
+            fields=needed.fields,
+        ) as running,
+        ThreadPoolExecutor(len(cells)) as pool,
+    ):
+        loads = list(pool.map(lambda planned: _loaded(planned, running, placement, seed), cells))
+        gone = [ended for name in needed.names if (ended := host.ended(name)) is not None]
+    label = built.stack.label
+    problems = [problem for _, _, problem in loads if problem]
+    problems += [f"the service {ended.name} ended {ended.how} under it" for ended in gone]
+    problems += [problem for ended in running.ended if (problem := how_not_to_end(ended))]
+    if problems:
+        raise TargetError(f"{label}: {'; '.join(problems)}; log: {log}", hint=f"weir stacks start {label}")
+    return Checked(running.ready_s or 0.0, sum(answered for answered, _, _ in loads), sum(compared for _, compared, _ in loads))
+
+
+def how_not_to_end(ended: Ended) -> str | None:
+    """What is wrong with how a server ended after it was told to; None where nothing is."""
+    if ended.killed:
+        return f"it ignored SIGTERM: after {STOP_GRACE_S:g} s it had to be killed"
+    return None
+
+
+def _loaded(planned: PlannedCell, running: RunningStack, placement: Placement, seed: int) -> tuple[int, int, str | None]:
+    """Loads a stack with one workload and meanwhile holds answers to other inputs against it.
+
+    Returns:
+        Requests answered, answers compared, and what went wrong.
+    """
+    workload, inputs = planned.workload, random.Random(f"{seed}/{planned.workload.id}")
+    path = planned.stack.path_of(workload.id)
+    request = workload.draw(running.base_url, inputs, path=path)
+    plan = planned.plan(request, targets=(), duration_s=LOAD_S, interval_s=0.1, cpus=placement.load)
+    compared = 0
+    with EngineLoad(plan) as load:
+        try:
+            # One that is wrong now and then is found by many answers, and by those that it gives while it has others to give.
+            while compared == 0 or not load.wait(0):
+                check_answers(workload, running.base_url, inputs, path=path, timeout_s=ANSWER_S, times=1)
+                compared += 1
+        except TargetError as error:
+            load.stop()
+            return 0, compared, f"under load: {error.message}"
+        summary = load.result().summary
+    if summary.requests.failed or not summary.requests.ok:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in summary.errors.model_dump().items() if count)
+        found = (
+            f"{summary.requests.failed} of {summary.requests.intended} requests failed ({kinds})" if kinds else "no request was answered"
+        )
+        return summary.requests.ok, compared, f"workload {workload.id}: {found} in {LOAD_S:g} s of load"
+    return summary.requests.ok, compared, None
