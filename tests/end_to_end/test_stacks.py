@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("stacks")
 
 def test_the_list_names_every_stack_with_what_it_serves(weir: Weir) -> None:
     listed = {stack["id"]: stack for stack in json.loads(weir("stacks", "list", "--json").stdout)}
-    assert listed["sanic"]["serves"] == ["hello", "echo"]
+    assert listed["fastapi-uvicorn"]["serves"] == ["hello", "echo"]
     assert listed["good"]["missing"] == []
     assert "sanic" in weir("stacks", "list").stdout
 
@@ -31,6 +31,29 @@ def test_a_check_says_of_every_stack_whether_it_answers_right(tmp_path: Path, we
     assert not wrong["ok"]
     assert "wrong answer" in wrong["problem"]
     assert servers_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "socket-select",
+        pytest.param("node-fastify", marks=pytest.mark.needs("npm")),
+        pytest.param("go-net-http", marks=pytest.mark.needs("go")),
+        # A minute or two of compiling.
+        pytest.param("rust-axum", marks=pytest.mark.soak),
+    ],
+)
+def test_a_stack_of_each_language_is_built_from_nothing_and_passes(weir: Weir, name: str) -> None:
+    done = weir("stacks", "check", name, timeout_s=600)
+    assert done.returncode == 0, done.stdout
+    assert f"{name:<28} right: hello" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("good", "--all")])
+def test_a_check_of_nothing_or_of_some_and_all_says_what_it_expects(weir: Weir, arguments: tuple[str, ...]) -> None:
+    done = weir("stacks", "check", *arguments)
+    assert done.returncode == 2
+    assert "expected names of stacks, or --all" in done.stderr
 
 
 def test_a_started_stack_can_be_loaded_and_ends_with_ctrl_c(

@@ -35,4 +35,5 @@ def test_the_example_of_a_stack_passes_its_check(repository: Path, tmp_path: Pat
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
-    assert json.loads(result.stdout) == [{"stack": "wsgiref", "workload": "hello", "ok": True, "problem": None}]
+    (checked,) = json.loads(result.stdout)
+    assert (checked["stack"], checked["workloads"], checked["ok"], checked["problem"]) == ("wsgiref", ["hello"], True, None)
