@@ -102,7 +102,7 @@ def test_a_study_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, old: 
     ("old", "new", "problem"),
     [
         ('["flask-gunicorn", "sanic"]', '["flask-gunicorn", "sanic", "rails"]', "stack: found 'rails', expected one of"),
-        ('["hello", "echo"]', '["hello", "people"]', "people.toml: not found"),
+        ('["hello", "echo"]', '["hello", "nonsense"]', "nonsense.toml: not found"),
     ],
 )
 def test_a_stack_or_workload_that_does_not_exist_is_named(tmp_path: Path, old: str, new: str, problem: str) -> None:
