@@ -61,7 +61,7 @@ soak: setup ## Run the tests that take longer than a minute
 		cargo run --locked --release --quiet --manifest-path engine/fuzz/Cargo.toml --target-dir target/fuzz --bin mutate -- \
 			$$target $(FUZZ_EXECUTIONS) $(FUZZ_SEED) || exit; \
 	done
-	cargo test --locked --quiet --package weir-engine --test load_many -- --ignored
+	cargo test --locked --quiet --package weir-engine --test load_many --test serve_many -- --ignored
 	$(BIN)/pytest -m soak --timeout 3600
 
 .PHONY: bench

@@ -179,6 +179,16 @@ def test_an_upstream_answers_after_its_delay_and_is_gone_afterwards(services: Se
         urllib.request.urlopen(f"{url}/delay")
 
 
+def test_an_upstream_with_a_fault_commits_it(services: Services, tmp_path: Path) -> None:
+    asked = Workload.model_validate({"schema": 1, "id": "w", "title": "W", "services": ["delay"], "request": {"path": "/"}, "answer": {}})
+    of = stack("delay", None, delay="exp:1ms", servers="2", fault="status-500")
+    with (
+        services.running(planned(of, asked), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log") as started,
+        pytest.raises(urllib.error.HTTPError, match="HTTP Error 500"),
+    ):
+        urllib.request.urlopen(started.fields["delay.url"])
+
+
 def test_a_stack_is_told_of_an_upstream_that_nobody_is_at_where_the_workload_does_without(services: Services, tmp_path: Path) -> None:
     asked = Workload.model_validate({"schema": 1, "id": "w", "title": "W", "request": {"path": "/"}, "answer": {}})
     with services.running(planned(stack("delay", None), asked), PLACEMENT, log_of=lambda name: tmp_path / name) as started:

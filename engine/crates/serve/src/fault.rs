@@ -5,7 +5,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -19,8 +19,14 @@ use crate::{Ended, Error, Listener};
 /// Between two bytes of [`Fault::SlowDrip`]: an answer of 60 bytes takes 6 seconds, longer than any sensible timeout.
 const DRIP_INTERVAL: Duration = Duration::from_millis(100);
 
+pub(crate) const GARBAGE: &[u8] = b"\x00\x01 this is not HTTP \xff\xfe\r\n\r\n";
+pub(crate) const HALF: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n0123456789";
+const STATUS_500: &[u8] =
+    b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\n";
+
 /// A way to misbehave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// Accepts a connection and closes it.
     Close,
@@ -93,16 +99,15 @@ fn misbehave(mut stream: TcpStream, fault: Fault) -> std::io::Result<()> {
     while read_request(&mut stream, &mut input)? {
         match fault {
             Fault::Garbage => {
-                stream.write_all(b"\x00\x01 this is not HTTP \xff\xfe\r\n\r\n")?;
+                stream.write_all(GARBAGE)?;
                 return close(&stream);
             }
             Fault::Half => {
-                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\n0123456789")?;
+                stream.write_all(HALF)?;
                 return close(&stream);
             }
             Fault::Reset => {
-                // Lingering for no time makes close() send a reset.
-                sockopt::set_socket_linger(&stream, Some(Duration::ZERO))?;
+                reset_on_close(&stream);
                 return Ok(());
             }
             Fault::SlowDrip => {
@@ -115,6 +120,20 @@ fn misbehave(mut stream: TcpStream, fault: Fault) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A whole answer that says that it failed.
+pub(crate) fn status_500(output: &mut Vec<u8>, is_head: bool) {
+    output.extend_from_slice(STATUS_500);
+    if !is_head {
+        output.extend_from_slice(b"fault");
+    }
+}
+
+/// Lingering for no time makes close() send a reset.
+pub(crate) fn reset_on_close(socket: impl AsFd) {
+    // Refused only by what is no socket.
+    let _ = sockopt::set_socket_linger(socket, Some(Duration::ZERO));
 }
 
 /// Sends what was written, then the end. Without reading on, unread bytes would turn the end into a reset.

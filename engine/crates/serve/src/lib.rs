@@ -2,7 +2,8 @@
 //!
 //! *Null* answers everything with a fixed small 200 and is the ceiling a load generator is checked against; *echo* answers with the
 //! request's body; *delay* answers after a fixed time, as a slow upstream does; *stall* stops answering at known times, and *times* takes a service time from a known
-//! distribution, so that a load generator's figures can be held against a closed form; *fault* misbehaves in one chosen way.
+//! distribution, with or without a queue before so many servers, so that a load generator's figures can be held against a closed form;
+//! *fault* misbehaves in one chosen way.
 //! They are instruments, not web servers: no TLS, no HTTP/2, no routing, no limits against hostile clients beyond a cap on memory.
 //!
 //! The crate neither prints nor exits. A server ends when its `watch` descriptor (usually standard input) is closed by the other
@@ -11,12 +12,15 @@
 mod connection;
 mod fault;
 mod listener;
+mod queue;
 mod request;
 mod server;
 mod service_time;
+mod waiting;
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 pub use fault::Fault;
@@ -25,7 +29,7 @@ pub use server::is_closed;
 pub use service_time::Distribution;
 
 /// What a server does with a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Behaviour {
     /// A fixed small 200.
     Null,
@@ -41,10 +45,14 @@ pub enum Behaviour {
         /// How long of each period nothing is answered.
         length: Duration,
     },
-    /// A fixed small 200 after a service time of its own for each request, however many are served at once.
+    /// A fixed small 200 after a service time of its own for each request.
     Times {
         /// What the service times are drawn from.
         distribution: Distribution,
+        /// So many are served at once and the others queue, first come, first served; None: however many come.
+        servers: Option<NonZeroUsize>,
+        /// What this share of the requests gets in place of its answer, when that is due: any fault but a slow drip and an end.
+        fault: Option<(Fault, f64)>,
         /// Decides the draws.
         seed: u64,
     },

@@ -1,22 +1,21 @@
-//! The event loop of null, echo and delay: one thread, level-triggered epoll.
+//! The event loop of all but the faults that need a thread: one thread, level-triggered epoll.
 //!
 //! Hot path (null): one `recv` and one `send` a readable connection, however many requests came pipelined in it; no allocation, because
 //! requests are understood where they were received and a connection's output buffer is kept. `epoll_wait` is shared by all that are ready.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketFlags, sockopt};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
 use crate::connection::{Connection, Flushed};
-use crate::fault::Fault;
+use crate::fault::{self, Fault};
+use crate::queue::Queue;
 use crate::request::{self, Parsed, Persistence, Request};
 use crate::service_time::Draws;
+use crate::waiting::{Due, Waiting};
 use crate::{Behaviour, Ended, Error, Listener};
 
 const LISTENER: u64 = u64::MAX;
@@ -26,7 +25,6 @@ const WATCH: u64 = u64::MAX - 2;
 const SMALL_OK: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok";
 const SMALL_OK_HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n";
-const FAILURE: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nfault";
 
 /// What a connection with nothing left to write waits for.
 const READABLE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
@@ -34,31 +32,21 @@ const READABLE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP);
 /// One `recv`; large enough for a pipelined batch, small enough to stay in the L2 cache.
 const RECEIVE_BYTES: usize = 64 * 1024;
 
-/// An answer that waits for its time. In order of that time, then of arrival.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Due {
-    at: Instant,
-    number: u64,
-    slot: usize,
-    generation: u32,
-    persistence: Persistence,
-    is_head: bool,
-}
-
 /// The event loop and its connections.
 pub struct Server<'a> {
     listener: &'a Listener,
     behaviour: Behaviour,
     watch: Option<BorrowedFd<'a>>,
     epoll: OwnedFd,
-    timer: OwnedFd,
+    waiting: Waiting,
     /// A slot is the connection's epoll token.
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
     generation: u32,
-    due: BinaryHeap<Reverse<Due>>,
-    /// Service times, for [`Behaviour::Times`].
+    /// Service times and faults, for [`Behaviour::Times`].
     draws: Draws,
+    /// Its servers, where they are limited.
+    queue: Option<Queue>,
     /// When the server began: where the periods of [`Behaviour::Stall`] are counted from.
     began: Instant,
     buffer: Vec<u8>,
@@ -74,17 +62,19 @@ impl<'a> Server<'a> {
         watch: Option<BorrowedFd<'a>>,
     ) -> Result<Self, Error> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let timer = rustix::time::timerfd_create(
-            TimerfdClockId::Monotonic,
-            TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK,
-        )?;
+        let waiting = Waiting::new()?;
         epoll::add(
             &epoll,
             listener,
             EventData::new_u64(LISTENER),
             EventFlags::IN,
         )?;
-        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN)?;
+        epoll::add(
+            &epoll,
+            &waiting.timer,
+            EventData::new_u64(TIMER),
+            EventFlags::IN,
+        )?;
         if let Some(watch) = watch {
             epoll::add(&epoll, watch, EventData::new_u64(WATCH), EventFlags::IN)?;
         }
@@ -93,14 +83,19 @@ impl<'a> Server<'a> {
             behaviour,
             watch,
             epoll,
-            timer,
+            waiting,
             connections: Vec::new(),
             free: Vec::new(),
             generation: 0,
-            due: BinaryHeap::new(),
             draws: match behaviour {
                 Behaviour::Times { seed, .. } => Draws::new(seed),
                 _ => Draws::new(0),
+            },
+            queue: match behaviour {
+                Behaviour::Times { servers, .. } => {
+                    servers.map(|servers| Queue::new(servers.get()))
+                }
+                _ => None,
             },
             began: Instant::now(),
             buffer: vec![0; RECEIVE_BYTES],
@@ -286,10 +281,23 @@ impl<'a> Server<'a> {
         match self.behaviour {
             Behaviour::Null => small_ok(output, request.persistence, request.is_head),
             Behaviour::Echo => echo(output, request),
-            Behaviour::Delay(wait) => self.answer_later(slot, connection, request, wait),
-            Behaviour::Times { distribution, .. } => {
-                let wait = self.draws.next(distribution);
-                self.answer_later(slot, connection, request, wait);
+            Behaviour::Delay(wait) => self.answer_later(slot, connection, request, wait, None),
+            Behaviour::Times {
+                distribution,
+                fault,
+                ..
+            } => {
+                let service_time = self.draws.next(distribution);
+                let wait = match &mut self.queue {
+                    Some(queue) => {
+                        let now = Instant::now();
+                        queue.done_at(now, service_time) - now
+                    }
+                    None => service_time,
+                };
+                let fault =
+                    fault.and_then(|(fault, share)| self.draws.chance(share).then_some(fault));
+                self.answer_later(slot, connection, request, wait, fault);
             }
             Behaviour::Stall { every, length } => {
                 match left_of_stall(self.began.elapsed(), every, length) {
@@ -299,13 +307,12 @@ impl<'a> Server<'a> {
                     }
                     left => {
                         let wait = left.unwrap_or(Duration::ZERO);
-                        self.answer_later(slot, connection, request, wait);
+                        self.answer_later(slot, connection, request, wait, None);
                     }
                 }
             }
             Behaviour::Fault(Fault::Status500) => {
-                let length = FAILURE.len() - if request.is_head { 5 } else { 0 };
-                output.extend_from_slice(&FAILURE[..length]);
+                fault::status_500(output, request.is_head);
             }
             Behaviour::Fault(_) => small_ok(output, request.persistence, request.is_head),
         }
@@ -318,6 +325,7 @@ impl<'a> Server<'a> {
         connection: &mut Connection,
         request: &Request<'_>,
         wait: Duration,
+        fault: Option<Fault>,
     ) {
         let now = Instant::now();
         let at = match connection.last_due {
@@ -326,64 +334,62 @@ impl<'a> Server<'a> {
         };
         connection.last_due = Some(at);
         connection.delayed += 1;
-        let is_next = self.due.peek().is_none_or(|next| at < next.0.at);
-        self.due.push(Reverse(Due {
+        let due = Due {
             at,
             number: self.answered,
             slot,
             generation: connection.generation,
             persistence: request.persistence,
             is_head: request.is_head,
-        }));
-        if is_next {
-            self.arm_timer(at - now);
-        }
+            fault,
+        };
+        self.waiting.push(due, now);
     }
 
     /// Answers the delayed requests whose time has come.
     fn answer_due(&mut self) -> Result<(), Error> {
-        let mut expirations = [0; 8];
-        let _ = rustix::io::read(&self.timer, &mut expirations);
+        self.waiting.acknowledge();
         let now = Instant::now();
-        while let Some(Reverse(due)) = self.due.peek() {
-            if due.at > now {
-                let wait = due.at - now;
-                self.arm_timer(wait);
-                break;
-            }
-            let Some(Reverse(due)) = self.due.pop() else {
-                break;
-            };
+        while let Some(due) = self.waiting.pop(now) {
             let place = self.connections.get_mut(due.slot);
             let same = |connection: &mut Connection| connection.generation == due.generation;
             let Some(mut connection) = place.and_then(|place| place.take_if(same)) else {
                 continue;
             };
-            connection.delayed -= 1;
-            small_ok(&mut connection.output, due.persistence, due.is_head);
-            self.put_back(due.slot, connection, true)?;
+            let alive = answer_delayed(&mut connection, &due);
+            self.put_back(due.slot, connection, alive)?;
         }
         Ok(())
     }
+}
 
-    fn arm_timer(&self, wait: Duration) {
-        // Zero would disarm the timer.
-        let wait = wait.max(Duration::from_nanos(1));
-        let value = Timespec {
-            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(wait.subsec_nanos()),
-        };
-        let interval = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let timer = Itimerspec {
-            it_interval: interval,
-            it_value: value,
-        };
-        // Cannot fail: the descriptor is a timer and the time is valid.
-        let _ = rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &timer);
+/// Answers a request whose time has come, or does what is to be done instead. False: the connection is to be dropped.
+fn answer_delayed(connection: &mut Connection, due: &Due) -> bool {
+    let Some(fault) = due.fault else {
+        connection.delayed -= 1;
+        small_ok(&mut connection.output, due.persistence, due.is_head);
+        return true;
+    };
+    match fault {
+        // It counts as delayed for as long as the client waits, so that nobody closes; what comes after it is not read.
+        Fault::Silent => {
+            connection.closing = true;
+            return true;
+        }
+        Fault::Close => return false,
+        Fault::Reset => {
+            fault::reset_on_close(&connection.socket);
+            return false;
+        }
+        Fault::Garbage => connection.output.extend_from_slice(fault::GARBAGE),
+        Fault::Half => connection.output.extend_from_slice(fault::HALF),
+        Fault::Status500 | Fault::SlowDrip | Fault::DieAfter(_) => {
+            fault::status_500(&mut connection.output, due.is_head);
+        }
     }
+    connection.delayed -= 1;
+    connection.closing |= matches!(fault, Fault::Garbage | Fault::Half);
+    true
 }
 
 /// What is left of a stall `elapsed` after the beginning; nothing outside of one. A stall is the last `length` of each `every`.

@@ -31,6 +31,11 @@ impl Draws {
         }
     }
 
+    /// True in this share of the draws.
+    pub(crate) fn chance(&mut self, share: f64) -> bool {
+        self.fraction() < share
+    }
+
     /// At least 0 and below 1, with 53 bits.
     fn fraction(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

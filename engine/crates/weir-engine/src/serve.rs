@@ -1,6 +1,7 @@
 //! The subcommand `serve`.
 use std::io::stdin;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -60,6 +61,15 @@ enum Server {
         /// constant:2ms, uniform:1ms..3ms or exponential:5ms (its mean).
         #[arg(long, value_parser = parse_distribution)]
         distribution: Distribution,
+        /// So many requests are served at once and the others queue, first come, first served; not given: however many come.
+        #[arg(long, value_name = "N")]
+        servers: Option<NonZeroUsize>,
+        /// What some requests get in place of their answer, when that is due; not slow-drip or die-after.
+        #[arg(long, value_name = "KIND")]
+        fault: Option<FaultKind>,
+        /// The share of the requests that get it.
+        #[arg(long, value_name = "SHARE", requires = "fault", default_value_t = 1.0, value_parser = parse_share)]
+        fault_share: f64,
         /// Decides the draws.
         #[arg(long, default_value_t = 1)]
         seed: u64,
@@ -112,6 +122,14 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             return output::fatal(2, &message, "--every 2s --for 500ms");
         }
     }
+    if let Server::Times {
+        fault: Some(FaultKind::SlowDrip | FaultKind::DieAfter),
+        ..
+    } = &arguments.server
+    {
+        let message = "--fault: found slow-drip or die-after, expected a fault of single requests";
+        return output::fatal(2, message, "weir-engine serve fault --kind slow-drip");
+    }
     let listener = match Listener::bind(arguments.listen, arguments.backlog) {
         Ok(listener) => listener,
         Err(error) => return output::fatal(3, &error.to_string(), &error.hint()),
@@ -141,20 +159,32 @@ fn behaviour(server: &Server) -> Behaviour {
             every: *every,
             length: *length,
         },
-        Server::Times { distribution, seed } => Behaviour::Times {
+        Server::Times {
+            distribution,
+            servers,
+            fault,
+            fault_share,
+            seed,
+        } => Behaviour::Times {
             distribution: *distribution,
+            servers: *servers,
+            fault: fault.map(|kind| (fault_of(kind, None), *fault_share)),
             seed: *seed,
         },
-        Server::Fault { kind, requests } => Behaviour::Fault(match kind {
-            FaultKind::Close => Fault::Close,
-            FaultKind::Silent => Fault::Silent,
-            FaultKind::Garbage => Fault::Garbage,
-            FaultKind::Half => Fault::Half,
-            FaultKind::Reset => Fault::Reset,
-            FaultKind::Status500 => Fault::Status500,
-            FaultKind::SlowDrip => Fault::SlowDrip,
-            FaultKind::DieAfter => Fault::DieAfter(requests.unwrap_or(1)),
-        }),
+        Server::Fault { kind, requests } => Behaviour::Fault(fault_of(*kind, *requests)),
+    }
+}
+
+fn fault_of(kind: FaultKind, requests: Option<u64>) -> Fault {
+    match kind {
+        FaultKind::Close => Fault::Close,
+        FaultKind::Silent => Fault::Silent,
+        FaultKind::Garbage => Fault::Garbage,
+        FaultKind::Half => Fault::Half,
+        FaultKind::Reset => Fault::Reset,
+        FaultKind::Status500 => Fault::Status500,
+        FaultKind::SlowDrip => Fault::SlowDrip,
+        FaultKind::DieAfter => Fault::DieAfter(requests.unwrap_or(1)),
     }
 }
 
@@ -187,6 +217,18 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     };
     let seconds = number.parse::<f64>().map_err(|_| expected())? * factor;
     Duration::try_from_secs_f64(seconds).map_err(|_| expected())
+}
+
+/// A share: above 0, at most 1.
+fn parse_share(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|share| *share > 0.0 && *share <= 1.0)
+        .ok_or_else(|| {
+            format!(
+                "`{text}` is not a share; expected a number above 0 and at most 1, such as 0.01"
+            )
+        })
 }
 
 /// A distribution of times: `constant:2ms`, `uniform:1ms..3ms`, `exponential:5ms`.

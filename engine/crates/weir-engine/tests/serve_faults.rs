@@ -149,6 +149,65 @@ fn every_fault_is_the_fault_it_says() {
 }
 
 #[test]
+fn a_queue_of_two_servers_answers_two_at_a_time() {
+    let server = Server::start(&["times", "--distribution=constant:200ms", "--servers=2"]);
+    let begin = Instant::now();
+    let mut streams: Vec<TcpStream> = (0..6)
+        .map(|_| {
+            let mut stream = server.connect();
+            stream.write_all(GET_CLOSE).unwrap();
+            stream
+        })
+        .collect();
+    for (index, stream) in streams.iter_mut().enumerate() {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("ok"), "{answer}");
+        let least = Duration::from_millis(200 * (index as u64 / 2 + 1));
+        assert!(begin.elapsed() >= least, "{index}: {:?}", begin.elapsed());
+    }
+}
+
+#[test]
+fn a_share_of_the_requests_gets_the_fault_in_place_of_its_answer() {
+    let times = |more: &[&str]| {
+        Server::start(&[&["times", "--distribution=constant:1ms"][..], more].concat())
+    };
+    let half_fail = times(&["--fault=status-500", "--fault-share=0.5"]);
+    let mut requests = GET.repeat(999);
+    requests.extend_from_slice(GET_CLOSE);
+    let answers = half_fail.ask(&requests).unwrap();
+    let failed = answers.matches("HTTP/1.1 500 ").count();
+    assert_eq!(failed + answers.matches("HTTP/1.1 200 ").count(), 1000);
+    assert!((400..600).contains(&failed), "{failed}");
+    let all = |fault| times(&["--fault", fault]).ask(GET);
+    assert_eq!(all("close").unwrap(), "");
+    assert!(all("garbage").unwrap().contains("not HTTP"));
+    assert!(all("half").unwrap().ends_with("0123456789"));
+    assert_eq!(all("reset").unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn a_fault_that_no_single_request_can_have_is_refused() {
+    for (arguments, problem) in [
+        (&["--fault=slow-drip"][..], "expected a fault of single"),
+        (&["--fault=reset", "--fault-share=2"], "is not a share"),
+        (&["--fault-share=0.5"], "--fault <KIND>"),
+        (&["--servers=0"], "--servers"),
+    ] {
+        let refused = Command::new(env!("CARGO_BIN_EXE_weir-engine"))
+            .args(["serve", "times", "--distribution=constant:1ms"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+        let said = [refused.stdout, refused.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains(problem), "{said}");
+    }
+}
+
+#[test]
 fn silent_reads_and_never_answers() {
     let server = Server::start(&["fault", "--kind", "silent"]);
     let mut stream = server.connect();
