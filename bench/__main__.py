@@ -62,6 +62,8 @@ class Part:
     peers: tuple[Peer, ...] = ()
     tls: bool = False
     by_default: bool = True
+    needs_quiet: bool = True
+    """Whether what others take of the CPUs touches what it measures."""
 
 
 def _throughput_s(rounds: int, seconds: int, connections: tuple[int, ...]) -> float:
@@ -91,7 +93,7 @@ PARTS = {
     "latency": Part(measure_latency, 5, 3, _latency_s, tuple(peer for peer in OTHERS if peer.name in ("oha", "k6"))),
     "peers": Part(measure_peers, 5, 1, _loads_s(6, 2 * len(OTHERS) + 2), (WRK, *OTHERS)),
     "ceiling": Part(measure_ceiling, 5, 1, _loads_s(1)),
-    "memory": Part(measure_memory, 1, 600, lambda rounds, seconds, _: SHORT_S + seconds + 1, by_default=False),
+    "memory": Part(measure_memory, 1, 600, lambda rounds, seconds, _: SHORT_S + seconds + 1, by_default=False, needs_quiet=False),
 }
 
 
@@ -193,7 +195,7 @@ def measure(name: str, rounds: int, seconds: int, connections: tuple[int, ...]) 
             facts(),
             f"server on CPU {cpus.server}, load on CPU {cpus.load}",
             # Of the rounds that count, where there are rounds.
-            sum(setting.taken or [others.taken()], Taken()).fraction,
+            sum(setting.taken or [others.taken()], Taken()).fraction if part.needs_quiet else None,
             _versions(part),
         ),
     )

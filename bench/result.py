@@ -62,19 +62,19 @@ class Provenance:
     seconds: float
     machine: list[str]
     placement: str
-    others_fraction: float
-    """Of the machine's CPUs, taken by other processes meanwhile."""
+    others_fraction: float | None
+    """Of the machine's CPUs, taken by other processes meanwhile; None where that does not matter."""
     versions: list[str]
 
     @property
     def quiet(self) -> bool:
         """Whether the machine was left alone."""
-        return self.others_fraction <= QUIET_FRACTION
+        return self.others_fraction is None or self.others_fraction <= QUIET_FRACTION
 
     def line(self) -> str:
         """For below the part's table."""
-        quietness = f"other processes took {self.others_fraction:.1%} of the CPUs meanwhile" + ("" if self.quiet else ": NOT QUIET")
-        return f"{_rounds(self.rounds, self.seconds)}; {quietness}. {'; '.join(self.versions)}."
+        quietness = "" if self.others_fraction is None else f"; other processes took {self.others_fraction:.1%} of the CPUs meanwhile"
+        return f"{_rounds(self.rounds, self.seconds)}{quietness}{'' if self.quiet else ': NOT QUIET'}. {'; '.join(self.versions)}."
 
 
 @dataclass(frozen=True, slots=True)
