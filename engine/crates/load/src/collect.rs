@@ -37,6 +37,9 @@ const LONGEST_SETTLE_NS: u64 = 1_000_000_000;
 /// Connections of a thread up to which io_uring is chosen: the most for which it was measured against epoll, and was no worse.
 const URING_CONNECTIONS: usize = 16_384;
 
+/// How nice what works beside a load thread is to it.
+pub const NICE: i32 = 19;
+
 /// What load threads tell the collecting one.
 pub(crate) enum Message {
     /// The connections are open, or failed to.
@@ -111,6 +114,8 @@ fn run_on<D: Driver>(
                 })
                 .map_err(LoadError::System)?;
         }
+        // What is collected can wait; a send cannot, and may need this CPU. Always allowed.
+        let _ = rustix::process::setpriority_process(None, NICE);
         // Only the threads hold it now: when they are gone, receiving ends.
         drop(messages);
         let collector = Collector {

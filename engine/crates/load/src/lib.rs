@@ -24,7 +24,7 @@ mod thread;
 mod users;
 mod wait;
 
-pub use collect::run;
+pub use collect::{NICE, run};
 pub use error::LoadError;
 pub use prepare::Prepared;
 pub use stop::Stop;

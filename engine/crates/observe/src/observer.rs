@@ -43,6 +43,8 @@ pub struct Observer {
     swept_at: Instant,
     thread_budget: ThreadBudget,
     sweeps: u64,
+    /// At the last sweep.
+    newest_pid: Option<u64>,
 }
 
 impl Observer {
@@ -68,6 +70,7 @@ impl Observer {
             swept_at: Instant::now(),
             thread_budget: ThreadBudget::new(),
             sweeps: 0,
+            newest_pid: None,
         })
     }
 
@@ -118,10 +121,13 @@ impl Observer {
         let t_ns = monotonic_ns();
         let depth = self.depth(reading, now);
         let cpus = self.cpus.read(&mut self.procfs)?;
+        let newest_pid = self.procfs.newest_pid();
+        let known = std::mem::replace(&mut self.newest_pid, newest_pid);
         let mut pace = Pace::start();
         let (mut groups, mut threads_cost) = (Vec::new(), (Duration::ZERO, 0));
         let mut sweep = Sweep {
             depth,
+            may_have_new: depth.full || newest_pid.is_none() || newest_pid != known,
             now_ns: t_ns,
             limits: &mut self.limits,
             pace: &mut pace,

@@ -66,6 +66,13 @@ impl Procfs {
         Ok(u64::try_from(found.st_size).unwrap_or(0))
     }
 
+    /// The newest PID of the PID namespace that the reader is in, threads included. While it stays the same nobody new has come, there or in
+    /// the namespaces below.
+    pub fn newest_pid(&mut self) -> Option<u64> {
+        let text = self.read(format_args!("loadavg")).ok()?;
+        parse::number(parse::words(text).last()?)
+    }
+
     /// Fills `numbers` with the processes there are, ascending, as the kernel gives them.
     pub fn processes(&mut self, numbers: &mut Vec<i32>) -> Result<(), Errno> {
         rustix::fs::seek(&self.directory, SeekFrom::Start(0))?;

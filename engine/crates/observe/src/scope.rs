@@ -5,7 +5,8 @@
 //! rather than counted twice, and the totals, which are never allowed to fall, show it in the next one. Adopting keeps that order, because
 //! orphans go to an ancestor.
 //!
-//! **Cost.** Each sweep lists the procfs and reads one open file a member and thread; a file is opened only for a PID never seen before.
+//! **Cost.** A sweep lists the procfs if there may be new processes, and reads one open file a member and thread; a file is opened only for a PID
+//! never seen before. To list it, the kernel goes through the PIDs of all threads, 0.1 us each, in one go.
 //! What is read once a second is opened each time. Little is allocated unless processes come or go.
 
 use std::collections::HashSet;
@@ -17,7 +18,7 @@ use crate::observer::thread_cpu;
 use crate::parse::Memory;
 use crate::procfs::Procfs;
 use crate::sample::{Group, Network};
-use crate::sweep::{Depth, FOREIGN_PROCESS, Limits, Pace, Turn};
+use crate::sweep::{Depth, FOREIGN_PROCESS, Limits, MANY_THREADS, Pace, Turn};
 use crate::threads::ThreadSweep;
 use crate::throttling::Cgroups;
 use crate::tree::{Extras, Tree};
@@ -31,6 +32,8 @@ const DEAR_MEMORY_BYTES: u64 = 256 << 20;
 /// What the reading of all scopes in one sweep shares.
 pub struct Sweep<'a> {
     pub depth: Depth,
+    /// False: no process has come since the last sweep.
+    pub may_have_new: bool,
     pub now_ns: u64,
     pub limits: &'a mut Limits,
     pub pace: &'a mut Pace,
@@ -53,6 +56,8 @@ pub struct Scope {
     trees: Vec<Tree>,
     members: Vec<Member>,
     member_pids: HashSet<i32>,
+    /// A tree was added since the processes were listed.
+    has_new_tree: bool,
     /// In ascending order, the PIDs known to belong to no tree.
     strangers: Vec<i32>,
     switches_turn: Turn,
@@ -69,6 +74,7 @@ impl Scope {
             trees: Vec::new(),
             members: Vec::new(),
             member_pids: HashSet::new(),
+            has_new_tree: false,
             strangers: Vec::new(),
             switches_turn: Turn::ALL,
             listing: Vec::new(),
@@ -87,6 +93,7 @@ impl Scope {
     pub fn add_tree(&mut self, name: String, tier: String, root: i32, counts_root: bool) {
         // Who was a stranger may belong to the new tree.
         self.strangers.clear();
+        self.has_new_tree = true;
         self.trees.push(Tree::new(name, tier, root, counts_root));
     }
 
@@ -120,11 +127,13 @@ impl Scope {
 
     /// Reads every tree once and appends its figures to `groups`.
     pub fn sweep(&mut self, sweep: &mut Sweep<'_>, groups: &mut Vec<Group>) -> Result<(), Error> {
-        self.procfs
-            .processes(&mut self.listing)
-            .map_err(|error| Error::Unreadable("/proc".to_owned(), error.into()))?;
-        self.discover();
-        self.read_members(sweep.pace);
+        if std::mem::take(&mut self.has_new_tree) || sweep.may_have_new {
+            self.procfs
+                .processes(&mut self.listing)
+                .map_err(|error| Error::Unreadable("/proc".to_owned(), error.into()))?;
+            self.discover();
+        }
+        self.read_members(sweep);
         if sweep.depth.threads {
             self.read_threads(sweep);
         }
@@ -199,12 +208,12 @@ impl Scope {
     }
 
     /// Reads every member again, parents first, and drops those that ended.
-    fn read_members(&mut self, pace: &mut Pace) {
+    fn read_members(&mut self, sweep: &mut Sweep<'_>) {
         let (trees, member_pids, procfs) =
             (&mut self.trees, &mut self.member_pids, &mut self.procfs);
         self.members.retain_mut(|member| {
-            pace.breathe();
-            if member.read(procfs) {
+            sweep.pace.breathe();
+            if member.stat.threads > MANY_THREADS && !sweep.depth.slow || member.read(procfs) {
                 return true;
             }
             member_pids.remove(&member.pid);

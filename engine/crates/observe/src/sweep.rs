@@ -42,6 +42,10 @@ pub struct Depth {
     pub full: bool,
 }
 
+/// Of a process with more threads than this, figures that the kernel adds up over all of them in one go, 0.15 us a thread and more, are read once
+/// a second: a send may wait for that long.
+pub const MANY_THREADS: u64 = 500;
+
 /// Slices a sweep.
 pub struct Pace {
     since: Instant,

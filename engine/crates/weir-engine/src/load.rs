@@ -120,6 +120,8 @@ fn stop_on_end_of_input(stop: &Arc<Stop>) {
 }
 
 fn write_records(records: &Receiver<Box<Record>>, stop: &Stop) {
+    // As the collecting thread is.
+    let _ = rustix::process::setpriority_process(None, weir_load::NICE);
     for record in records {
         if !write_record(&record) {
             // Nobody reads any more: there is nobody to run the load for.
