@@ -4,18 +4,16 @@ import itertools
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import Weir, servers_of
+from tests.end_to_end.conftest import Study, Weir, servers_of
 from weir.model.run import Trial
 from weir.store import RunReader
 
 pytestmark = pytest.mark.usefixtures("stacks")
-Study = Callable[..., Path]
 
 
 def trials(run: Path) -> list[Trial]:
@@ -113,13 +111,13 @@ def test_a_run_ends_when_its_intervals_are_narrow_enough(tmp_path: Path, weir: W
 
 
 def test_a_run_ends_before_a_block_that_its_budget_does_not_allow_also_when_it_is_resumed(tmp_path: Path, weir: Weir, study: Study) -> None:
-    path = study("good", "other", blocks=40, method='budget = "9 s"')
+    path = study("good", "other", blocks=40, method="budget_s = 7")
     done = weir("run", path, "--out", "out")
     assert done.returncode == 0, done.stderr
     assert "budget" in done.stdout
     found = trials(tmp_path / "out")
     assert 2 <= len(found) < 80
-    assert sum(trial.result.phases_s["total"] for trial in found) < 9
+    assert sum(trial.result.phases_s["total"] for trial in found) < 7
     assert findings(weir, "out")["stopped"]["rule"] == "budget"
     again = weir("run", "--resume", "out")
     assert again.returncode == 0, again.stderr
@@ -128,21 +126,21 @@ def test_a_run_ends_before_a_block_that_its_budget_does_not_allow_also_when_it_i
 
 
 def test_a_budget_without_room_for_a_block_is_an_error_before_anything_starts(tmp_path: Path, weir: Weir, study: Study) -> None:
-    done = weir("run", study("good", "other", method='budget = "2 s"'), "--out", "out")
+    done = weir("run", study("good", "other", method="budget_s = 2"), "--out", "out")
     assert done.returncode == 2
-    assert "method.budget: found '2 s', expected at least 0.1 min: one block of 2 trials takes that long" in done.stderr
+    assert "method.budget_s: found 2, expected at least 6: one block of 2 trials takes that long" in done.stderr
     assert not (tmp_path / "out" / "run.weir").exists()
 
 
 @pytest.mark.parametrize(
     ("method", "problem"),
     [
-        ("width = 0.05", "expected most_blocks or budget beside it"),
+        ("width = 0.05", "expected most_blocks or budget_s beside it"),
         ("most_blocks = 4", "expected width beside it"),
         ("width = 0.05\nmost_blocks = 1", "expected at least blocks = 2"),
-        ('budget = "soon"', 'expected a length of time such as "90 s"'),
+        ('budget_s = "20 min"', "budget_s: found '20 min'; should be a valid number"),
         ('failures = "ignore"', "failures"),
-        ('width_of = "happiness"\nwidth = 0.1\nbudget = "1 min"', "width_of"),
+        ('width_of = "happiness"\nwidth = 0.1\nbudget_s = 60', "width_of"),
     ],
 )
 def test_rules_that_do_not_fit_together_are_errors_that_say_what_fits(

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from weir.lab.stop import Precision, stop_before, wide
 from weir.model.stop import Stop
-from weir.study.method import Method, seconds
+from weir.study.method import Method
 
 
 def method(**keys: Any) -> Method:
@@ -45,7 +43,7 @@ def test_a_run_that_stays_wide_ends_at_its_most_blocks_and_says_what_is_missing(
 
 
 def test_a_run_ends_before_the_block_that_its_budget_does_not_allow_whatever_else_is_asked() -> None:
-    budget = method(width=0.05, budget="5 min")
+    budget = method(width=0.05, budget_s=300)
     assert asked(2, budget, 0.2, spent_s=240) is None
     stop = asked(2, budget, 0.2, spent_s=241)
     assert stop is not None
@@ -54,20 +52,9 @@ def test_a_run_ends_before_the_block_that_its_budget_does_not_allow_whatever_els
 
 
 def test_the_first_block_always_begins() -> None:
-    assert asked(1, method(budget="1 s"), spent_s=0) is None
+    assert asked(1, method(budget_s=1), spent_s=0) is None
 
 
 def test_what_is_missing_names_the_widest_and_counts_the_others() -> None:
     text = wide([Precision("a", 0.1, 12), Precision("b", None, None), Precision("c", 0.01, 2)], 0.05)
     assert text == "b has no interval yet, and 1 more is too wide"
-
-
-@pytest.mark.parametrize(("text", "length_s"), [("90 s", 90), ("20 min", 1200), ("1.5h", 5400)])
-def test_lengths_of_time_are_read(text: str, length_s: float) -> None:
-    assert seconds(text) == length_s
-
-
-@pytest.mark.parametrize("text", ["", "20", "0 s", "min", "-1 s", "1 day", "20 minutes"])
-def test_what_is_no_length_of_time_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="20 min"):
-        seconds(text)

@@ -1,5 +1,7 @@
 """The blocks of a run, one after the other, until the stop rule says that there are enough."""
 
+import importlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,7 +44,7 @@ def time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]:
     if budget_s is None or budget_s >= block_s:
         return []
     return [
-        f"{study.path}: method.budget: found {study.file.method.budget!r}, expected at least {block_s / 60:.1f} min: "
+        f"{study.path}: method.budget_s: found {budget_s:g}, expected at least {math.ceil(block_s)}: "
         f"one block of {len(cells)} trials takes that long"
     ]
 
@@ -54,7 +56,7 @@ def require_time(study: Study, cells: Sequence[PlannedCell]) -> None:
         UsageError: it has not.
     """
     for lacking in time_shortages(study, cells):
-        raise UsageError(lacking, hint="a shorter load.duration_s, fewer stacks or points, or a larger budget")
+        raise UsageError(lacking, hint="a shorter load.duration_s, fewer stacks or points, or a larger budget_s")
 
 
 def run_blocks(
@@ -83,6 +85,8 @@ def run_blocks(
         ceiling_rps: what the generator reaches on a null server with the load of a cell.
         progress: what is told meanwhile.
     """
+    # What looks for a steady state is loaded now, and not beside the first load.
+    importlib.import_module("weir.stats.steady")
     method = study.file.method
     done = done_in(earlier)
     rule = _Rule(study, writer, cells, done, earlier, progress)

@@ -3,12 +3,11 @@
 A run can be interrupted at any moment; what was finished stays, and `resume` goes on with what is missing.
 """
 
-import importlib
 import os
 import random
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -87,7 +86,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
             study_folder=str(study.path.resolve().parent),
         )
         with RunWriter.create(path, info, [one.cell for one in cells]) as writer:
-            _run_blocks(host, services, study, folder, cells, built, writer, (), progress)
+            run_blocks(host, services, study, folder, cells, built, writer, (), _known_ceiling(cells, writer), progress)
     return path
 
 
@@ -119,7 +118,7 @@ def resume(path: Path, *, progress: Progress) -> Path:
         RunWriter.resume(path) as writer,
     ):
         built = _built_and_verified(host, services, cells, placement, study, progress)
-        _run_blocks(host, services, study, path.parent, cells, built, writer, earlier, progress)
+        run_blocks(host, services, study, path.parent, cells, built, writer, earlier, _known_ceiling(cells, writer), progress)
     return path
 
 
@@ -155,25 +154,10 @@ def _stack_failed(reader: RunReader, trial: Trial) -> bool:
     return trial.result.summary is None or any(event.kind == STACK_ENDED for event in reader.events(trial.id))
 
 
-def _run_blocks(
-    host: Host,
-    services: Services,
-    study: Study,
-    folder: Path,
-    cells: Sequence[PlannedCell],
-    built: dict[str, BuiltStack],
-    writer: RunWriter,
-    earlier: Sequence[Trial],
-    progress: Progress,
-) -> None:
+def _known_ceiling(cells: Sequence[PlannedCell], writer: RunWriter) -> Callable[[PlannedCell], float | None]:
+    """What the generator reaches on a null server with the load of a cell, as the run file has it."""
     ceilings: dict[str, float] = writer.info.environment.get("generator_ceiling_rps", {})
-
-    def ceiling_rps(planned: PlannedCell) -> float | None:
-        return ceilings.get(str(_ceiling_cell(cells, planned).cell.id))
-
-    # What looks for a steady state is loaded now, and not beside the first load.
-    importlib.import_module("weir.stats.steady")
-    run_blocks(host, services, study, folder, cells, built, writer, earlier, ceiling_rps, progress)
+    return lambda planned: ceilings.get(str(_ceiling_cell(cells, planned).cell.id))
 
 
 def placement_of(study: Study) -> Placement:

@@ -49,7 +49,8 @@ def stop_before(
             return Stop("blocks", done, f"{blocks}, as asked")
         return Stop("most_blocks", done, f"{blocks}, the most that the study allows; {wide(precisions, method.width)}")
     if method.budget_s is not None and spent_s + block_s > method.budget_s:
-        left = f"{blocks} took {span_text(spent_s)} of the budget of {method.budget}, and another takes about {span_text(block_s)}"
+        budget = span_text(method.budget_s)
+        left = f"{blocks} took {span_text(spent_s)} of the budget of {budget}, and another takes about {span_text(block_s)}"
         return Stop("budget", done, left if method.width is None else f"{left}; {wide(precisions, method.width)}")
     return None
 

@@ -81,8 +81,8 @@ def plan_lines(study: Study, coming: Forecast, cells: int) -> list[str]:
             else (f", in at most {method.most_blocks} blocks, about {span_text(coming.total_s * method.most_blocks / method.blocks)}")
         )
         lines.append(f"goes on until every ratio of {method.width_of} is known to ±{method.width:.1%}{most}")
-    if method.budget is not None:
-        lines.append(f"ends before a block that would take its trials beyond {method.budget}")
+    if method.budget_s is not None:
+        lines.append(f"ends before a block that would take its trials beyond {span_text(method.budget_s)}")
     if study.indicative:
         lines.append("so few blocks give an indication; a claim needs at least 10")
     return lines

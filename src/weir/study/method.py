@@ -1,9 +1,8 @@
 """`[method]` of a study file: how often, in which order, against what, and what counts."""
 
-import re
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from weir.toml_file import Table
 
@@ -11,29 +10,6 @@ Failures = Literal["reject", "measure"]
 Invariant = Literal["reject", "report"]
 MainMetric = Literal["throughput_rps", "response_time_us.p50", "response_time_us.p99", "cpu_us_per_request", "pss_bytes", "ready_s"]
 """Metrics of findings whose ratio a run can be stopped on."""
-
-_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|h)")
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
-
-
-def seconds(text: str) -> float:
-    """A length of time as study files say it, in seconds.
-
-    >>> seconds("20 min"), seconds("1.5h")
-    (1200.0, 5400.0)
-
-    Raises:
-        ValueError: it is none, or 0.
-    """
-    match = _DURATION.fullmatch(text.strip())
-    if match is None or float(match.group(1)) == 0:
-        raise ValueError('expected a length of time such as "90 s", "20 min" or "2 h"')
-    return float(match.group(1)) * _SECONDS[match.group(2)]
-
-
-def _checked_duration(text: str) -> str:
-    seconds(text)
-    return text
 
 
 class Method(Table):
@@ -47,8 +23,8 @@ class Method(Table):
     """Go on after `blocks` until the interval of every main comparison's ratio is at most this to either side, as a share: 0.05 is ±5 %."""
     width_of: MainMetric = "throughput_rps"
     """The metric whose ratio to the baseline `width` is about. In a study of fixed rates throughput says nothing: take another."""
-    budget: Annotated[str, AfterValidator(_checked_duration)] | None = None
-    """The most time for trials, such as "20 min": the run ends before a block that would take longer, whatever else is asked.
+    budget_s: float | None = Field(default=None, gt=0)
+    """The most time for trials: the run ends before a block that would take longer, whatever else is asked.
     Building and checking stacks is not counted; an interrupted run that goes on has what is left."""
     seed: int = 1
     """Draws the order of cells in every block, and the inputs of checks."""
@@ -77,14 +53,9 @@ class Method(Table):
             raise ValueError("most_blocks: expected width beside it, such as width = 0.05: without it a run has just `blocks`")
         if self.most_blocks is not None and self.most_blocks < self.blocks:
             raise ValueError(f"most_blocks: found {self.most_blocks}, expected at least blocks = {self.blocks}")
-        if self.width is not None and self.most_blocks is None and self.budget is None:
-            raise ValueError('width: expected most_blocks or budget beside it: a noisy machine may never get there; budget = "20 min"')
+        if self.width is not None and self.most_blocks is None and self.budget_s is None:
+            raise ValueError("width: expected most_blocks or budget_s beside it: a noisy machine may never get there; budget_s = 1200")
         return self
-
-    @property
-    def budget_s(self) -> float | None:
-        """`budget` in seconds."""
-        return None if self.budget is None else seconds(self.budget)
 
     @property
     def last_block(self) -> int | None:
