@@ -1,9 +1,10 @@
 """Studies of real processes: small stacks that behave or misbehave, and `weir` as a user runs it."""
 
+import json
 import os
 import subprocess
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ MODES = (
 SERVER = Path(__file__).with_name("server.py")
 END_S = 60.0
 
+Study = Callable[..., Path]
 Weir = Callable[..., "subprocess.CompletedProcess[str]"]
 StartWeir = Callable[..., "subprocess.Popen[str]"]
 
@@ -47,31 +49,40 @@ hello = {{}}
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Callable[..., Path]:
-    """A function that writes a study of some of the stacks."""
+def study(tmp_path: Path) -> Study:
+    """A function that writes a study of some stacks, the first of which is the baseline.
 
-    def write(*names: str, blocks: int = 1, duration_s: float = 0.5, aa: bool = False, retries: int = 0, method: str = "") -> Path:
+    `matrix`, `load` and `method` are further lines of these tables, `rest` further tables.
+    """
+
+    def write(
+        *names: str, workloads: Sequence[str] = ("hello",), connections: str = "[4]", matrix: str = "", load: str = "", method: str = "",
+        rest: str = "", blocks: int = 1, duration_s: float = 0.5, prime_s: float = 0, aa: bool = False, retries: int = 0,
+    ) -> Path:  # fmt: skip
         path = tmp_path / "mine.toml"
         path.write_text(
             f"""
 schema = 1
 title = "Mine"
 question = "Which is better?"
-[matrix]
-stacks = [{", ".join(f'"{name}"' for name in names)}]
-workloads = ["hello"]
-connections = [4]
 [load]
 duration_s = {duration_s}
 timeout_s = 2
+{load}
 [method]
 blocks = {blocks}
 baseline = "{names[0]}"
 {f'aa = "{names[0]}"' if aa else ""}
-prime_s = 0
+prime_s = {prime_s}
 pause_s = 0
 retries = {retries}
 {method}
+[matrix]
+stacks = {json.dumps(names)}
+workloads = {json.dumps(workloads)}
+connections = {connections}
+{matrix}
+{rest}
 """
         )
         return path

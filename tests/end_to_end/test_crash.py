@@ -9,19 +9,18 @@ import signal
 import subprocess
 import sysconfig
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import END_S, StartWeir, Weir
+from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir
 from tests.end_to_end.ordeal import VICTIMS, Ordeal, Tally, accepted, finished_rows, opened, pids_of, read_until, wait_until
 from weir.audit.own import breaches_of_trial
 from weir.lab.host import Host
 from weir.store import RunReader
 
 pytestmark = pytest.mark.usefixtures("stacks")
-Study = Callable[..., Path]
 WEIR = Path(sysconfig.get_path("scripts")) / "weir"
 
 KILLS_PER_RUN = 10

@@ -3,16 +3,14 @@
 import os
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import END_S, StartWeir, Weir, lives, servers_of
+from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir, lives, servers_of
 from tests.end_to_end.ordeal import finished_rows, pids_of, read_until, roles, wait_until
 
 pytestmark = pytest.mark.usefixtures("stacks")
-Study = Callable[..., Path]
 
 
 def finished(run: Path) -> int:

@@ -2,12 +2,11 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import Weir
+from tests.end_to_end.conftest import Study, Weir
 from weir.model.errors import ExitCode
 from weir.store import RunReader
 
@@ -46,7 +45,7 @@ def has_jdk() -> bool:
 
 @pytest.mark.skipif(not has_jdk(), reason="there is no JDK: java and its module jdk.compiler are missing")
 def test_pauses_of_each_collector_are_events_of_the_trial(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: Callable[..., Path], weir: Weir
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: Study, weir: Weir
 ) -> None:
     # A folder with a space: the option that names the log is quoted.
     root = tmp_path / "java stacks"

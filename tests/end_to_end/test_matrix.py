@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import SERVER, Weir, servers_of
+from tests.end_to_end.conftest import SERVER, Study, Weir, servers_of
 
 pytestmark = pytest.mark.usefixtures("stacks")
 
@@ -35,42 +35,16 @@ def external(free_port: Callable[[], int]) -> Iterator[tuple[int, int]]:
     server.communicate()
 
 
-def write(folder: Path, matrix: str, rest: str = "", *, blocks: int = 1, baseline: str = "good", aa: bool = False) -> Path:
-    path = folder / "mine.toml"
-    path.write_text(
-        f"""
-schema = 1
-title = "Mine"
-question = "Which is better?"
-[matrix]
-workloads = ["hello"]
-{matrix}
-[load]
-duration_s = 0.5
-timeout_s = 2
-[method]
-blocks = {blocks}
-baseline = "{baseline}"
-{f'aa = "{baseline}"' if aa else ""}
-prime_s = 0
-pause_s = 0
-retries = 1
-{rest}
-"""
-    )
-    return path
-
-
 def rows(run: Path, query: str) -> list[tuple[Any, ...]]:
     with sqlite3.connect(f"file:{run / 'run.weir'}?mode=ro", uri=True) as connection:
         return connection.execute(query).fetchall()
 
 
 @pytest.mark.usefixtures("limited")
-def test_a_matrix_is_measured_and_compared_point_by_point(tmp_path: Path, weir: Weir) -> None:
-    matrix = 'stacks = ["good", "other"]\nconnections = [2, 6]\n[matrix.limits]\nthreads = [1, 3]'
-    study = write(tmp_path, matrix, '[objective]\nhold = ["errors<50%"]', blocks=2, aa=True)
-    done = weir("run", study, "--out", "out", timeout_s=110)
+def test_a_matrix_is_measured_and_compared_point_by_point(tmp_path: Path, weir: Weir, study: Study) -> None:
+    limits, objective = "[matrix.limits]\nthreads = [1, 3]", '[objective]\nhold = ["errors<50%"]'
+    mine = study("good", "other", connections="[2, 6]", matrix=limits, rest=objective, blocks=2, aa=True, retries=1)
+    done = weir("run", mine, "--out", "out", timeout_s=110)
     assert done.returncode == 0, done.stderr
     # Two stacks at two loads, one of them with a limit of two values, and its copy: 4 + 2 + 4 cells in each block.
     assert rows(tmp_path / "out", "SELECT count(*) FROM trial WHERE finished = 1 AND validity != 'invalid'") == [(20,)]
@@ -90,7 +64,7 @@ def test_a_matrix_is_measured_and_compared_point_by_point(tmp_path: Path, weir: 
         assert all(held["met"] for stack in point["stacks"] for held in stack["objectives"])
     assert "All points" in done.stdout
     assert "Objectives: all 8 met" in done.stdout
-    again = weir("study", "check", study, "--pilot", "out", "--json")
+    again = weir("study", "check", mine, "--pilot", "out", "--json")
     assert again.returncode == 0, again.stderr
     said = json.loads(again.stdout)
     assert said["forecast"]["trials"] == 20
@@ -99,8 +73,8 @@ def test_a_matrix_is_measured_and_compared_point_by_point(tmp_path: Path, weir: 
     assert servers_of(tmp_path) == []
 
 
-def test_replicas_share_the_connections_of_a_load(tmp_path: Path, weir: Weir) -> None:
-    done = weir("run", write(tmp_path, 'stacks = ["good"]\nconnections = [4]\nreplicas = [1, 2]'), "--out", "out")
+def test_replicas_share_the_connections_of_a_load(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir("run", study("good", matrix="replicas = [1, 2]", retries=1), "--out", "out")
     assert done.returncode == 0, done.stderr
     found = dict(rows(tmp_path / "out", "SELECT replicas, summary FROM trial JOIN cell ON cell.id = cell_id"))
     targets = json.loads(str(found[2]))["targets"]
@@ -115,11 +89,12 @@ def test_replicas_share_the_connections_of_a_load(tmp_path: Path, weir: Weir) ->
     assert servers_of(tmp_path) == []
 
 
-def test_an_external_server_is_checked_loaded_watched_and_left_running(tmp_path: Path, weir: Weir, external: tuple[int, int]) -> None:
+def test_an_external_server_is_checked_loaded_watched_and_left_running(
+    tmp_path: Path, weir: Weir, external: tuple[int, int], study: Study
+) -> None:
     port, pid = external
-    matrix = 'stacks = ["good", "mine"]\nconnections = [4]'
     table = f'[external.mine]\nurl = "http://127.0.0.1:{port}"\npids = [{pid}]\nserves = ["hello"]\n'
-    done = weir("run", write(tmp_path, matrix, table, blocks=2), "--out", "out")
+    done = weir("run", study("good", "mine", rest=table, blocks=2, retries=1), "--out", "out")
     assert done.returncode == 0, done.stderr
     resources = rows(tmp_path / "out", "SELECT resources FROM trial JOIN cell ON cell.id = cell_id WHERE stack = 'mine'")
     assert len(resources) == 2
@@ -132,33 +107,33 @@ def test_an_external_server_is_checked_loaded_watched_and_left_running(tmp_path:
     assert Path(f"/proc/{pid}").exists()
 
 
-def test_an_external_server_that_answers_wrong_is_not_timed(tmp_path: Path, weir: Weir, free_port: Callable[[], int]) -> None:
+def test_an_external_server_that_answers_wrong_is_not_timed(tmp_path: Path, weir: Weir, free_port: Callable[[], int], study: Study) -> None:
     port = free_port()
     with subprocess.Popen([sys.executable, SERVER, str(port), "answers-wrong"], stdout=subprocess.DEVNULL) as server:
         table = f'[external.mine]\nurl = "http://127.0.0.1:{port}"\nserves = ["hello"]\n'
-        done = weir("run", write(tmp_path, 'stacks = ["mine"]\nconnections = [4]', table, baseline="mine"), "--out", "out")
+        done = weir("run", study("mine", rest=table), "--out", "out")
         server.kill()
     assert done.returncode == 3
     assert f"mine at http://127.0.0.1:{port}: workload hello: GET /: wrong answer" in done.stderr
 
 
-def test_an_objective_that_is_missed_ends_a_run_with_1(tmp_path: Path, weir: Weir) -> None:
-    study = write(tmp_path, 'stacks = ["good"]\nconnections = [4]', '[objective]\nhold = ["p99<1us", "throughput>1"]')
-    done = weir("run", study, "--out", "out")
+def test_an_objective_that_is_missed_ends_a_run_with_1(tmp_path: Path, weir: Weir, study: Study) -> None:
+    mine = study("good", rest='[objective]\nhold = ["p99<1us", "throughput>1"]', retries=1)
+    done = weir("run", mine, "--out", "out")
     assert done.returncode == 1, done.stderr
     assert "Objectives: 1 of 2 missed" in done.stdout
     assert "MISSED" in done.stdout
 
 
-def test_what_cannot_be_run_is_said_before_anything_starts(tmp_path: Path, weir: Weir) -> None:
-    study = write(tmp_path, 'stacks = ["good"]\nconnections = [400_000_000]')
-    done = weir("run", study, "--out", "out")
+def test_what_cannot_be_run_is_said_before_anything_starts(tmp_path: Path, weir: Weir, study: Study) -> None:
+    mine = study("good", connections="[400_000_000]")
+    done = weir("run", mine, "--out", "out")
     assert done.returncode == 2
     assert "open files: found 400,000,000 connections" in done.stderr
     assert "ports: found 400,000,000 connections to one server" in done.stderr
     assert "checking" not in done.stderr
     assert not (tmp_path / "out").exists()
-    checked = weir("study", "check", study)
+    checked = weir("study", "check", mine)
     assert checked.returncode == 2
     assert "ports: found 400,000,000 connections" in checked.stderr
     assert "1 trial (1 block of 1)" in checked.stdout
@@ -180,18 +155,16 @@ def test_the_schema_and_the_list_of_studies_are_printed_for_programs(weir: Weir)
         (["--scale", "huge"], "--scale: found 'huge', expected one of: default"),
     ],
 )
-def test_a_check_that_cannot_be_made_says_why(tmp_path: Path, weir: Weir, arguments: list[str], problem: str) -> None:
-    done = weir("study", "check", write(tmp_path, 'stacks = ["good"]\nconnections = [4]'), *arguments)
+def test_a_check_that_cannot_be_made_says_why(tmp_path: Path, weir: Weir, arguments: list[str], problem: str, study: Study) -> None:
+    done = weir("study", "check", study("good"), *arguments)
     assert done.returncode == 2
     assert problem in done.stderr
 
 
-def test_a_run_is_resumed_with_the_same_scenario_and_with_no_other(tmp_path: Path, weir: Weir) -> None:
+def test_a_run_is_resumed_with_the_same_scenario_and_with_no_other(tmp_path: Path, weir: Weir, study: Study) -> None:
     scenario = tmp_path / "shop.toml"
     scenario.write_text('[[steps]]\npath = "/"\n[[steps]]\npath = "/again"\n')
-    study = write(tmp_path, 'stacks = ["good"]\nconnections = [4]\nreplicas = [1]')
-    study.write_text(study.read_text().replace("[load]", '[load]\nscenario = "shop.toml"'))
-    done = weir("run", study, "--out", "out")
+    done = weir("run", study("good", load='scenario = "shop.toml"', retries=1), "--out", "out")
     assert done.returncode == 0, done.stderr
     ((summary,),) = rows(tmp_path / "out", "SELECT summary FROM trial")
     assert list(json.loads(summary)["steps"]) == ["GET /", "GET /again"]
@@ -204,8 +177,8 @@ def test_a_run_is_resumed_with_the_same_scenario_and_with_no_other(tmp_path: Pat
     assert "differ from those of the run" in again.stderr
 
 
-def test_more_cpus_than_there_are_end_a_study_before_it_starts(tmp_path: Path, weir: Weir) -> None:
-    done = weir("run", write(tmp_path, 'stacks = ["good"]\nconnections = [4]\ncpus = [1, 4096]'), "--out", "out")
+def test_more_cpus_than_there_are_end_a_study_before_it_starts(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir("run", study("good", matrix="cpus = [1, 4096]"), "--out", "out")
     assert done.returncode == 2
     assert "matrix.cpus: found 4096" in done.stderr
     assert not (tmp_path / "out").exists()

@@ -2,15 +2,13 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.conftest import Study, Weir, servers_of
 from weir.lab.host import Capabilities, Host
 from weir.store import RunReader
-
-from .conftest import Weir, servers_of
 
 QUOTA = 0.3
 
@@ -29,9 +27,7 @@ def with_tables(study: Path, tables: str) -> Path:
     return study
 
 
-def test_a_stack_under_a_quota_uses_no_more_than_it_and_the_run_says_so(
-    weir: Weir, stacks: Path, study: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_stack_under_a_quota_uses_no_more_than_it_and_the_run_says_so(weir: Weir, stacks: Path, study: Study, tmp_path: Path) -> None:
     able("limits")
     path = with_tables(study("good", duration_s=3), f"[cpus]\nquota = {{ app = {QUOTA} }}\nmemory = {{ app = '512 MB' }}\n")
     done = weir("run", path, "--out", "out")
@@ -49,7 +45,7 @@ def test_a_stack_under_a_quota_uses_no_more_than_it_and_the_run_says_so(
 
 
 def test_a_stack_that_outgrows_its_memory_is_rejected_and_its_limit_is_named(
-    weir: Weir, stacks: Path, study: Callable[..., Path], tmp_path: Path
+    weir: Weir, stacks: Path, study: Study, tmp_path: Path
 ) -> None:
     able("limits")
     path = with_tables(study("hoards-memory", duration_s=2), "[cpus]\nmemory = { app = '128 MiB' }\n")
@@ -61,9 +57,7 @@ def test_a_stack_that_outgrows_its_memory_is_rejected_and_its_limit_is_named(
     assert servers_of(tmp_path) == []
 
 
-def test_a_stack_in_a_network_of_its_own_is_loaded_on_its_published_port(
-    weir: Weir, stacks: Path, study: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_stack_in_a_network_of_its_own_is_loaded_on_its_published_port(weir: Weir, stacks: Path, study: Study, tmp_path: Path) -> None:
     able("port_translation")
     path = with_tables(study("good"), '[network]\nisolation = "netns"\nport = 8000\npublish = 1234\n')
     done = weir("run", path, "--out", "out")
@@ -81,7 +75,7 @@ def test_a_stack_in_a_network_of_its_own_is_loaded_on_its_published_port(
 
 
 def test_delay_without_netem_is_refused_before_anything_starts_or_left_out_with_a_fallback(
-    weir: Weir, stacks: Path, study: Callable[..., Path], tmp_path: Path
+    weir: Weir, stacks: Path, study: Study, tmp_path: Path
 ) -> None:
     able("network")
     with Host() as host:
@@ -98,7 +92,7 @@ def test_delay_without_netem_is_refused_before_anything_starts_or_left_out_with_
 
 
 def test_a_limit_of_a_tier_that_is_not_there_is_refused_before_anything_starts(
-    weir: Weir, stacks: Path, study: Callable[..., Path], tmp_path: Path
+    weir: Weir, stacks: Path, study: Study, tmp_path: Path
 ) -> None:
     able("limits")
     refused = weir("run", with_tables(study("good"), "[cpus]\nquota = { ap = 0.5 }\n"), "--out", "out")

@@ -2,15 +2,13 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import Weir, servers_of
+from tests.end_to_end.conftest import Study, Weir, servers_of
 
 pytestmark = pytest.mark.usefixtures("stacks")
-Study = Callable[..., Path]
 
 
 def trials(run: Path) -> list[tuple[str, int, int, str, int]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Weir, servers_of
+from tests.end_to_end.conftest import StartWeir, Study, Weir, servers_of
 
 pytestmark = pytest.mark.usefixtures("stacks")
 
@@ -82,7 +82,7 @@ def test_a_port_in_use_is_named_with_the_command_that_shows_by_whom(weir: Weir) 
     assert "ss -ltnp" in done.stderr
 
 
-def test_a_missing_toolchain_ends_a_run_before_anything_is_measured(stacks: Path, weir: Weir, study: Callable[..., Path]) -> None:
+def test_a_missing_toolchain_ends_a_run_before_anything_is_measured(stacks: Path, weir: Weir, study: Study) -> None:
     manifest = stacks / "other" / "stack.toml"
     manifest.write_text(manifest.read_text() + '[build]\ncommand = "true"\nneeds = ["no-such-tool"]\n')
     done = weir("run", study("good", "other"), "--out", "out")

@@ -3,19 +3,17 @@
 import json
 import signal
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Weir
+from tests.end_to_end.conftest import StartWeir, Study, Weir
 from weir.model.load import Request
 from weir.stacks.check import ask
 
 SERVER = Path(__file__).with_name("users_server.py")
 MODES = ("once", "twice", "spoils", "kills")
-Study = Callable[..., Path]
 
 
 @pytest.fixture
@@ -43,41 +41,15 @@ user-by-id = {{}}
     monkeypatch.setenv("NO_COLOR", "1")
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Study:
-    def write(*names: str, workload: str = "user-by-id", duration_s: float = 1.0, prime_s: float = 0.3) -> Path:
-        path = tmp_path / "mine.toml"
-        path.write_text(
-            f"""
-schema = 1
-title = "Mine"
-question = "Which is better?"
-[matrix]
-stacks = [{", ".join(f'"{name}"' for name in names)}]
-workloads = ["{workload}"]
-connections = [4]
-[load]
-duration_s = {duration_s}
-[method]
-blocks = 1
-baseline = "{names[0]}"
-prime_s = {prime_s}
-pause_s = 0.1
-retries = 0
-"""
-        )
-        return path
-
-    return write
-
-
 def report(weir: Weir, run: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(weir("report", run, "--json").stdout)
     return found
 
 
 def test_nest_with_typeorm_and_with_prepared_statements_do_the_same_work(tmp_path: Path, weir: Weir, study: Study) -> None:
-    done = weir("run", study("nest-typeorm", "nest-typeorm[raw]", workload="user-all", duration_s=2), "--out", "out", timeout_s=110)
+    done = weir(
+        "run", study("nest-typeorm", "nest-typeorm[raw]", workloads=["user-all"], duration_s=1, prime_s=0.3), "--out", "out", timeout_s=110
+    )
     assert done.returncode == 0, done.stderr
     assert "do the same work per request" in done.stdout
     (point,) = report(weir, "out")["points"]
@@ -96,7 +68,7 @@ def test_nest_with_typeorm_and_with_prepared_statements_do_the_same_work(tmp_pat
 
 @pytest.mark.usefixtures("stacks")
 def test_a_stack_that_asks_once_more_is_caught_in_the_trial_and_in_the_report(weir: Weir, study: Study) -> None:
-    done = weir("run", study("once", "twice"), "--out", "out")
+    done = weir("run", study("once", "twice", workloads=["user-by-id"], duration_s=1, prime_s=0.3), "--out", "out")
     assert done.returncode == 0, done.stderr
     found = report(weir, "out")
     (point,) = found["points"]
@@ -113,7 +85,7 @@ def test_a_stack_that_asks_once_more_is_caught_in_the_trial_and_in_the_report(we
 
 @pytest.mark.usefixtures("stacks")
 def test_a_stack_that_answers_wrong_after_the_load_is_left_out_with_the_reason(weir: Weir, study: Study) -> None:
-    done = weir("run", study("spoils"), "--out", "out")
+    done = weir("run", study("spoils", workloads=["user-by-id"], duration_s=1), "--out", "out")
     assert done.returncode == 4, done.stdout
     (left_out,) = report(weir, "out")["left_out"]
     (reason,) = (reason for reason in left_out["reasons"] if reason.startswith("after the load"))
@@ -123,7 +95,7 @@ def test_a_stack_that_answers_wrong_after_the_load_is_left_out_with_the_reason(w
 
 @pytest.mark.usefixtures("stacks")
 def test_a_database_that_dies_under_the_load_ends_the_trial_with_the_reason(weir: Weir, study: Study) -> None:
-    done = weir("run", study("kills", prime_s=0), "--out", "out")
+    done = weir("run", study("kills", workloads=["user-by-id"], duration_s=1), "--out", "out")
     assert done.returncode in (3, 4), done.stderr
     (left_out,) = report(weir, "out")["left_out"]
     assert any("the service postgres ended" in reason and "during the load" in reason for reason in left_out["reasons"])
