@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from weir.model.errors import TargetError, UsageError
-from weir.stacks.build import base_environment, build, content_hash
+from weir.stacks.build import build, content_hash
 from weir.stacks.manifest import Stack, read_manifest
 
 Write = Callable[..., Stack]
@@ -18,7 +18,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     folder = tmp_path / "thing"
     folder.mkdir()
 
-    def write(command: str, needs: str = "[]") -> Stack:
+    def write(command: str, needs: str = "[]", more: str = "", after: str = "") -> Stack:
         (folder / "stack.toml").write_text(
             f"""
 schema = 1
@@ -29,10 +29,12 @@ model = "none"
 command = '{command}'
 artifact = "made"
 needs = {needs}
+{more}
 [run]
 command = ["serve", "{{port}}"]
 [serves]
 hello = {{}}
+{after}
 """
         )
         return read_manifest(folder / "stack.toml")
@@ -90,9 +92,40 @@ def test_the_hash_does_not_follow_what_a_build_or_an_editor_leaves_behind(stack:
     assert content_hash(thing) == before
 
 
-def test_a_stack_does_not_inherit_variables_that_tune_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WEB_CONCURRENCY", "9")
-    monkeypatch.setenv("UV_CACHE_DIR", "/somewhere")
-    environment = base_environment()
-    assert "WEB_CONCURRENCY" not in environment
-    assert environment["UV_CACHE_DIR"] == "/somewhere"
+def test_what_lies_beside_a_stack_is_built_with_it_and_again_when_that_changes(stack: Write, tmp_path: Path) -> None:
+    thing = stack("cat ../parent ../shared/a ../other/parent > made", more='beside = ["parent", "shared", "*/parent"]')
+    for name in ("parent", "shared/a", "other/parent", "other/source"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    first = build(thing, run)
+    assert (first.folder / "made").read_text() == "parentshared/aother/parent"
+    assert not (first.folder.parent / "other" / "source").exists()
+    (tmp_path / "other" / "source").write_text("changed")
+    assert build(thing, run) == first
+    (tmp_path / "shared" / "a").write_text("changed")
+    assert (build(thing, run).folder / "made").read_text() == "parentchangedother/parent"
+
+
+def test_what_should_lie_beside_a_stack_and_does_not_is_named(stack: Write) -> None:
+    with pytest.raises(UsageError, match=r"stack\.toml: build\.beside: found 'parent', expected what matches a file in "):
+        build(stack("touch made", more='beside = ["parent"]'), run)
+
+
+@pytest.mark.parametrize("pattern", ["../parent", "/etc/passwd", "**/parent", ""])
+def test_a_build_takes_nothing_from_elsewhere(stack: Write, pattern: str) -> None:
+    with pytest.raises(UsageError, match=r"build\.beside: found .*; '.*': expected a file or folder beside the stack's"):
+        stack("touch made", more=f'beside = ["{pattern}"]')
+
+
+def test_a_variant_that_is_built_otherwise_has_a_build_of_its_own_and_another_shares_the_stacks(stack: Write) -> None:
+    variants = """
+[variants.other]
+build = { command = "printf other > else", artifact = "else" }
+[variants.same]
+args = ["--same"]
+"""
+    plain = stack("printf plain > made", after=variants)
+    other, same = plain.variants()
+    assert (build(other, run).folder / "else").read_text() == "other"
+    assert build(plain, run).artifact_bytes == 5
+    assert build(same, run).folder == build(plain, run).folder != build(other, run).folder

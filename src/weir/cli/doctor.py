@@ -2,10 +2,7 @@
 
 import os
 import platform
-import re
-import shutil
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,24 +10,23 @@ from rich.table import Table
 
 from weir import __version__
 from weir.cli.output import print_json, stdout
-from weir.lab.environment import first_line
 from weir.lab.host import Capabilities, Host
 from weir.model.errors import ExitCode, UsageError, WeirError
 from weir.places import cache_folder, engine_binary
 from weir.services.manifest import DatabaseService, Service, read_service
 from weir.services.package import can_fetch, is_fetched
-from weir.stacks.build import search_path
-from weir.stacks.manifest import manifest_files, read_manifest
+from weir.stacks.manifest import all_stacks, manifest_files, read_manifest
+from weir.stacks.tools import JDK_TOOLS, Tool, find_tool, first_line
 
 _INSTALL = {
     "uv": "pip install uv",
-    "java": "apt-get install openjdk-17-jdk-headless",
     "mvn": "apt-get install maven",
     "node": "apt-get install nodejs npm",
     "npm": "apt-get install nodejs npm",
     "nginx": "apt-get install nginx-light",
     "wrk": "apt-get install wrk",
 }
+_JDK = "17"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ def _weir_itself() -> list[Finding]:
     findings = [Finding("weir", True, True, f"{__version__} on Python {platform.python_version()}")]
     try:
         binary = engine_binary()
-        said = first_line([str(binary), "--version"]) or "does not run"
+        said = first_line(str(binary), "--version") or "does not run"
         findings.append(
             Finding("weir-engine", __version__ in said, True, said, remedy="make setup, or: pip install --force-reinstall weirbench-engine")
         )
@@ -108,19 +104,22 @@ def _machine() -> list[Finding]:
 def _tools() -> list[Finding]:
     """Every tool that a stack needs."""
     needed: dict[str, list[str]] = {}
-    for path in manifest_files():
-        stack = read_manifest(path)
+    for stack in all_stacks():
         for need in stack.needs:
-            needed.setdefault(need, []).append(stack.manifest.id)
-    findings = []
-    for need, stacks in sorted(needed.items()):
-        tool = re.split(r"[<>=]", need)[0]
-        where = shutil.which(tool, path=search_path())
-        found = (first_line([where, "--version"]) or str(Path(where))) if where else "not on the PATH"
-        findings.append(
-            Finding(need, where is not None, False, found, needed_by=", ".join(stacks), remedy=_INSTALL.get(tool, f"install {tool}"))
-        )
-    return findings
+            if stack.id not in needed.setdefault(need, []):
+                needed[need].append(stack.label)
+    return [_tool(need, ", ".join(stacks)) for need, stacks in sorted(needed.items())]
+
+
+def _tool(need: str, stacks: str) -> Finding:
+    found = find_tool(need)
+    if isinstance(found, Tool):
+        return Finding(need, True, False, found.said or str(found.path), stacks)
+    tool, _, version = need.partition(">=")
+    install = _INSTALL.get(tool, f"install {tool}")
+    if tool in JDK_TOOLS:
+        install = f"apt-get install openjdk-{version or _JDK}-jdk-headless, or name another JDK in JAVA_HOME"
+    return Finding(need, False, False, str(found).removeprefix(f"{need}, "), stacks, install)
 
 
 def _services() -> list[Finding]:

@@ -18,8 +18,8 @@ from weir.lab.run import build_stack
 from weir.lab.services import Services
 from weir.lab.stack import running_stack
 from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
-from weir.stacks.build import missing_needs
 from weir.stacks.manifest import Stack, all_stacks, manifest_files, read_manifest, read_stack
+from weir.stacks.tools import unmet_needs
 from weir.study.cpus import Cpus
 
 app = typer.Typer(help="List, check and start stacks.", no_args_is_help=True)
@@ -43,7 +43,7 @@ def list_(json_: Annotated[bool, _JSON] = False) -> None:
             stack.model,
             ", ".join(manifest.serves),
             ", ".join(manifest.variants) or "–",
-            ", ".join(missing_needs(stack)) or "–",
+            ", ".join(_missing(stack)) or "–",
         )
     stdout.print(table)
 
@@ -140,7 +140,11 @@ def _described(stack: Stack) -> dict[str, object]:
         "model": manifest.model,
         "serves": list(manifest.serves),
         "variants": list(manifest.variants),
-        "limits": {name: limit.default for name, limit in manifest.limits.items()},
-        "missing": missing_needs(stack),
+        "limits": {name: limit.default for name, limit in stack.limits.items()},
+        "missing": _missing(stack),
         "folder": str(Path(stack.folder)),
     }
+
+
+def _missing(stack: Stack) -> list[str]:
+    return [unmet.need for unmet in unmet_needs(stack.needs)]

@@ -3,12 +3,11 @@
 import os
 import platform
 import resource
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-_VERSION_S = 20.0
+from weir.stacks.tools import first_line
 
 
 def capture() -> dict[str, Any]:
@@ -37,21 +36,11 @@ def machine() -> dict[str, Any]:
 
 def _versions() -> dict[str, str | None]:
     return {
-        "java": first_line(["java", "-version"]),
-        "node": first_line(["node", "--version"]),
+        "java": first_line("java", "-version"),
+        "node": first_line("node", "--version"),
         "libc": " ".join(platform.libc_ver()),
         "python": sys.version.split()[0],
     }
-
-
-def first_line(command: list[str]) -> str | None:
-    """The first line that a command prints (`java -version` and its like); None where it is not there or does not answer."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_VERSION_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    lines = (done.stdout or done.stderr).strip().splitlines()
-    return lines[0] if lines else None
 
 
 def _field(path: Path, name: str) -> str | None:

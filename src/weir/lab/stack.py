@@ -14,10 +14,11 @@ from weir.lab.host import Ended, Host, Started
 from weir.model.errors import NotWrittenError, TargetError
 from weir.model.run import Placement
 from weir.observe.jvm import pause_log, pause_logs, with_pause_log
-from weir.stacks.build import BuiltStack, base_environment
+from weir.stacks.build import BuiltStack
 from weir.stacks.check import check_answers, wait_until_ready
 from weir.stacks.external import ExternalStack
 from weir.stacks.runtime import usable_cpus, with_told_cpus
+from weir.stacks.tools import base_environment
 from weir.study.study import PlannedCell
 
 STOP_GRACE_S = 5.0
@@ -145,7 +146,7 @@ def _start(
         **fields,
         "address": "0.0.0.0" if network else "127.0.0.1",
         "port": str(listening_port),
-        "artifact": str(built.folder / (manifest.build.artifact or "")) if manifest.build else str(built.folder),
+        "artifact": str(built.folder / ((built.stack.build and built.stack.build.artifact) or "")),
         "cpus": str(len(placement.stack)),
         "python": sys.executable,
     }
@@ -161,7 +162,7 @@ def _start(
             built.stack.command(settings, known),
             tier=manifest.root_tier,
             cwd=built.folder,
-            env={**base_environment(), **own_environment},
+            env={**base_environment(built.stack.needs), **own_environment},
             log=log,
             cpus=placement.stack,
             limits=limits,

@@ -1,16 +1,15 @@
-"""Builds a stack in the cache, once per content of its folder.
+"""Builds a stack in the cache, once per content of what it is made from.
 
 The stack's folder is copied to `CACHE/stacks/ID/HASH/` and built there, since a build may leave absolute paths in what it makes (a Python
-environment does). The copy counts as built when it holds the marker, which is written last; a copy without it is started over.
+environment does). What it is built with from beside its folder is copied beside the copy, so that the copies lie to each other as their
+sources do. They count as built when a marker lies beside them, which is written last; without it they are started over.
 """
 
 import fcntl
 import hashlib
-import os
 import shlex
 import shutil
 import sys
-import sysconfig
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from weir.model.errors import TargetError, UsageError
 from weir.places import cache_folder, node_tools
 from weir.stacks.manifest import Stack, filled
+from weir.stacks.tools import base_environment, unmet_needs
 
 _MARKER = ".weir-built"
 _LEFT_OUT = {"__pycache__", ".venv", "venv", "target", "node_modules", ".git"}
@@ -49,67 +49,57 @@ def build(stack: Stack, run: RunCommand, *, on_build: Callable[[Path], None] = l
         UsageError: a tool that the build needs is missing.
         TargetError: the build failed; the message names its log.
     """
-    missing = missing_needs(stack)
-    if missing:
-        raise UsageError(f"{stack.label}: needs {', '.join(missing)}, not found on the PATH", hint="weir doctor")
-    folder = cache_folder() / "stacks" / stack.manifest.id / content_hash(stack)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+    unmet = unmet_needs(stack.needs)
+    if unmet:
+        raise UsageError(f"{stack.label}: " + "; ".join(f"needs {need}" for need in unmet), hint="weir doctor")
+    root = cache_folder() / "stacks" / stack.id / content_hash(stack)
+    folder = root / stack.folder.name
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with (root.parent / f"{root.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / _MARKER).is_file():
-            _build_anew(stack, folder, run, on_build)
+        if not (root / _MARKER).is_file():
+            _build_anew(stack, root, folder, run, on_build)
     return BuiltStack(stack, folder, _size_bytes(folder, stack))
 
 
 def content_hash(stack: Stack) -> str:
-    """Names what a build depends on: every file of the stack's folder, and the Python it may use."""
-    digest = hashlib.sha256(f"{sys.executable} {sys.version}".encode())
-    for path in _files(stack.folder):
+    """Names what a build depends on: every file of the stack's folder and of what it is built with, the command, and the Python it may use.
+
+    Raises:
+        UsageError: what it is built with is not there.
+    """
+    command = stack.build.command if stack.build else ""
+    digest = hashlib.sha256(f"{sys.executable} {sys.version} {command}".encode())
+    for path in _files(stack):
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(stack.folder)}\0{len(content)}\0".encode())
+        digest.update(f"{path.relative_to(stack.folder.parent)}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()[:16]
 
 
-def missing_needs(stack: Stack) -> list[str]:
-    """The tools among the stack's needs that are not on its PATH."""
-    return [need for need in stack.needs if shutil.which(need.split(">=")[0], path=search_path()) is None]
-
-
-def base_environment() -> dict[str, str]:
-    """What a build and a stack get of weir's own environment: enough to run and to reach a package index, nothing that tunes a server."""
-    kept = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "JAVA_HOME")
-    prefixes = ("UV_", "PIP_", "SSL_", "NPM_", "npm_", "MAVEN_", "CARGO_")
-    names = [name for name in os.environ if name in kept or name.startswith(prefixes) or name.lower().endswith("_proxy")]
-    return {**{name: os.environ[name] for name in names}, "PATH": search_path()}
-
-
-def search_path() -> str:
-    """The PATH of builds and stacks: the user's, then what was installed beside weir (uv, and Node where the machine has none)."""
-    tools = node_tools()
-    beside = [sysconfig.get_path("scripts"), *([str(tools.folder)] if tools else [])]
-    return os.pathsep.join([os.environ.get("PATH", os.defpath), *beside])
-
-
-def _build_anew(stack: Stack, folder: Path, run: RunCommand, on_build: Callable[[Path], None]) -> None:
+def _build_anew(stack: Stack, root: Path, folder: Path, run: RunCommand, on_build: Callable[[Path], None]) -> None:
     with suppress(FileNotFoundError):
-        shutil.rmtree(folder)
-    shutil.copytree(stack.folder, folder, ignore=shutil.ignore_patterns(*_LEFT_OUT))
-    recipe = stack.manifest.build
+        shutil.rmtree(root)
+    for path in _files(stack):
+        copy = root / path.relative_to(stack.folder.parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+    recipe = stack.build
     if recipe is not None:
-        log = folder.parent / f"{folder.name}.log"
+        log = root.parent / f"{root.name}.log"
         log.write_bytes(b"")
         on_build(log)
-        status = run(["/bin/sh", "-c", filled(recipe.command, _build_fields())], folder, base_environment(), log)
+        command = ["/bin/sh", "-c", filled(recipe.command, _build_fields())]
+        status = run(command, folder, base_environment(recipe.needs), log)
         if status != 0:
             tail = log.read_text(errors="replace").strip().splitlines()[-3:]
             raise TargetError(
                 "\n  ".join([f"{stack.label}: its build ended with exit status {status}; log: {log}", *tail]),
-                hint=f"weir stacks check {stack.manifest.id}",
+                hint=f"weir stacks check {stack.label}",
             )
         if recipe.artifact is not None and not (folder / recipe.artifact).exists():
             raise TargetError(f"{stack.folder / 'stack.toml'}: build.artifact: the build left no {recipe.artifact!r}; log: {log}")
-    (folder / _MARKER).touch()
+    (root / _MARKER).touch()
 
 
 def _build_fields() -> dict[str, str]:
@@ -117,12 +107,24 @@ def _build_fields() -> dict[str, str]:
     return {"python": sys.executable, "npm": shlex.join(tools.npm) if tools else "npm"}
 
 
-def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file() and not _LEFT_OUT.intersection(path.relative_to(folder).parts))
+def _files(stack: Stack) -> list[Path]:
+    """The files that it is built from: its own, and those beside its folder that it is built with."""
+    files = set(_files_below(stack.folder))
+    above = stack.folder.parent
+    for pattern in stack.build.beside if stack.build else ():
+        found = {file for path in above.glob(pattern) for file in (_files_below(path) if path.is_dir() else [path])}
+        if not found:
+            raise UsageError(f"{stack.folder / 'stack.toml'}: build.beside: found {pattern!r}, expected what matches a file in {above}")
+        files |= found
+    return sorted(files)
+
+
+def _files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and not _LEFT_OUT.intersection(path.relative_to(folder).parts)]
 
 
 def _size_bytes(folder: Path, stack: Stack) -> int | None:
-    recipe = stack.manifest.build
+    recipe = stack.build
     if recipe is None or recipe.artifact is None:
         return None
     artifact = folder / recipe.artifact

@@ -6,16 +6,17 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from pathlib import Path, PurePath
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from weir.model.errors import UsageError
 from weir.places import data_folder
 from weir.services.dataset import read_dataset
 from weir.services.manifest import read_service, service_ids
 from weir.stacks.runtime import Runtime, implied_runtime
+from weir.stacks.tools import NEED
 from weir.stacks.workload import Workload
 from weir.toml_file import Table, read_toml, validate
 
@@ -27,15 +28,50 @@ BUILD_FIELDS = frozenset({"python", "npm"})
 """weir's Python, and the npm of the Node that is used."""
 
 
+def _check_needs(needs: list[str]) -> list[str]:
+    for need in needs:
+        if NEED.fullmatch(need) is None:
+            raise ValueError(f"{need!r}: expected a tool, 'mvn', or with the oldest version that will do, 'java>=17'")
+    return needs
+
+
+Needs = Annotated[list[str], AfterValidator(_check_needs)]
+"""Tools that must be there: `mvn`, `java>=17`."""
+
+
 class Build(Table):
-    """How the stack is built, once per content of its folder, in a copy of it in the cache."""
+    """How the stack is built, once per content of what it is made from, in a copy of its folder in the cache."""
 
     command: str
     """Run by `sh`, with the copy as its working directory."""
     artifact: str | None = None
     """File or folder, relative to the copy, whose size is reported."""
-    needs: list[str] = Field(default_factory=list)
-    """Tools that must be there: `mvn`, `java>=17`."""
+    beside: list[str] = Field(default_factory=list)
+    """What the build takes from beside the stack's folder, as patterns: `pom.xml` of a parent, a folder of shared code. Copied beside the
+    copy; the build is repeated when it changes."""
+    needs: Needs = Field(default_factory=list)
+
+    @field_validator("command")
+    @classmethod
+    def _fields_are_known(cls, command: str) -> str:
+        _check_fields(command, BUILD_FIELDS)
+        return command
+
+    @field_validator("beside")
+    @classmethod
+    def _patterns_stay_beside(cls, patterns: list[str]) -> list[str]:
+        for pattern in patterns:
+            parts = PurePath(pattern).parts
+            if not parts or pattern.startswith("/") or ".." in parts or "**" in parts:
+                raise ValueError(f"{pattern!r}: expected a file or folder beside the stack's, or a pattern of such: '*/pom.xml'")
+        return patterns
+
+
+class OtherBuild(Table):
+    """What differs in the build of a variant; the rest is as the stack's own."""
+
+    command: str
+    artifact: str | None = None
 
     @field_validator("command")
     @classmethod
@@ -116,7 +152,12 @@ class Variant(Table):
     model: str | None = None
     args: list[str] = Field(default_factory=list)
     env: dict[str, str] = Field(default_factory=dict)
-    needs: list[str] = Field(default_factory=list)
+    needs: Needs = Field(default_factory=list)
+    """Beside those of the build."""
+    build: OtherBuild | None = None
+    """What differs in how it is built, where it is made from other parts."""
+    limits: dict[str, Limit] | None = None
+    """In place of the stack's own, where it has others."""
 
 
 class Manifest(Table):
@@ -163,6 +204,13 @@ class Manifest(Table):
             _check_fields(text, known)
         return self
 
+    @model_validator(mode="after")
+    def _a_variant_is_built_as_the_stack_is(self) -> "Manifest":
+        for name, variant in self.variants.items():
+            if variant.build is not None and self.build is None:
+                raise ValueError(f"variants.{name}.build: expected '[build]' of the stack beside it: it says only what differs")
+        return self
+
     @property
     def root_tier(self) -> str:
         """The tier of the process that weir starts."""
@@ -186,6 +234,10 @@ class Stack:
     def label(self) -> str:
         """`id` or `id[variant]`."""
         return f"{self.manifest.id}[{self.variant}]" if self.variant else self.manifest.id
+
+    def variants(self) -> tuple["Stack", ...]:
+        """Its variants, each a stack."""
+        return tuple(Stack(self.manifest, self.folder, name) for name in self.manifest.variants)
 
     @property
     def serves(self) -> tuple[str, ...]:
@@ -225,9 +277,20 @@ class Stack:
         return self._variant.model or self.manifest.model
 
     @property
+    def build(self) -> Build | None:
+        """How it is built; None where it needs no building."""
+        own, other = self.manifest.build, self._variant.build
+        return own.model_copy(update=other.model_dump(exclude_none=True)) if own and other else own
+
+    @property
+    def limits(self) -> dict[str, Limit]:
+        """Its settings that findings compare concurrency with, by name."""
+        return self.manifest.limits if self._variant.limits is None else self._variant.limits
+
+    @property
     def needs(self) -> list[str]:
         """Tools that building and running it need."""
-        return [*(self.manifest.build.needs if self.manifest.build else []), *self._variant.needs]
+        return [*(self.build.needs if self.build else []), *self._variant.needs]
 
     @property
     def runtime(self) -> Runtime | None:
@@ -245,14 +308,14 @@ class Stack:
 
     def settings(self, stack_cpus: int, chosen: Mapping[str, int] | None = None) -> dict[str, str]:
         """The values of its limits: those chosen, else its own on so many CPUs."""
-        own = {name: stack_cpus if limit.default == "cpus" else limit.default for name, limit in self.manifest.limits.items()}
+        own = {name: stack_cpus if limit.default == "cpus" else limit.default for name, limit in self.limits.items()}
         return {name: str(value) for name, value in (own | dict(chosen or {})).items()}
 
     def command(self, settings: dict[str, str], fields: dict[str, str]) -> list[str]:
         """The command that starts it."""
         command = [*self.manifest.run.command]
         for name, value in settings.items():
-            argument = self.manifest.limits[name].arg
+            argument = self.limits[name].arg
             if argument is not None:
                 command.append(argument.replace("{value}", value))
         return [filled(part, fields) for part in [*command, *self._variant.args]]
@@ -261,7 +324,7 @@ class Stack:
         """The variables that it is given beyond the lab's own."""
         environment = {**self.manifest.run.env, **self._variant.env}
         for name, value in settings.items():
-            variable = self.manifest.limits[name].env
+            variable = self.limits[name].env
             if variable is not None:
                 environment[variable] = value
         return {name: filled(value, fields) for name, value in environment.items()}
@@ -312,10 +375,7 @@ def all_stacks() -> list[Stack]:
     Raises:
         UsageError: a manifest is not valid.
     """
-    plain = [read_manifest(path) for path in manifest_files()]
-    return [
-        one for stack in plain for one in (stack, *(Stack(stack.manifest, stack.folder, variant) for variant in stack.manifest.variants))
-    ]
+    return [one for stack in map(read_manifest, manifest_files()) for one in (stack, *stack.variants())]
 
 
 def manifest_files() -> list[Path]:

@@ -189,7 +189,7 @@ class _Crossing:
         )
 
     def _check_limits(self, stacks: Iterable[Stack | ExternalStack]) -> None:
-        offered = {name for stack in stacks if isinstance(stack, Stack) for name in stack.manifest.limits}
+        offered = {name for stack in stacks if isinstance(stack, Stack) for name in stack.limits}
         for name in self._file.matrix.limits:
             if name not in offered:
                 raise UsageError(
@@ -226,7 +226,7 @@ class _Crossing:
                 hint="weir stacks list",
             )
         if isinstance(stack, Stack):
-            limits = {name: values for name, values in matrix.limits.items() if name in stack.manifest.limits}
+            limits = {name: values for name, values in matrix.limits.items() if name in stack.limits}
             started: tuple[list[int], list[int] | list[None]] = (matrix.replicas, matrix.cpus or [None])
         else:
             # What weir did not start has the processes, the settings and the CPUs that it has.

@@ -1,0 +1,168 @@
+"""The tools that stacks need: which are there, in which version, and the environment in which a build or a stack finds them.
+
+A need is a tool by its command's name, `mvn`, or one that is new enough, `java>=21`. What the PATH finds counts. Of JDKs a machine often
+holds several: the first that suffices is taken, in the order `JAVA_HOME`, the PATH, where JDKs are installed; of these the oldest, so that
+stacks with the same needs run on the same one.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from weir.places import node_tools
+
+NEED = re.compile(r"([A-Za-z][\w.+-]*?)(?:>=(\d+(?:\.\d+)*))?")
+"""A tool, and the oldest version that will do."""
+JDK_TOOLS = frozenset({"java", "javac"})
+_JDK_FOLDERS = ("/usr/lib/jvm", "~/.sdkman/candidates/java", "~/.jdks")
+"""Where Debian, SDKMAN and IntelliJ put JDKs, a folder each."""
+_VERSION = re.compile(r"\d+(?:\.\d+)*")
+_ASK_VERSION = {"go": "version"}
+_ANSWER_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that is there."""
+
+    path: Path
+
+    @property
+    def said(self) -> str:
+        """The first line of what it says of its version."""
+        return first_line(str(self.path), _ASK_VERSION.get(self.path.name, "--version")) or ""
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """The first number that it says; empty where it says none."""
+        found = _VERSION.search(self.said)
+        return _numbers(found.group()) if found else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """A need that nothing here meets."""
+
+    need: str
+    nearest: Tool | None
+    """The tool, too old; None where there is none."""
+
+    def __str__(self) -> str:
+        """As messages say it."""
+        if self.nearest is None:
+            return f"{self.need}, not found on the PATH"
+        return f"{self.need}, found {'.'.join(map(str, self.nearest.version)) or 'no version'} ({self.nearest.path})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Jdk:
+    home: Path | None
+    """Its folder; None for the one that the PATH finds."""
+
+    def tool(self, name: str) -> Tool | None:
+        return _tool(name, search_path() if self.home is None else str(self.home / "bin"))
+
+
+def find_tool(need: str) -> Tool | Unmet:
+    """The tool that meets a need, or why there is none.
+
+    >>> find_tool("no-such-tool>=3")
+    Unmet(need='no-such-tool>=3', nearest=None)
+    """
+    name, at_least = _parsed(need)
+    if name in JDK_TOOLS:
+        jdk = _jdk((need,))
+        tool = jdk.tool(name) if jdk else next((found for each in _jdks() if (found := each.tool(name))), None)
+    else:
+        tool = _tool(name, search_path())
+    return tool if tool is not None and _suffices(tool, at_least) else Unmet(need, tool)
+
+
+def unmet_needs(needs: Sequence[str]) -> list[Unmet]:
+    """Those that nothing here meets, in their order."""
+    return [found for need in dict.fromkeys(needs) if isinstance(found := find_tool(need), Unmet)]
+
+
+def base_environment(needs: Sequence[str] = ()) -> dict[str, str]:
+    """What a build and a stack get of weir's own environment: enough to run, to find what they need and to reach a package index; nothing
+    that tunes a server."""
+    kept = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER")
+    prefixes = ("UV_", "PIP_", "SSL_", "NPM_", "npm_", "MAVEN_", "CARGO_")
+    names = [name for name in os.environ if name in kept or name.startswith(prefixes) or name.lower().endswith("_proxy")]
+    return {**{name: os.environ[name] for name in names}, **_tool_environment(needs)}
+
+
+def search_path() -> str:
+    """The PATH of builds and stacks: the user's, then what was installed beside weir (uv, and Node where the machine has none)."""
+    tools = node_tools()
+    beside = [sysconfig.get_path("scripts"), *([str(tools.folder)] if tools else [])]
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), *beside])
+
+
+@cache
+def first_line(*command: str) -> str | None:
+    """The first line that a command prints (`java --version` and its like); None where it is not there or does not answer.
+
+    A command is run once in a process's life.
+    """
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return lines[0] if lines else None
+
+
+def _tool_environment(needs: Sequence[str]) -> dict[str, str]:
+    jdk = _jdk([need for need in needs if _parsed(need)[0] in JDK_TOOLS])
+    if jdk is None or jdk.home is None:
+        return {"PATH": search_path()}
+    return {"PATH": os.pathsep.join([str(jdk.home / "bin"), search_path()]), "JAVA_HOME": str(jdk.home)}
+
+
+def _jdk(needs: Sequence[str]) -> _Jdk | None:
+    """The first JDK that meets all the needs, which are of its tools; None where there is none."""
+    parsed = [_parsed(need) for need in needs]
+    for jdk in _jdks():
+        tools = [(jdk.tool(name), at_least) for name, at_least in parsed]
+        if all(tool is not None and _suffices(tool, at_least) for tool, at_least in tools):
+            return jdk
+    return None
+
+
+def _jdks() -> Iterator[_Jdk]:
+    named = os.environ.get("JAVA_HOME")
+    if named:
+        yield _Jdk(Path(named))
+    yield _Jdk(None)
+    homes = {path.parent.parent.resolve() for root in _JDK_FOLDERS for path in Path(root).expanduser().glob("*/bin/java")}
+    yield from sorted(map(_Jdk, homes), key=lambda jdk: (tool.version if (tool := jdk.tool("java")) else (), str(jdk.home)))
+
+
+def _tool(name: str, path: str) -> Tool | None:
+    where = shutil.which(name, path=path)
+    return Tool(Path(where)) if where else None
+
+
+def _suffices(tool: Tool, at_least: tuple[int, ...]) -> bool:
+    if not at_least:
+        return True
+    version = tool.version
+    # 17 is 17.0.0.
+    return bool(version) and (*version, *(0,) * len(at_least)) >= at_least
+
+
+def _parsed(need: str) -> tuple[str, tuple[int, ...]]:
+    match = NEED.fullmatch(need)
+    assert match is not None, f"{need!r} was let through by the manifest"
+    return match[1], _numbers(match[2]) if match[2] else ()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
