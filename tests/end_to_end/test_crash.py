@@ -10,6 +10,7 @@ import subprocess
 import sysconfig
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,8 @@ def test_kills_of_a_database_spoil_no_more_than_a_trial(
         (folder / "users_server.py").write_bytes(Path(__file__).with_name("users_server.py").read_bytes())
         (folder / "stack.toml").write_text(STACK_WITH_DATABASE.format(name=name))
     kinds = ("database", *VICTIMS)
-    tally = endure(tmp_path, start_weir, asking_users(study), kills=18, seed=time.time_ns(), stacks=("one", "another"), kinds=kinds)
+    users = partial(study, workloads=["user-by-id"])
+    tally = endure(tmp_path, start_weir, users, kills=18, seed=time.time_ns(), stacks=("one", "another"), kinds=kinds)
     with capsys.disabled():
         print(f"\n{tally}")
 
@@ -114,17 +116,6 @@ postgres = {{ dataset = "users" }}
 [serves]
 user-by-id = {{}}
 """
-
-
-def asking_users(study: Study) -> Study:
-    """Studies of the workload that needs a database."""
-
-    def write(*names: str, **settings: object) -> Path:
-        path = study(*names, **settings)
-        path.write_text(path.read_text().replace('"hello"', '"user-by-id"'))
-        return path
-
-    return write
 
 
 @pytest.mark.soak
