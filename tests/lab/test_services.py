@@ -1,13 +1,15 @@
 """Real services. Databases are fetched by weir itself, their counters held against a known number of statements and rows."""
 
 import fcntl
+import http.server
 import os
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -22,8 +24,9 @@ from weir.model.errors import TargetError, UsageError
 from weir.model.load import ClosedLoad
 from weir.model.run import Cell, Placement
 from weir.services.dataset import read_dataset
+from weir.services.manifest import FrontService
 from weir.stacks.invariant import discrepancies
-from weir.stacks.manifest import Manifest, Stack
+from weir.stacks.manifest import Manifest, Needed, Stack
 from weir.stacks.workload import Workload, read_workload
 from weir.study.load import LoadTable
 from weir.study.method import Method
@@ -216,6 +219,60 @@ def test_a_lost_update_of_the_ticket_is_a_discrepancy_and_the_row_of_each_succes
         after = started.values(asked)
     two_right_answers = summary(failed=998)
     assert discrepancies(asked.invariant, before, after, two_right_answers) == ("invariant counter-agrees: grew by 1, expected 0",)
+
+
+@contextmanager
+def answering(text: bytes) -> Iterator[str]:
+    """A server that always answers the same."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.needs("nginx")
+def test_a_proxy_in_front_spreads_requests_over_all_processes_and_is_gone_afterwards(services: Services, tmp_path: Path) -> None:
+    asked = Workload.model_validate({"schema": 1, "id": "w", "title": "W", "request": {"path": "/"}, "answer": {}})
+    of = Stack(stack("delay", None).manifest.model_copy(update={"services": {"nginx": Needed()}}), Path("/nowhere"))
+    with (
+        answering(b"one") as one,
+        answering(b"two") as two,
+        services.running(planned(of, asked), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log") as started,
+        started.front([one, two]) as reached,
+    ):
+        assert started.names == ("nginx",)
+        (url,) = reached
+        assert [urllib.request.urlopen(url).read() for _ in range(4)].count(b"one") == 2
+        folder = services._own_folder().path
+        assert list(folder.glob("nginx-*"))
+    assert not list(folder.glob("nginx-*"))
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url)
+
+
+def test_a_proxy_that_is_not_installed_is_named(services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Workload.model_validate({"schema": 1, "id": "w", "title": "W", "request": {"path": "/"}, "answer": {}})
+    of = Stack(stack("delay", None).manifest.model_copy(update={"services": {"nginx": Needed()}}), Path("/nowhere"))
+    monkeypatch.setattr(FrontService, "found", lambda _: None)
+    with (
+        services.running(planned(of, asked), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log") as started,
+        pytest.raises(UsageError, match="nginx: nginx: not found on the PATH"),
+        started.front(["http://127.0.0.1:1"]),
+    ):
+        pass
 
 
 def test_a_workload_whose_dataset_no_service_holds_is_refused(services: Services, tmp_path: Path) -> None:

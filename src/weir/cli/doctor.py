@@ -13,7 +13,7 @@ from weir.cli.output import print_json, stdout
 from weir.lab.host import Capabilities, Host
 from weir.model.errors import ExitCode, UsageError, WeirError
 from weir.places import cache_folder, engine_binary
-from weir.services.manifest import DatabaseService, Service, read_service
+from weir.services.manifest import DatabaseService, FrontService, Service, read_service
 from weir.services.package import can_fetch, is_fetched
 from weir.stacks.manifest import all_stacks, manifest_files, read_manifest
 from weir.stacks.tools import JDK_TOOLS, Tool, find_tool, first_line
@@ -133,6 +133,9 @@ def _services() -> list[Finding]:
 
 
 def _service(service: Service, stacks: str) -> Finding:
+    if isinstance(service, FrontService):
+        where = service.found()
+        return Finding(service.title, where is not None, False, where or "not installed", stacks, _INSTALL[service.program])
     if not isinstance(service, DatabaseService):
         return Finding(service.title, True, False, "part of weir-engine", stacks)
     if service.own_url is not None:

@@ -111,6 +111,7 @@ def start(
                 inputs=random.Random(),
                 timeout_s=ANSWER_S,
                 fields=needed.fields,
+                front=needed.front,
                 port=port,
             ) as running,
         ):

@@ -86,6 +86,7 @@ def check_stack(host: Host, services: Services, built: BuiltStack, placement: Pl
             inputs=random.Random(seed),
             timeout_s=ANSWER_S,
             fields=needed.fields,
+            front=needed.front,
         ) as running,
         ThreadPoolExecutor(len(cells)) as pool,
     ):

@@ -248,6 +248,7 @@ def verify(host: Host, services: Services, built: BuiltStack | None, planned: Pl
             inputs=inputs,
             timeout_s=planned.load.timeout_s,
             fields=needed.fields,
+            front=needed.front,
         ),
     ):
         pass

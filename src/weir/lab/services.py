@@ -3,20 +3,22 @@
 A copy of a folder is as exact a reset as there is. A server of the user's own gets a fresh database instead. Upstreams hold nothing.
 """
 
+import itertools
 import os
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from weir.lab.host import Host, User
 from weir.lab.service_folder import ServiceFolder
-from weir.lab.stack import free_port
+from weir.lab.stack import Front, free_port, nothing_in_front
 from weir.model.errors import TargetError, UsageError
 from weir.model.records import LoadSummary
 from weir.model.run import Limits, Placement
@@ -27,7 +29,8 @@ from weir.services.database import Address, DatabaseKind, Session, address_of_ur
 from weir.services.dataset import read_dataset
 from weir.services.delay import delay_command
 from weir.services.kinds import kind_of
-from weir.services.manifest import DatabaseService, UpstreamService, read_service
+from weir.services.manifest import DatabaseService, FrontService, UpstreamService, read_service
+from weir.services.nginx import nginx_command, nginx_configuration
 from weir.services.package import fetched
 from weir.stacks.invariant import Invariant
 from weir.stacks.manifest import Needed, Stack
@@ -83,6 +86,10 @@ class RunningServices:
     upstreams: tuple[RunningUpstream, ...] = ()
     absent: tuple[RunningUpstream, ...] = ()
     """Upstreams that the workload does without: the stack is told an address at which nobody answers."""
+    fronts: tuple[str, ...] = ()
+    """What runs in front of the stack once that is ready."""
+    front: Front = nothing_in_front
+    """Starts it."""
 
     @property
     def fields(self) -> dict[str, str]:
@@ -94,7 +101,7 @@ class RunningServices:
     @property
     def names(self) -> tuple[str, ...]:
         """The processes that weir started for them."""
-        return (*(one.id for one in self.databases if one.started), *(one.id for one in self.upstreams))
+        return (*(one.id for one in self.databases if one.started), *(one.id for one in self.upstreams), *self.fronts)
 
     def read(self, workload: Workload) -> "Readings":
         """What the invariants' queries give, and then what each database has counted so far."""
@@ -146,7 +153,7 @@ class Services:
         self._on_step = on_step
         self._folder: ServiceFolder | None = None
         self._prepared: dict[tuple[str, str | None], _Prepared] = {}
-        self._copies = 0
+        self._numbers = itertools.count(1)
 
     @contextmanager
     def running(self, planned: PlannedCell, placement: Placement, *, log_of: Callable[[str], Path]) -> Iterator[RunningServices]:
@@ -182,8 +189,18 @@ class Services:
                         databases.append(opened.enter_context(self._database(service, needed, room, log)))
                     case UpstreamService():
                         upstreams.append(opened.enter_context(self._upstream(service, needed, room, log)))
+            fronts = {name: needed for name, needed in needs.items() if isinstance(read_service(name), FrontService)}
+
+            @contextmanager
+            def front(base_urls: Sequence[str]) -> Iterator[Sequence[str]]:
+                with ExitStack() as stacked:
+                    for name, needed in fronts.items():
+                        base_urls = [stacked.enter_context(self._front(name, needed, base_urls, _Room.of(name, placement), log_of(name)))]
+                    yield base_urls
+
             absent = (name for name in stack.manifest.services if name not in needs) if isinstance(stack, Stack) else ()
-            yield RunningServices(tuple(databases), tuple(upstreams), tuple(RunningUpstream(name, _NOBODYS_PORT) for name in absent))
+            nobody = tuple(RunningUpstream(name, _NOBODYS_PORT) for name in absent)
+            yield RunningServices(tuple(databases), tuple(upstreams), nobody, tuple(fronts), front)
 
     def close(self) -> None:
         """Removes every copy."""
@@ -222,27 +239,53 @@ class Services:
             self._await(service.id, log, lambda: _listens(service.id, running.port))
             yield running
 
+    @contextmanager
+    def _front(self, name: str, needed: Needed, base_urls: Sequence[str], room: "_Room", log: Path) -> Iterator[str]:
+        """A proxy before a stack that is ready: where to ask instead."""
+        service = read_service(name)
+        assert isinstance(service, FrontService)
+        program = service.found()
+        if program is None:
+            raise UsageError(f"{name}: {service.program}: not found on the PATH nor in /usr/sbin", hint="weir doctor")
+        port, data = free_port(), self._own_folder().data(f"{name}-{next(self._numbers)}")
+        configuration = data / f"{name}.conf"
+        stack_ports = [urlsplit(base_url).port or 80 for base_url in base_urls]
+        try:
+            settings = {**service.settings, **needed.settings}
+            configuration.write_text(nginx_configuration(settings, port=port, stack_ports=stack_ports, folder=data))
+            configuration.chmod(0o644)
+            command = nginx_command(program, data, configuration)
+            with self._started(name, command, cwd=data, room=room, log=log, user=self._own_folder().user):
+                self._await(name, log, lambda: _listens(name, port))
+                yield f"http://{_LOOPBACK}:{port}"
+        finally:
+            shutil.rmtree(data, ignore_errors=True)
+
+    def _own_folder(self) -> ServiceFolder:
+        if self._folder is None:
+            self._folder = ServiceFolder()
+        return self._folder
+
     def _prepare(self, service: DatabaseService, kind: DatabaseKind, needed: Needed, room: "_Room") -> "_Prepared":
         """A data folder with the dataset in it, whose server was stopped in order."""
         key = service.id, needed.dataset
         if key not in self._prepared:
             programs = fetched(service, on_fetch=lambda what: self._on_step(f"fetching {service.title}: {what}"))
-            if self._folder is None:
-                self._folder = ServiceFolder()
-            programs = self._folder.programs(service.id, programs)
+            folder = self._own_folder()
+            programs = folder.programs(service.id, programs)
             self._on_step(f"filling {service.title} with {needed.dataset or 'nothing'}")
-            scratch = self._folder.path / f"{service.id}-scratch"
+            scratch = folder.path / f"{service.id}-scratch"
             scratch.mkdir(mode=0o755, exist_ok=True)
             log = scratch / "log"
-            data = self._folder.data(f"{service.id}-{needed.dataset or 'empty'}")
+            data = folder.data(f"{service.id}-{needed.dataset or 'empty'}")
             ended = self._host.run(
                 service.id,
                 kind.make(programs, data, scratch),
-                cwd=self._folder.path,
+                cwd=folder.path,
                 env=_environment(),
                 log=log,
                 cpus=room.cpus,
-                user=self._folder.user,
+                user=folder.user,
             )
             if ended.exit_code != 0:
                 raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *_tail(log)]))
@@ -256,8 +299,7 @@ class Services:
         return self._prepared[key]
 
     def _copy(self, filled: Path) -> Path:
-        self._copies += 1
-        data = filled.with_name(f"{filled.name}-{self._copies}")
+        data = filled.with_name(f"{filled.name}-{next(self._numbers)}")
         # With owners and holes, and sharing the blocks where the file system can.
         done = subprocess.run(["cp", "-a", "--reflink=auto", filled, data], capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -269,10 +311,9 @@ class Services:
     @contextmanager
     def _served(self, prepared: "_Prepared", settings: Mapping[str, str], room: "_Room", log: Path) -> Iterator[tuple[Session, Address]]:
         """A server of a data folder: weir's own connection to it, and as whom."""
-        assert self._folder is not None
         kind, admin = prepared.kind, prepared.kind.admin(free_port())
         command = kind.serve(prepared.programs, prepared.data, admin.port, settings)
-        with self._started(prepared.service.id, command, cwd=prepared.data, room=room, log=log, user=self._folder.user):
+        with self._started(prepared.service.id, command, cwd=prepared.data, room=room, log=log, user=self._own_folder().user):
             session = self._await(prepared.service.id, log, lambda: kind.session(admin))
             try:
                 yield session, admin

@@ -6,7 +6,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,12 +29,22 @@ APP = "app"
 """What the host calls the stack's process; a second one is `app-2`."""
 
 
+Front = Callable[[Sequence[str]], AbstractContextManager[Sequence[str]]]
+"""Puts something between the clients and a stack that is ready: from the URLs of its processes to those that clients ask."""
+
+
+@contextmanager
+def nothing_in_front(base_urls: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Clients ask the processes themselves."""
+    yield base_urls
+
+
 @dataclass(slots=True)
 class RunningStack:
     """A stack that is ready and has answered right."""
 
     base_urls: tuple[str, ...]
-    """Scheme, host and port of each process."""
+    """Scheme, host and port that clients ask: of each process, or of what is in front of them all."""
     pids: tuple[int, ...]
     ready_s: float | None
     """Until the last of its processes was ready; None where weir did not start them."""
@@ -46,7 +56,7 @@ class RunningStack:
 
     @property
     def base_url(self) -> str:
-        """That of the first process."""
+        """The first of them."""
         return self.base_urls[0]
 
 
@@ -81,6 +91,7 @@ def running_stack(
     inputs: random.Random,
     timeout_s: float,
     fields: Mapping[str, str] = {},
+    front: Front = nothing_in_front,
     port: int = 0,
 ) -> Iterator[RunningStack]:
     """Starts a stack, waits until it is ready, checks the workload's answers, and stops it in the end. An external one is only checked.
@@ -94,6 +105,7 @@ def running_stack(
         inputs: draws the inputs of the check.
         timeout_s: how long an answer may take.
         fields: what its manifest may ask of its services.
+        front: what is put in front of it once it is ready; its answers are checked through that.
         port: where the first process listens; 0: any free port.
 
     Raises:
@@ -121,12 +133,14 @@ def running_stack(
             with _told(built.stack.label, log):
                 wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, why_dead=_why_dead(host, name))
         ready_at = time.monotonic()
-        for base_url, log in zip(base_urls, logs, strict=True):
-            with _told(built.stack.label, log):
-                check_answers(planned.workload, base_url, inputs, path=planned.stack.path_of(planned.workload.id), timeout_s=timeout_s)
-        checked_at = time.monotonic()
-        running = RunningStack(tuple(base_urls), tuple(pids), ready_at - begun, checked_at - ready_at, built.artifact_bytes)
-        yield running
+        with front(base_urls) as asked:
+            in_front = [url for url in asked if url not in base_urls]
+            for base_url, log in [*zip(base_urls, logs, strict=True), *((url, logs[0]) for url in in_front)]:
+                with _told(built.stack.label, log):
+                    check_answers(planned.workload, base_url, inputs, path=planned.stack.path_of(planned.workload.id), timeout_s=timeout_s)
+            checked_at = time.monotonic()
+            running = RunningStack(tuple(asked), tuple(pids), ready_at - begun, checked_at - ready_at, built.artifact_bytes)
+            yield running
     finally:
         ended = tuple(host.stop(name, grace_s=STOP_GRACE_S) for name in started)
         if running is not None:

@@ -106,6 +106,7 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
                 inputs=inputs,
                 timeout_s=bench.load.timeout_s,
                 fields=services.fields,
+                front=services.front,
             ) as running,
         ):
             phases_s["check"] = running.check_s

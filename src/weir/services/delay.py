@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from weir.load_values import think_time
 from weir.model.errors import UsageError
 from weir.model.load import ExponentialThink
+from weir.services.settings import understood
 from weir.toml_file import Table
 
 
@@ -59,11 +60,7 @@ def delay_settings(settings: Mapping[str, str]) -> DelaySettings:
     Raises:
         ValueError: one is unknown or does not fit; the message names them all.
     """
-    try:
-        return DelaySettings.model_validate(dict(settings))
-    except ValidationError as error:
-        problems = (_problem(".".join(map(str, detail["loc"])), detail["msg"], detail["input"]) for detail in error.errors())
-        raise ValueError("; ".join(problems)) from None
+    return understood(DelaySettings, settings)
 
 
 def delay_command(engine: Path, port: int, settings: Mapping[str, str]) -> list[str]:
@@ -75,10 +72,3 @@ def delay_command(engine: Path, port: int, settings: Mapping[str, str]) -> list[
     if asked.fault is not None:
         command += [f"--fault={asked.fault}", f"--fault-share={asked.fault_share or 1:f}"]
     return command
-
-
-def _problem(key: str, message: str, found: object) -> str:
-    if message.startswith("Extra inputs"):
-        return f"{key}: unknown setting; expected one of: {', '.join(DelaySettings.model_fields)}"
-    said = message.removeprefix("Value error, ").removeprefix("Input ")
-    return f"{key}: found {found!r}; {said[0].lower()}{said[1:]}" if key else said

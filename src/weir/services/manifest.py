@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -11,6 +12,7 @@ from pydantic import Field
 from weir.model.errors import UsageError
 from weir.places import data_folder
 from weir.services.delay import delay_settings
+from weir.services.nginx import nginx_settings
 from weir.toml_file import Table, read_toml, validate
 
 
@@ -99,7 +101,26 @@ class UpstreamService(Service):
         delay_settings({**self.settings, **settings})
 
 
-_TYPES: Mapping[str, type[Service]] = {"postgres": DatabaseService, "mariadb": DatabaseService, "delay": UpstreamService}
+class FrontService(Service):
+    """A proxy in front of the stack: requests reach the stack's processes through it."""
+
+    program: str
+    """The command of the system's own package."""
+
+    def found(self) -> str | None:
+        """Where the program is; None where it is not installed."""
+        return shutil.which(self.program, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *_SYSTEM_PROGRAMS]))
+
+    def check(self, settings: Mapping[str, str]) -> None:
+        """See `Service.check`."""
+        nginx_settings({**self.settings, **settings})
+
+
+_SYSTEM_PROGRAMS = ("/usr/sbin", "/sbin")
+"""Where Debian has servers, and which the PATH of its users lacks."""
+_TYPES: Mapping[str, type[Service]] = {
+    "postgres": DatabaseService, "mariadb": DatabaseService, "delay": UpstreamService, "nginx": FrontService,
+}  # fmt: skip
 
 
 def read_service(service_id: str) -> Service:
