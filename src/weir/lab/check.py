@@ -90,10 +90,12 @@ def check_stack(host: Host, services: Services, built: BuiltStack, placement: Pl
         ) as running,
         ThreadPoolExecutor(len(cells)) as pool,
     ):
-        loads = list(pool.map(lambda planned: _loaded(planned, running, placement, seed), cells))
+        # A JVM loads much of what it needs with the first request of a kind: each has answered before all are asked at once.
+        wrong = [problem for planned in cells[1:] if (problem := _wrong(planned, running, seed))]
+        loads = [] if wrong else list(pool.map(lambda planned: _loaded(planned, running, placement, seed), cells))
         gone = [ended for name in needed.names if (ended := host.ended(name)) is not None]
     label = built.stack.label
-    problems = [problem for _, _, problem in loads if problem]
+    problems = wrong + [problem for _, _, problem in loads if problem]
     problems += [f"the service {ended.name} ended {ended.how} under it" for ended in gone]
     problems += [problem for ended in running.ended if (problem := how_not_to_end(ended))]
     if problems:
@@ -105,6 +107,16 @@ def how_not_to_end(ended: Ended) -> str | None:
     """What is wrong with how a server ended after it was told to; None where nothing is."""
     if ended.killed:
         return f"it ignored SIGTERM: after {STOP_GRACE_S:g} s it had to be killed"
+    return None
+
+
+def _wrong(planned: PlannedCell, running: RunningStack, seed: int) -> str | None:
+    """What is wrong with a stack's answers to a workload; None where nothing is."""
+    path = planned.stack.path_of(planned.workload.id)
+    try:
+        check_answers(planned.workload, running.base_url, random.Random(seed), path=path, timeout_s=ANSWER_S)
+    except TargetError as error:
+        return error.message
     return None
 
 
