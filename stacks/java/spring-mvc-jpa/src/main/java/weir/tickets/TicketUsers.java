@@ -1,0 +1,6 @@
+package weir.tickets;
+
+import org.springframework.data.repository.CrudRepository;
+
+interface TicketUsers extends CrudRepository<TicketUser, Integer> {
+}

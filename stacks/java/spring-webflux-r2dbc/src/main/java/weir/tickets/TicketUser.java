@@ -1,0 +1,15 @@
+package weir.tickets;
+
+import java.time.LocalDateTime;
+
+import org.springframework.data.annotation.Id;
+import org.springframework.data.relational.core.mapping.Table;
+
+/** That a user has a ticket. */
+@Table("tbl_ticket_user")
+record TicketUser(@Id Integer id, LocalDateTime createTime, Integer userId) {
+
+    static TicketUser of(User user) {
+        return new TicketUser(null, LocalDateTime.now(), user.id());
+    }
+}

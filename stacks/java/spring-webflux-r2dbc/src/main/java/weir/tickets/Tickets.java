@@ -1,0 +1,15 @@
+package weir.tickets;
+
+import org.springframework.data.r2dbc.repository.Modifying;
+import org.springframework.data.r2dbc.repository.Query;
+import org.springframework.data.repository.reactive.ReactiveCrudRepository;
+
+import reactor.core.publisher.Mono;
+
+interface Tickets extends ReactiveCrudRepository<Ticket, Integer> {
+
+    /** Counts up in the database; gives 0 where the ticket is sold out. */
+    @Modifying
+    @Query("UPDATE tbl_ticket SET count = count + 1 WHERE id = :id AND count < limit_count")
+    Mono<Integer> countUp(Integer id);
+}
