@@ -11,7 +11,7 @@ import pytest
 
 MODES = (
     "good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load", "fails-under-load", "slow",
-    "slower", "warms-up", "hoards-memory",
+    "slower", "warms-up", "hoards-memory", "wrong-now-and-then", "starts-late", "ignores-sigterm", "leaves-processes", "writes-elsewhere",
 )  # fmt: skip
 SERVER = Path(__file__).with_name("server.py")
 END_S = 60.0
@@ -37,6 +37,7 @@ title = "A server that is {mode}"
 model = "thread per connection"
 [run]
 command = ["{{python}}", "server.py", "{{port}}", "{mode}", "{{address}}"]
+env = {{ ELSEWHERE = "{tmp_path / "elsewhere"}" }}
 ready = {{ path = "/", timeout_s = {2 if mode.startswith("never") else 20} }}
 [serves]
 hello = {{}}

@@ -1,9 +1,12 @@
 """A server of the workload `hello` that can misbehave in every way that a study must survive. Usage: server.py PORT MODE [ADDRESS]."""
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 MODE = sys.argv[2]
 ANSWERED = 0
@@ -11,8 +14,10 @@ LOADED = 0.0
 # Sleeping and not computing: how long that takes does not depend on what else the machine does.
 SERVICE_S = {"slow": 0.01, "slower": 0.02}
 WARM_AFTER_S = 3.0
-# More requests than are asked before the load.
+# More requests than are asked before the load of a trial.
 CHECKS = 10
+# Requests of one connection: checks have one each.
+UNDER_LOAD = 50
 
 KEPT: list[bytes] = []
 
@@ -21,22 +26,26 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     # Head and body in one write: two would meet Nagle's algorithm and the client's delayed acknowledgement, 40 ms a request.
     wbufsize = -1
+    # On this connection.
+    asked = 0
 
     def do_GET(self) -> None:
         global ANSWERED, LOADED
         ANSWERED += 1
+        self.asked += 1
         if ANSWERED == CHECKS:
             LOADED = time.monotonic()
         if MODE == "never-answers":
             time.sleep(3600)
         warming_up = MODE == "warms-up" and time.monotonic() - LOADED < WARM_AFTER_S
         time.sleep(0.2 if warming_up else 0.04 if MODE == "warms-up" else SERVICE_S.get(MODE, 0.0))
-        if MODE == "dies-under-load" and ANSWERED > 300:
+        if MODE == "dies-under-load" and self.asked > UNDER_LOAD:
             os._exit(9)
         if MODE == "hoards-memory":
             KEPT.append(b"x" * (4 << 20))
-        failing = MODE == "fails-under-load" and ANSWERED > 300
-        body = b"goodbye" if MODE == "answers-wrong" else b"hello"
+        failing = MODE == "fails-under-load" and self.asked > UNDER_LOAD
+        wrong = MODE == "answers-wrong" or (MODE == "wrong-now-and-then" and ANSWERED % 100 == 0)
+        body = b"goodbye" if wrong else b"hello"
         self.send_response(500 if failing else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -51,4 +60,12 @@ if MODE == "dies-at-start":
     sys.exit(5)
 if MODE == "never-listens":
     time.sleep(3600)
+if MODE == "starts-late":
+    time.sleep(40)
+if MODE == "ignores-sigterm":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if MODE == "leaves-processes":
+    subprocess.Popen(["sleep", "3600"], start_new_session=True)
+if MODE == "writes-elsewhere":
+    Path(os.environ["ELSEWHERE"]).write_text("mine")
 ThreadingHTTPServer((sys.argv[3] if len(sys.argv) > 3 else "127.0.0.1", int(sys.argv[1])), Handler).serve_forever()

@@ -65,6 +65,7 @@ def test_a_report_is_made_again_from_the_run_file_alone(tmp_path: Path, weir: We
         ("dies-at-start", "it ended with exit status 5 before it was ready"),
         ("never-answers", "not ready within 2 s"),
         ("answers-wrong", "wrong answer: body: found 'goodbye'"),
+        ("wrong-now-and-then", "wrong answer: body: found 'goodbye'"),
     ],
 )
 def test_a_stack_that_does_not_answer_right_is_not_timed(tmp_path: Path, weir: Weir, study: Study, mode: str, problem: str) -> None:
@@ -93,6 +94,13 @@ def test_a_stack_that_fails_under_load_is_rejected_and_retried_and_the_others_ar
     ]
     assert [validity for stack, *_, validity, _ in found if stack == "good"] in (["valid"], ["suspect"]), done.stderr
     assert (tmp_path / "out" / "report.html").exists()
+    assert servers_of(tmp_path) == []
+
+
+def test_a_stack_that_has_to_be_killed_counts_and_is_told_so(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir("run", study("ignores-sigterm"), "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert "it ignored SIGTERM: after 5 s it had to be killed" in (tmp_path / "out" / "report.html").read_text()
     assert servers_of(tmp_path) == []
 
 

@@ -1,6 +1,7 @@
 """`weir stacks` and `weir doctor` as a user meets them."""
 
 import json
+import os
 import signal
 import socket
 from collections.abc import Callable
@@ -55,6 +56,31 @@ def test_a_check_of_nothing_or_of_some_and_all_says_what_it_expects(weir: Weir, 
     done = weir("stacks", "check", *arguments)
     assert done.returncode == 2
     assert "expected names of stacks, or --all" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("mode", "problem"),
+    [
+        ("wrong-now-and-then", "under load: workload hello: GET /: wrong answer: body: found 'goodbye'"),
+        ("ignores-sigterm", "it ignored SIGTERM: after 5 s it had to be killed"),
+        ("leaves-processes", "it ended and left processes behind: sleep"),
+        ("fails-under-load", "requests failed (check "),
+        pytest.param("starts-late", "not ready within 20 s: GET /: ", marks=pytest.mark.soak),
+    ],
+)
+def test_a_check_finds_a_stack_that_misbehaves_now_and_then_or_in_the_end(tmp_path: Path, weir: Weir, mode: str, problem: str) -> None:
+    done = weir("stacks", "check", mode)
+    assert done.returncode == 3
+    assert problem in done.stdout
+    assert "log: " in done.stdout
+    assert servers_of(tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="who is not root is not told of other processes' files")
+def test_a_check_names_the_files_that_a_stack_leaves_outside_its_folder(tmp_path: Path, weir: Weir) -> None:
+    done = weir("stacks", "check", "writes-elsewhere")
+    assert done.returncode == 3
+    assert f"it wrote files outside its folder and left them there: {tmp_path / 'elsewhere'}; expected none" in done.stdout
 
 
 def test_a_started_stack_can_be_loaded_and_ends_with_ctrl_c(

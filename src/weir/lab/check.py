@@ -1,16 +1,18 @@
 """What `weir stacks check` holds a stack to.
 
-It starts, answers every workload right, carries a short load without one failure, and ends when it is told to.
+It starts, answers every workload right, carries a short load without one failure, and ends when it is told to with no process and no file
+left behind.
 """
 
+import os
 import random
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from weir.generators.engine import EngineLoad
-from weir.lab.host import Ended, Host
+from weir.lab.host import Host
 from weir.lab.services import Services
-from weir.lab.stack import STOP_GRACE_S, RunningStack, running_stack
+from weir.lab.stack import RunningStack, how_not_to_end, running_stack
 from weir.model.errors import TargetError
 from weir.model.load import ClosedLoad
 from weir.model.run import Cell, Placement
@@ -87,6 +89,8 @@ def check_stack(host: Host, services: Services, built: BuiltStack, placement: Pl
             timeout_s=ANSWER_S,
             fields=needed.fields,
             front=needed.front,
+            # Who is not root is not told of files.
+            watch_writes=os.geteuid() == 0,
         ) as running,
         ThreadPoolExecutor(len(cells)) as pool,
     ):
@@ -97,17 +101,10 @@ def check_stack(host: Host, services: Services, built: BuiltStack, placement: Pl
     label = built.stack.label
     problems = wrong + [problem for _, _, problem in loads if problem]
     problems += [f"the service {ended.name} ended {ended.how} under it" for ended in gone]
-    problems += [problem for ended in running.ended if (problem := how_not_to_end(ended))]
+    problems += [problem for ended in running.ended for problem in how_not_to_end(ended)]
     if problems:
         raise TargetError(f"{label}: {'; '.join(problems)}; log: {log}", hint=f"weir stacks start {label}")
     return Checked(running.ready_s or 0.0, sum(answered for answered, _, _ in loads), sum(compared for _, compared, _ in loads))
-
-
-def how_not_to_end(ended: Ended) -> str | None:
-    """What is wrong with how a server ended after it was told to; None where nothing is."""
-    if ended.killed:
-        return f"it ignored SIGTERM: after {STOP_GRACE_S:g} s it had to be killed"
-    return None
 
 
 def _wrong(planned: PlannedCell, running: RunningStack, seed: int) -> str | None:

@@ -90,6 +90,10 @@ class Ended:
     peak_rss_bytes: int
     oom_kills: int | None = None
     """How many of its processes the kernel killed at their limit of memory; None without one."""
+    left_behind: tuple[str, ...] = ()
+    """Names of the processes that it left when it ended as it was told to; they were killed then."""
+    written: tuple[str, ...] = ()
+    """Files that it wrote outside its folder and that are still there; empty where nobody looked."""
 
     @property
     def how(self) -> str:
@@ -149,6 +153,7 @@ class Host:
         user: User | None = None,
         limits: Limits | None = None,
         network: Network | None = None,
+        watch_writes: bool = False,
     ) -> Started:
         """Starts a process.
 
@@ -163,6 +168,7 @@ class Host:
             user: whom it runs as; None: whoever weir is. It takes root.
             limits: the most that it may use, with everything below it.
             network: a network of its own; None: loopback.
+            watch_writes: whether its end is to tell which files it wrote outside `cwd` and the log's folder. It takes root.
 
         Raises:
             TargetError: it could not be started.
@@ -181,6 +187,7 @@ class Host:
             user=None if user is None else asdict(user),
             limits=None if limits is None else asdict(limits),
             network=None if network is None else asdict(network),
+            watch_writes=watch_writes,
         )
         cgroup = answer["cgroup"]
         return Started(
@@ -322,4 +329,6 @@ def _ended(record: Record) -> Ended:
         cpu_system_s=record["cpu_system_s"],
         peak_rss_bytes=record["peak_rss_bytes"],
         oom_kills=record.get("oom_kills"),
+        left_behind=tuple(record.get("left_behind") or ()),
+        written=tuple(record.get("written") or ()),
     )

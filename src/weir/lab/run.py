@@ -24,6 +24,7 @@ from weir.lab.trial import STACK_ENDED
 from weir.model.errors import ExitCode, UsageError
 from weir.model.run import Placement, RunInfo, Trial
 from weir.stacks.build import BuiltStack, build
+from weir.stacks.check import check_many_answers
 from weir.stacks.manifest import Stack
 from weir.store import RUN_FILE_NAME, RunReader, RunWriter
 from weir.study.needs import machine, require
@@ -249,6 +250,7 @@ def verify(host: Host, services: Services, built: BuiltStack | None, planned: Pl
             timeout_s=planned.load.timeout_s,
             fields=needed.fields,
             front=needed.front,
+            check=check_many_answers,
         ),
     ):
         pass

@@ -15,14 +15,13 @@ from weir.model.errors import NotWrittenError, TargetError
 from weir.model.run import Placement
 from weir.observe.jvm import pause_log, pause_logs, with_pause_log
 from weir.stacks.build import BuiltStack
-from weir.stacks.check import check_answers, wait_until_ready
+from weir.stacks.check import CheckAnswers, check_answers, wait_until_ready
 from weir.stacks.external import ExternalStack
 from weir.stacks.runtime import usable_cpus, with_told_cpus
 from weir.stacks.tools import base_environment
 from weir.study.study import PlannedCell
 
-STOP_GRACE_S = 5.0
-"""What a stack has to end in after SIGTERM."""
+_STOP_GRACE_S = 5.0
 _EXTERNAL_READY_S = 5.0
 _SPACE = "check the space left on the disk"
 APP = "app"
@@ -93,6 +92,8 @@ def running_stack(
     fields: Mapping[str, str] = {},
     front: Front = nothing_in_front,
     port: int = 0,
+    check: CheckAnswers = check_answers,
+    watch_writes: bool = False,
 ) -> Iterator[RunningStack]:
     """Starts a stack, waits until it is ready, checks the workload's answers, and stops it in the end. An external one is only checked.
 
@@ -107,6 +108,8 @@ def running_stack(
         fields: what its manifest may ask of its services.
         front: what is put in front of it once it is ready; its answers are checked through that.
         port: where the first process listens; 0: any free port.
+        check: how its answers are checked; an external one's are with few requests always.
+        watch_writes: whether `RunningStack.ended` is to tell which files it wrote outside its folder. It takes root.
 
     Raises:
         TargetError: it did not start, did not become ready or answered wrong; the message names its log.
@@ -124,7 +127,9 @@ def running_stack(
     try:
         for name, log in zip(process_names(planned.cell.replicas), logs, strict=True):
             wanted = port if name == APP else 0
-            process, base_url = _start(host, built, planned, name, placement=placement, log=log, port=wanted, fields=fields)
+            process, base_url = _start(
+                host, built, planned, name, placement=placement, log=log, port=wanted, fields=fields, watch_writes=watch_writes
+            )
             started.append(name)
             pids.append(process.pid)
             base_urls.append(base_url)
@@ -137,18 +142,37 @@ def running_stack(
             in_front = [url for url in asked if url not in base_urls]
             for base_url, log in [*zip(base_urls, logs, strict=True), *((url, logs[0]) for url in in_front)]:
                 with _told(built.stack.label, log):
-                    check_answers(planned.workload, base_url, inputs, path=planned.stack.path_of(planned.workload.id), timeout_s=timeout_s)
+                    check(planned.workload, base_url, inputs, path=planned.stack.path_of(planned.workload.id), timeout_s=timeout_s)
             checked_at = time.monotonic()
             running = RunningStack(tuple(asked), tuple(pids), ready_at - begun, checked_at - ready_at, built.artifact_bytes)
             yield running
     finally:
-        ended = tuple(host.stop(name, grace_s=STOP_GRACE_S) for name in started)
+        ended = tuple(host.stop(name, grace_s=_STOP_GRACE_S) for name in started)
         if running is not None:
             running.ended = ended
 
 
+def how_not_to_end(ended: Ended) -> Iterator[str]:
+    """What is wrong with how a server ended after it was told to, and with what it left."""
+    if ended.killed:
+        yield f"it ignored SIGTERM: after {_STOP_GRACE_S:g} s it had to be killed; expected it to end"
+    if ended.left_behind:
+        yield f"it ended and left processes behind: {', '.join(ended.left_behind)}; expected it to end what it had started"
+    if ended.written:
+        yield f"it wrote files outside its folder and left them there: {', '.join(ended.written)}; expected none"
+
+
 def _start(
-    host: Host, built: BuiltStack, planned: PlannedCell, name: str, *, placement: Placement, log: Path, port: int, fields: Mapping[str, str]
+    host: Host,
+    built: BuiltStack,
+    planned: PlannedCell,
+    name: str,
+    *,
+    placement: Placement,
+    log: Path,
+    port: int,
+    fields: Mapping[str, str],
+    watch_writes: bool,
 ) -> tuple[Started, str]:
     """Starts one process of a stack and gives where it will answer."""
     manifest, settings, network = built.stack.manifest, planned.cell.settings, placement.network
@@ -181,6 +205,7 @@ def _start(
             cpus=placement.stack,
             limits=limits,
             network=network,
+            watch_writes=watch_writes,
         )
     return process, f"http://{process.address}:{network.published_port if network else listening_port}"
 

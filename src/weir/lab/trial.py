@@ -15,7 +15,7 @@ from weir.lab.after import After, look_after
 from weir.lab.host import Ended, Host
 from weir.lab.part import summary_of_part
 from weir.lab.services import RunningServices, Services
-from weir.lab.stack import RunningStack, process_names, running_stack
+from weir.lab.stack import RunningStack, how_not_to_end, process_names, running_stack
 from weir.lab.steady import SteadyWatch, may_be_judged, whole, window_of
 from weir.lab.verdict import Facts, judge
 from weir.model.errors import TargetError
@@ -115,7 +115,7 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
             result = _measure(bench, planned, writer, trial_id, running, services, inputs, names, phases_s)
             measured = time.monotonic()
         phases_s["stop"] = time.monotonic() - measured
-        result = replace(result, verdict=TrialVerdict((*result.verdict.reasons, *_beyond_memory(running))))
+        result = replace(result, verdict=TrialVerdict((*result.verdict.reasons, *_beyond_memory(running), *_ended_badly(running))))
     except TargetError as error:
         result = TrialResult(verdict=TrialVerdict((Reason("stack failed", "invalid", error.message, next_step=error.hint or ""),)))
     for name, log in list(logs.items()):
@@ -139,6 +139,15 @@ def _beyond_memory(stopped: RunningStack) -> Iterator[Reason]:
         if ended.out_of_memory:
             fact = f"{ended.name} ended {ended.how}"
             yield Reason("memory limit", "invalid", fact, next_step="a higher limit in [cpus] memory")
+
+
+def _ended_badly(stopped: RunningStack) -> Iterator[Reason]:
+    """A process that had to be killed or left something: nobody's figures are wrong by it, whoever runs the stack wants to know."""
+    for ended in stopped.ended:
+        for problem in how_not_to_end(ended):
+            yield Reason(
+                "stop", "valid", f"{ended.name}: {problem}", next_step="have it end everything that it started when it gets SIGTERM"
+            )
 
 
 def _pauses(result: TrialResult, logs: Sequence[Path]) -> list[TrialEvent]:

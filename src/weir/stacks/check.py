@@ -4,6 +4,7 @@ import http.client
 import random
 import time
 from collections.abc import Callable
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from weir.model.errors import TargetError
@@ -13,7 +14,11 @@ from weir.stacks.workload import Workload
 _READY_PAUSE_S = 0.02
 _READY_ASK_S = 2.0
 CHECKED_REQUESTS = 5
-"""Requests with random inputs that must all be answered right before anything is timed."""
+"""Requests with random inputs that must all be answered right before each trial and after it."""
+_MANY_REQUESTS = 300
+"""Before the first: one wrong answer in a hundred is among so many with a probability of 95 %."""
+_MANY_S = 1.0
+"""What they may take together."""
 
 
 def ask(request: Request, *, timeout_s: float) -> tuple[int, bytes]:
@@ -66,6 +71,13 @@ def wait_until_ready(base_url: str, path: str, *, timeout_s: float, why_dead: Ca
         time.sleep(_READY_PAUSE_S)
 
 
+class CheckAnswers(Protocol):
+    """Asks with random inputs and checks every answer: `check_answers` or `check_many_answers`."""
+
+    def __call__(self, workload: Workload, base_url: str, inputs: random.Random, *, path: str | None, timeout_s: float) -> None:
+        """Raises `TargetError`: an answer is wrong or does not come."""
+
+
 def check_answers(
     workload: Workload,
     base_url: str,
@@ -90,3 +102,16 @@ def check_answers(
         wrong = workload.why_wrong(request, status, body, path=path)
         if wrong is not None:
             raise TargetError(f"{asked}: wrong answer: {wrong}")
+
+
+def check_many_answers(workload: Workload, base_url: str, inputs: random.Random, *, path: str | None, timeout_s: float) -> None:
+    """As `check_answers`, so often that answers that are wrong now and then are found; as often as there is time for where they are slow.
+
+    Raises:
+        TargetError: an answer is wrong or does not come.
+    """
+    until = time.monotonic() + _MANY_S
+    for _ in range(_MANY_REQUESTS):
+        check_answers(workload, base_url, inputs, path=path, timeout_s=timeout_s, times=1)
+        if time.monotonic() > until:
+            return

@@ -50,6 +50,9 @@ pub struct Start {
     /// A network of its own; not given: the host's.
     #[serde(default)]
     pub network: Option<Network>,
+    /// Whether to tell in the end which files it wrote outside its folder.
+    #[serde(default)]
+    pub watch_writes: bool,
 }
 
 /// A user by number: names are of the machine, and a database wants one that owns nothing else.

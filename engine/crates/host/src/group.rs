@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,8 @@ struct Ended {
     t_ns: u64,
     own_user_s: f64,
     own_system_s: f64,
+    left_behind: Vec<String>,
+    written: Option<Vec<PathBuf>>,
 }
 
 /// What a message means for the host.
@@ -187,6 +189,8 @@ impl Group {
                         t_ns,
                         own_user_s,
                         own_system_s,
+                        left_behind,
+                        written,
                     } => {
                         self.ended = Some(Ended {
                             exit_code,
@@ -194,6 +198,8 @@ impl Group {
                             t_ns,
                             own_user_s,
                             own_system_s,
+                            left_behind,
+                            written,
                         });
                     }
                     ToHost::Ready | ToHost::Network(_) => {}
@@ -287,6 +293,12 @@ impl Group {
             cpu_system_s: (total.system_s - own_system_s).max(0.0) + orphans.system_s,
             peak_rss_bytes: total.peak_rss_bytes.max(orphans.peak_rss_bytes),
             oom_kills: self.cgroup.as_ref().and_then(Cgroup::oom_kills),
+            left_behind: self
+                .ended
+                .as_ref()
+                .map(|ended| ended.left_behind.clone())
+                .unwrap_or_default(),
+            written: self.ended.as_ref().and_then(|ended| ended.written.clone()),
         };
         let forced = self
             .stopping

@@ -6,7 +6,7 @@
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -16,11 +16,15 @@ use rustix::time::Timespec;
 use weir_observe::{descendants, monotonic_ns};
 
 use crate::isolation::Isolation;
-use crate::launch::{self, Failure};
+use crate::launch::{self, Failure, Launch};
 use crate::link::{Link, ToHost, ToInit};
 use crate::network;
 use crate::sys::{self, Child, Reaped, SignalFd, Usage, Whose};
+use crate::writes::Writes;
 use crate::{Attempting, Error};
+
+/// What the processes of a server get to end after it when all of them were told to. Only what a careless server has left takes it.
+const AFTER_THE_SERVER: Duration = Duration::from_secs(1);
 
 /// Runs an init whose host is at the other end of `socket`, until it may end.
 pub fn run(socket: OwnedFd) -> Result<(), Error> {
@@ -55,10 +59,11 @@ pub fn run(socket: OwnedFd) -> Result<(), Error> {
             let started = prepare(isolation).and_then(|()| {
                 let network = launch.start.network.as_ref();
                 let address = network.map(network::enter).transpose()?;
-                Ok((launch::launch(&launch)?, address))
+                let writes = watched(&launch)?;
+                Ok((launch::launch(&launch)?, address, writes))
             });
             match started {
-                Ok((pid, address)) => {
+                Ok((pid, address, writes)) => {
                     let init = Init {
                         link,
                         signals,
@@ -66,6 +71,8 @@ pub fn run(socket: OwnedFd) -> Result<(), Error> {
                         server: pid,
                         address,
                         tools: sys::usage(Whose::EndedChildren),
+                        writes,
+                        told_to_end: false,
                     };
                     return init.run();
                 }
@@ -81,6 +88,16 @@ pub fn run(socket: OwnedFd) -> Result<(), Error> {
 
 fn failed(Failure { message, hint }: Failure) -> ToHost {
     ToHost::Failed { message, hint }
+}
+
+/// Listens for what the server writes, if that was asked for and it has mounts of its own to listen on.
+fn watched(launch: &Launch) -> Result<Option<Writes>, Failure> {
+    if !launch.start.watch_writes || launch.isolation != Isolation::Namespace {
+        return Ok(None);
+    }
+    let writes = Writes::of(&launch.start);
+    let refused = |error| Failure::new(format!("watch_writes: fanotify: {error}"), "it takes root");
+    writes.map(Some).map_err(refused)
 }
 
 fn prepare(isolation: Isolation) -> Result<(), Failure> {
@@ -132,6 +149,10 @@ struct Init {
     address: Option<Ipv4Addr>,
     /// What the tools used that set its network up.
     tools: Usage,
+    /// What it writes outside its folder.
+    writes: Option<Writes>,
+    /// By SIGTERM, and not yet by SIGKILL.
+    told_to_end: bool,
 }
 
 impl Init {
@@ -148,19 +169,26 @@ impl Init {
             return Ok(());
         }
         loop {
-            let mut waits = [
+            let mut waits = vec![
                 PollFd::new(&self.link, PollFlags::IN),
                 PollFd::new(&self.signals, PollFlags::IN),
             ];
+            if let Some(writes) = &self.writes {
+                waits.push(PollFd::new(writes, PollFlags::IN));
+            }
             match poll(&mut waits, None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error).attempting("poll"),
+            }
+            if let Some(writes) = &mut self.writes {
+                writes.take();
             }
             if self.listen_to_host()? {
                 self.end_everything();
                 return Ok(());
             }
             if let Some(server) = self.attend_signals()? {
+                let left_behind = self.left_behind();
                 self.end_everything();
                 let own = sys::usage(Whose::Own);
                 let ended = ToHost::Ended {
@@ -169,6 +197,8 @@ impl Init {
                     t_ns: monotonic_ns(),
                     own_user_s: own.user_s + self.tools.user_s,
                     own_system_s: own.system_s + self.tools.system_s,
+                    left_behind,
+                    written: self.writes.as_mut().map(Writes::left),
                 };
                 let _ = self.link.send(&ended, None);
                 return Ok(());
@@ -181,8 +211,14 @@ impl Init {
         while self.link.fill(false).attempting("reading from the host")? {}
         while let Some(message) = self.link.next() {
             match message.attempting("a message of the host")? {
-                ToInit::Stop => self.signal_server(Signal::TERM),
-                ToInit::Kill => self.kill_everything(),
+                ToInit::Stop => {
+                    self.told_to_end = true;
+                    self.signal_server(Signal::TERM);
+                }
+                ToInit::Kill => {
+                    self.told_to_end = false;
+                    self.kill_everything();
+                }
                 ToInit::Probe | ToInit::ProbeNetwork | ToInit::Start(_) => {}
             }
         }
@@ -220,6 +256,36 @@ impl Init {
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
             }
         }
+    }
+
+    /// Names of the processes that the server left when it ended as it was told to. They were told to end with it, and get a moment for that.
+    fn left_behind(&self) -> Vec<String> {
+        if !self.told_to_end {
+            return Vec::new();
+        }
+        let deadline = Instant::now() + AFTER_THE_SERVER;
+        loop {
+            loop {
+                match sys::reap() {
+                    Ok(Child::Ended(_)) => {}
+                    Ok(Child::AllAlive) => break,
+                    Ok(Child::None) | Err(_) => return Vec::new(),
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let mut waits = [PollFd::new(&self.signals, PollFlags::IN)];
+            let timeout = Timespec::try_from(left).ok();
+            let _ = poll(&mut waits, timeout.as_ref());
+            while self.signals.next().is_some() {}
+        }
+        descendants(rustix::process::getpid().as_raw_nonzero().get(), &[])
+            .into_iter()
+            .filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok())
+            .map(|name| name.trim_end().to_owned())
+            .collect()
     }
 
     /// Kills and reaps until there is no child any more. Whatever a killed process had started becomes a child of this one.

@@ -37,6 +37,7 @@ mod record;
 mod sys;
 mod watch;
 mod writer;
+mod writes;
 
 use std::fmt;
 

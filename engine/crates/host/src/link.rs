@@ -7,6 +7,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -58,6 +59,10 @@ pub enum ToHost {
         /// What the init itself used; not the server's cost.
         own_user_s: f64,
         own_system_s: f64,
+        /// Names of the processes that it left when it was told to end and did.
+        left_behind: Vec<String>,
+        /// What it wrote outside its folder; None where nobody looked.
+        written: Option<Vec<PathBuf>>,
     },
 }
 

@@ -108,6 +108,10 @@ pub struct Outcome {
     pub peak_rss_bytes: u64,
     /// Processes of the group that the kernel killed at its limit of memory; null without one.
     pub oom_kills: Option<u64>,
+    /// Names of the processes that it left when it was told to end and did; they were killed.
+    pub left_behind: Vec<String>,
+    /// Files that it wrote outside its folder and that are still there; null where nobody looked.
+    pub written: Option<Vec<PathBuf>>,
 }
 
 /// The control group of a started process.

@@ -2,10 +2,11 @@
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -50,6 +51,69 @@ impl SignalFd {
 }
 
 impl AsFd for SignalFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Tells of files that were closed after having been open for writing, on the mounts that it listens on.
+pub struct Fanotify(OwnedFd);
+
+impl Fanotify {
+    /// Listens on nothing yet. It takes root.
+    pub fn new() -> io::Result<Self> {
+        let flags = libc::FAN_CLASS_NOTIF | libc::FAN_CLOEXEC | libc::FAN_NONBLOCK;
+        let opened = libc::O_RDONLY | libc::O_LARGEFILE | libc::O_CLOEXEC;
+        // SAFETY: both arguments are numbers; what is returned is a new descriptor or -1.
+        unsafe {
+            let descriptor = libc::fanotify_init(flags, opened as libc::c_uint);
+            if descriptor < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Self(OwnedFd::from_raw_fd(descriptor)))
+        }
+    }
+
+    /// Listens on the mount that holds `path`: not on the same file system mounted elsewhere, nor in another namespace.
+    pub fn listen_on_mount(&self, path: &CStr) -> io::Result<()> {
+        let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_MOUNT;
+        // SAFETY: the descriptor is open, and the path ends with a zero that the kernel reads up to.
+        let done = unsafe {
+            libc::fanotify_mark(
+                self.0.as_raw_fd(),
+                flags,
+                libc::FAN_CLOSE_WRITE,
+                libc::AT_FDCWD,
+                path.as_ptr(),
+            )
+        };
+        if done < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Some of the files that were written, opened for reading; None while there are no more.
+    pub fn next(&self) -> Option<Vec<OwnedFd>> {
+        let mut events = [0u8; 4096];
+        let count = rustix::io::read(&self.0, &mut events).ok()?;
+        let mut rest = &events[..count];
+        let mut files = Vec::new();
+        // Each begins with its length, and has the descriptor in bytes 16 to 20; where the queue ran over it has none.
+        while let Some(head) = rest.first_chunk::<24>() {
+            let length = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
+            let descriptor = i32::from_ne_bytes([head[16], head[17], head[18], head[19]]);
+            if descriptor >= 0 {
+                // SAFETY: the kernel has just opened it for the reader of this event.
+                files.push(unsafe { OwnedFd::from_raw_fd(descriptor) });
+            }
+            rest = rest.get(length.max(24) as usize..).unwrap_or_default();
+        }
+        Some(files)
+    }
+}
+
+impl AsFd for Fanotify {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -95,6 +95,58 @@ fn a_process_that_ignores_sigterm_is_killed_after_the_grace_period() {
 }
 
 #[test]
+fn what_a_server_leaves_when_it_ends_as_it_was_told_to_is_named() {
+    for mode in modes() {
+        let mut host = Host::new(mode);
+        // Its child leaves its session, so that the group's SIGTERM does not reach it.
+        host.start(
+            "careless",
+            "setsid sh -c 'echo up; while :; do sleep 1000; done' & exec sleep 1000",
+        );
+        wait_for("its child", || {
+            host.log("careless").contains("up").then_some(())
+        });
+        let stopped = host.stop("careless", 5.0);
+        assert_eq!(stopped["killed"], false);
+        let left = stopped["left_behind"].as_array().unwrap();
+        assert!(left.contains(&json!("sh")), "{left:?} {}", host.hello);
+        // Children that are told to end along with it may do so after it.
+        host.start(
+            "tidy",
+            "trap 'exit 0' TERM; sh -c 'echo up; sleep 1000; :' & wait",
+        );
+        wait_for("the trap", || host.log("tidy").contains("up").then_some(()));
+        assert_eq!(host.stop("tidy", 5.0)["left_behind"], json!([]));
+    }
+}
+
+#[test]
+fn files_that_a_server_writes_outside_its_folder_and_leaves_are_told() {
+    if !is_root() {
+        return eprintln!("left out: not root");
+    }
+    let mut host = Host::new("namespace");
+    let elsewhere = host_support::folder();
+    let (left, gone) = (elsewhere.join("left"), elsewhere.join("gone"));
+    let script = format!(
+        "echo own > own; echo x > {0}; echo x > {1}; rm {1}; echo up; exec sleep 1000",
+        left.display(),
+        gone.display()
+    );
+    let mut start = host.shell("untidy", &script);
+    start["watch_writes"] = json!(true);
+    assert_eq!(host.ask(start)["record"], "started");
+    wait_for("its files", || {
+        host.log("untidy").contains("up").then_some(())
+    });
+    let stopped = host.stop("untidy", 5.0);
+    assert_eq!(stopped["written"], json!([left]));
+    host.start("unwatched", &script);
+    assert_eq!(host.stop("unwatched", 5.0)["written"], json!(null));
+    std::fs::remove_dir_all(elsewhere).unwrap();
+}
+
+#[test]
 fn a_stop_that_takes_long_holds_up_no_other_command() {
     let mut host = Host::new(modes()[0]);
     host.start(
