@@ -23,7 +23,7 @@ setup: $(VENV)/.package $(VENV)/.web ## Build both packages into .venv (quick wh
 
 .PHONY: demo
 demo: setup ## Answer the first question: does an async server beat a sync one?
-	$(BIN)/weir run sync-vs-async --scale quick
+	$(BIN)/weir run sync-vs-async --scale quick --skip-missing
 
 ##@ Develop
 

@@ -131,6 +131,28 @@ def test_the_doctor_names_what_is_missing_and_who_needs_it(stacks: Path, weir: W
     assert found["no-such-tool"]["remedy"]
 
 
+def test_the_doctor_has_a_command_for_every_runtime_that_is_missing(tmp_path: Path, weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = {finding["what"].partition(">=")[0]: finding for finding in json.loads(weir("doctor", "--json").stdout)}
+    for tool in ("mvn", "go", "cargo"):
+        assert not found[tool]["ok"]
+        assert found[tool]["remedy"].startswith(("apt-get install ", "rustup "))
+        assert found[tool]["needed_by"]
+
+
+def test_a_run_leaves_out_what_it_cannot_run_where_it_may_and_resumes_without_it(
+    stacks: Path, tmp_path: Path, weir: Weir, study: Callable[..., Path]
+) -> None:
+    manifest = stacks / "slow" / "stack.toml"
+    manifest.write_text(manifest.read_text() + '[build]\ncommand = "true"\nneeds = ["no-such-tool"]\n')
+    done = weir("run", study("good", "other", "slow"), "--out", "out", "--skip-missing")
+    assert done.returncode == 0, done.stderr
+    assert "slow is left out: it needs no-such-tool, not found on the PATH" in done.stderr
+    again = weir("run", "--resume", "out")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == done.stdout
+
+
 def test_weir_alone_shows_commands_that_exist(weir: Weir) -> None:
     shown = weir().stdout
     commands = {line.split()[1] for line in shown.splitlines() if line.startswith("  weir ")}

@@ -133,3 +133,29 @@ def test_the_study_that_the_readme_shows_is_valid(tmp_path: Path, repository: Pa
     shown = (repository / "README.md").read_text().partition("```toml\n")[2].partition("```")[0]
     cells = read_study(write(tmp_path, shown)).cells(stack_cpus=1)
     assert [one.cell.stack_label for one in cells] == ["flask-gunicorn", "flask-gunicorn[gthread]"]
+
+
+def test_a_stack_whose_needs_are_not_met_is_left_out_with_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = tmp_path / "stacks" / "needy" / "stack.toml"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(
+        'schema = 1\nid = "needy"\ntitle = "N"\nmodel = "M"\n[build]\ncommand = "true"\nneeds = ["no-such-tool>=3"]\n'
+        '[run]\ncommand = ["serve", "{port}"]\n[serves]\nhello = {}\necho = {}\n'
+    )
+    monkeypatch.setenv("WEIR_STACKS", str(manifest.parent.parent))
+    study = read_study(write(tmp_path, STUDY.replace('"flask-gunicorn", ', '"flask-gunicorn", "needy", ')))
+    left, said = study.without_unmet()
+    assert said == ["needy is left out: it needs no-such-tool>=3, not found on the PATH"]
+    assert {one.cell.stack for one in left.cells(1)} == {"flask-gunicorn", "sanic"}
+    assert [one.cell.id for one in left.cells(1)] == list(range(1, 13))
+    assert {one.cell.stack for one in study.cells(1)} > {"needy"}
+    for text, problem in (
+        (STUDY.replace('"flask-gunicorn"', '"needy"'), "nothing is left to compare: needy is left out"),
+        (
+            STUDY.replace('"flask-gunicorn"', '"needy"').replace('baseline = "sanic"', 'baseline = "needy"'),
+            "method.baseline: needy is left",
+        ),
+    ):
+        with pytest.raises(UsageError, match=problem) as error:
+            read_study(write(tmp_path, text)).without_unmet()
+        assert error.value.hint == "weir doctor"

@@ -23,6 +23,8 @@ _INSTALL = {
     "mvn": "apt-get install maven",
     "node": "apt-get install nodejs npm",
     "npm": "apt-get install nodejs npm",
+    "go": "apt-get install golang-go",
+    "cargo": "rustup toolchain install stable",
     "nginx": "apt-get install nginx-light",
     "wrk": "apt-get install wrk",
 }

@@ -31,6 +31,9 @@ def run(
     resume_: Annotated[
         Path | None, typer.Option("--resume", metavar="RUN", help="Go on with an interrupted run.", show_default=False)
     ] = None,
+    skip_missing: Annotated[
+        bool, typer.Option("--skip-missing", help="Leave out stacks whose needs this machine does not meet, with a line each.")
+    ] = False,
 ) -> None:
     """Run a study: build and check its stacks, measure them in random order on fresh processes, and answer its question.
 
@@ -38,13 +41,17 @@ def run(
     """
     progress = Progress(on_step=lambda step: say(f"weir: {step}"), on_trial=_say_trial, on_result=_say_result)
     if resume_ is not None:
-        if study is not None or scale is not None or out is not None:
-            raise UsageError("--resume: found a study, --scale or --out beside it; expected none: the run file knows them")
+        if study is not None or scale is not None or out is not None or skip_missing:
+            raise UsageError("--resume: found a study, --scale, --out or --skip-missing beside it; expected none: the run file knows them")
         path = find_run(resume_)
     else:
         if study is None:
             raise UsageError("STUDY: missing; expected a study's name or file", hint="weir run sync-vs-async --scale quick")
         chosen = read_study(study, scale=scale)
+        if skip_missing:
+            chosen, said = chosen.without_unmet()
+            for line in said:
+                say(f"weir: {line}")
         path = (out or free_folder(chosen.name)) / "run.weir"
         _say_budget(chosen)
     try:

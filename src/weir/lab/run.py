@@ -9,6 +9,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from weir import __version__
@@ -65,6 +66,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
         environment["generator_ceiling_rps"] = {
             str(one.cell.id): round(_ceiling_rps(one, placement, study)) for one in _one_per_load(cells)
         }
+        environment["left_out_stacks"] = sorted(study.left_out)
         environment["isolation"] = f"{host.isolation}: {host.isolation_detail}"
         info = RunInfo(
             study=study.name,
@@ -105,6 +107,7 @@ def resume(path: Path, *, progress: Progress) -> Path:
     if info.is_load:
         raise UsageError(f"--resume: {path}: found a single load, expected a run of a study", hint=f"weir report {path}")
     study = study_from(Path(info.study_folder, f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
+    study = replace(study, left_out=frozenset(info.environment.get("left_out_stacks", ())))
     placement = placement_of(study)
     cells = study.cells(len(placement.stack))
     if placement != info.placement or [one.cell for one in cells] != stored_cells:

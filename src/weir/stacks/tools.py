@@ -92,7 +92,7 @@ def unmet_needs(needs: Sequence[str]) -> list[Unmet]:
 def base_environment(needs: Sequence[str] = ()) -> dict[str, str]:
     """What a build and a stack get of weir's own environment: enough to run, to find what they need and to reach a package index; nothing
     that tunes a server."""
-    kept = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER")
+    kept = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY")
     prefixes = ("UV_", "PIP_", "SSL_", "NPM_", "npm_", "MAVEN_", "CARGO_")
     names = [name for name in os.environ if name in kept or name.startswith(prefixes) or name.lower().endswith("_proxy")]
     return {**{name: os.environ[name] for name in names}, **_tool_environment(needs)}

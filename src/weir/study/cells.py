@@ -1,7 +1,7 @@
 """From the matrix of a study to its cells: everything crossed, overrides applied, and what does not fit together refused."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -86,19 +86,21 @@ class PlannedCell:
         )
 
 
-def planned_cells(file: StudyFile, path: Path, stack_cpus: int) -> list[PlannedCell]:
+def planned_cells(file: StudyFile, path: Path, stack_cpus: int, *, left_out: Collection[str] = ()) -> list[PlannedCell]:
     """Every cell of the matrix, the A/A arm's included.
 
     Args:
         file: the study file.
         path: where it lies: its scenarios are relative to it, and messages name it.
         stack_cpus: the number of CPUs that a stack gets where the study does not say, for limits that follow it.
+        left_out: labels of stacks that are not run.
 
     Raises:
         UsageError: a stack, workload or limit does not exist, keys contradict each other, or an override matches nothing.
     """
     try:
-        return _Crossing(file, path, stack_cpus).cells()
+        cells = _Crossing(file, path, stack_cpus).cells()
+        return _numbered([one for one in cells if one.stack.label not in left_out])
     except UsageError as error:
         if error.message.startswith(str(path)):
             raise

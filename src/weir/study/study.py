@@ -2,13 +2,15 @@
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from weir.model.errors import UsageError
 from weir.model.run import PublishedFigure
 from weir.places import data_folder
+from weir.stacks.manifest import Stack
+from weir.stacks.tools import unmet_needs
 from weir.study.cells import PlannedCell, planned_cells
 from weir.study.file import StudyFile
 from weir.toml_file import read_toml, validate
@@ -30,6 +32,8 @@ class Study:
     text: str
     scale: str
     file: StudyFile
+    left_out: frozenset[str] = frozenset()
+    """Labels of stacks of the matrix that are not run: this machine lacks what they need."""
 
     @property
     def indicative(self) -> bool:
@@ -65,7 +69,23 @@ class Study:
         Raises:
             UsageError: a stack, workload or limit does not exist, keys contradict each other, or an override matches nothing.
         """
-        return planned_cells(self.file, self.path, stack_cpus)
+        return planned_cells(self.file, self.path, stack_cpus, left_out=self.left_out)
+
+    def without_unmet(self) -> tuple["Study", list[str]]:
+        """The study without the stacks whose needs this machine does not meet, and a line for each of them.
+
+        Raises:
+            UsageError: the baseline is among them, or no other stack is left: the study has no answer without.
+        """
+        stacks = {one.stack.label: one.stack for one in self.cells(1)}
+        unmet = {label: found for label, stack in stacks.items() if isinstance(stack, Stack) and (found := unmet_needs(stack.needs))}
+        said = [f"{label} is left out: it needs {'; '.join(map(str, found))}" for label, found in unmet.items()]
+        for key, label in (("method.baseline", self.file.method.baseline), ("method.aa", self.file.method.aa)):
+            if label in unmet:
+                raise UsageError(f"{self.path}: {key}: {'; '.join(said)}", hint="weir doctor")
+        if unmet and len(stacks) - len(unmet) < 2:
+            raise UsageError(f"{self.path}: matrix.stacks: nothing is left to compare: {'; '.join(said)}", hint="weir doctor")
+        return replace(self, left_out=frozenset(unmet)), said
 
 
 def order_of_block(cells: list[PlannedCell], seed: int, block: int) -> list[PlannedCell]:
