@@ -23,6 +23,8 @@ VICTIMS = ("lab", "host", "generator", "stack", "init")
 DATABASES = ("postgres", "mariadbd")
 ENDS_THE_RUN = ("lab", "host")
 LONGEST_WAIT_S = 1.0
+# The keeper of control groups gives the processes of a killed host 60 s to be gone.
+DEADLINE_S = 70.0
 LONGEST_RUN_S = 300.0
 """Only ends a test that has failed: on a crowded machine a run of seconds takes minutes."""
 EARLY_SHARE = 0.25
@@ -299,7 +301,7 @@ def started_at(pid: int) -> str:
 def wait_until(condition: Callable[[], bool], what: str) -> None:
     """Asks the kernel until a condition holds; the deadline only ends a test that has failed."""
     deadline = threading.Event()
-    timer = threading.Timer(20.0, deadline.set)
+    timer = threading.Timer(DEADLINE_S, deadline.set)
     timer.start()
     try:
         while not condition():
