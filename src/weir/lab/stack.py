@@ -13,7 +13,7 @@ from pathlib import Path
 from weir.lab.host import Ended, Host, Started
 from weir.model.errors import NotWrittenError, TargetError
 from weir.model.run import Placement
-from weir.observe.jvm import pause_log, pause_logs, with_pause_log
+from weir.observe.jvm import is_shared_by_jvms, pause_log, pause_logs, with_pause_log
 from weir.stacks.build import BuiltStack
 from weir.stacks.check import CheckAnswers, check_answers, wait_until_ready
 from weir.stacks.external import ExternalStack
@@ -158,8 +158,9 @@ def how_not_to_end(ended: Ended) -> Iterator[str]:
         yield f"it ignored SIGTERM: after {_STOP_GRACE_S:g} s it had to be killed; expected it to end"
     if ended.left_behind:
         yield f"it ended and left processes behind: {', '.join(ended.left_behind)}; expected it to end what it had started"
-    if ended.written:
-        yield f"it wrote files outside its folder and left them there: {', '.join(ended.written)}; expected none"
+    left = [path for path in ended.written if not is_shared_by_jvms(path)]
+    if left:
+        yield f"it wrote files outside its folder and left them there: {', '.join(left)}; expected none"
 
 
 def _start(

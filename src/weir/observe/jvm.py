@@ -124,3 +124,9 @@ def pause_events(logs: Sequence[Path], *, start_ns: int, end_ns: int) -> list[Tr
                 detail = f"{pause.reason}, {pause.duration_s * 1e3:.3g} ms"
                 events.append(TrialEvent((pause.start_ns - start_ns) / 1e9, pause.kind, detail, pause.duration_s))
     return sorted(events, key=lambda event: event.t_s)
+
+
+def is_shared_by_jvms(path: str) -> bool:
+    """Whether a file is one in which JVMs publish their counters: it is named by a process id, which is the same in many PID namespaces, so
+    that what is still there may be another's."""
+    return Path(path).parent.name.startswith("hsperfdata_")
