@@ -3,7 +3,7 @@ package weir.tickets;
 import java.util.List;
 
 /** The answer of the workload {@code ticket}. */
-public record TicketAndUsers(int id, String name, int count, int limitCount, List<Name> users) {
+public record TicketAndUsers(int id, String name, int limitCount, List<Name> users) {
 
     /** A user without the password. */
     public record Name(int id, String name) {

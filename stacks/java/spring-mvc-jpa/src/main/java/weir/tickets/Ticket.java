@@ -25,10 +25,6 @@ class Ticket {
         return name;
     }
 
-    int count() {
-        return count;
-    }
-
     int limitCount() {
         return limitCount;
     }

@@ -38,7 +38,7 @@ class TicketOffice {
     public TicketAndUsers show(int ticketId) {
         Ticket ticket = tickets.findById(ticketId).orElseThrow(TicketOffice::notFound);
         List<TicketAndUsers.Name> shown = users.findTop50ByOrderById().stream().map(user -> new TicketAndUsers.Name(user.id(), user.name())).toList();
-        return new TicketAndUsers(ticket.id(), ticket.name(), ticket.count(), ticket.limitCount(), shown);
+        return new TicketAndUsers(ticket.id(), ticket.name(), ticket.limitCount(), shown);
     }
 
     private static ResponseStatusException notFound() {

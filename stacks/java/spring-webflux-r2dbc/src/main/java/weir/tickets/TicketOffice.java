@@ -37,7 +37,7 @@ class TicketOffice {
                 .flatMap(ticket -> users.findTop50ByOrderById()
                         .map(user -> new TicketAndUsers.Name(user.id(), user.name()))
                         .collectList()
-                        .map(shown -> new TicketAndUsers(ticket.id(), ticket.name(), ticket.count(), ticket.limitCount(), shown)));
+                        .map(shown -> new TicketAndUsers(ticket.id(), ticket.name(), ticket.limitCount(), shown)));
     }
 
     private Mono<IssuedTicket> issue(User user, Ticket ticket) {
