@@ -47,6 +47,7 @@ def test_the_examples_in_the_docstrings_hold() -> None:
         ("thing version go1.22.4 linux", "thing>=1.22", True),
         ("thing 17", "thing>=17.0", True),
         ("no number", "thing>=1", False),
+        ("\x1b[1mApache thing 3.8.7\x1b[m", "thing>=3.6", True),
         ("no number", "thing", True),
     ],
 )

@@ -22,6 +22,8 @@ NEED = re.compile(r"([A-Za-z][\w.+-]*?)(?:>=(\d+(?:\.\d+)*))?")
 JDK_TOOLS = frozenset({"java", "javac"})
 _JDK_FOLDERS = ("/usr/lib/jvm", "~/.sdkman/candidates/java", "~/.jdks")
 """Where Debian, SDKMAN and IntelliJ put JDKs, a folder each."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""Maven prints in bold, into pipes as well."""
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 _ASK_VERSION = {"go": "version"}
 _ANSWER_S = 20.0
@@ -115,7 +117,7 @@ def first_line(*command: str) -> str | None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    lines = (done.stdout or done.stderr).strip().splitlines()
+    lines = _COLOUR.sub("", done.stdout or done.stderr).strip().splitlines()
     return lines[0] if lines else None
 
 
