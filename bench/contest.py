@@ -7,10 +7,11 @@ another number has failed.
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from bench.engine import engine_load
-from bench.machine import BenchError, run_on
+from bench.machine import BenchError, Idleness, run_on
 from bench.peers import Job, Peer
 from bench.result import Table
 from bench.rounds import alternate
@@ -27,6 +28,10 @@ class Round:
     requests: int
     cpu_user_s: float
     cpu_system_s: float
+    load_idle: float
+    """Of its CPU's time, what it left over."""
+    server_idle: float
+    """Of the server's CPU: where nothing is left, the server is the limit."""
     peak_rss_bytes: int | None = None
     back_end: str | None = None
 
@@ -57,6 +62,11 @@ class Contest:
         """CPU in the kernel for a request, of all rounds together."""
         return sum(round_.cpu_system_s for round_ in self.rounds[name]) / self._requests(name) * 1e6
 
+    def idle(self, name: str) -> tuple[float, float]:
+        """Of the load's CPU and of the server's, on average."""
+        rounds = self.rounds[name]
+        return fmean(round_.load_idle for round_ in rounds), fmean(round_.server_idle for round_ in rounds)
+
     def _requests(self, name: str) -> int:
         return sum(round_.requests for round_ in self.rounds[name])
 
@@ -66,6 +76,7 @@ class Contest:
         for name, rounds in self.rounds.items():
             back_ends = dict.fromkeys(round_.back_end for round_ in rounds if round_.back_end and round_.back_end not in name)
             memory = self.memory_bytes(name)
+            load_idle, server_idle = self.idle(name)
             ratio = None if name == baseline else self.ratio(baseline, name)
             rows.append(
                 [
@@ -75,6 +86,8 @@ class Contest:
                     "" if ratio is None else ratio.text(2),
                     f"{self.cpu_user_us(name):.2f}",
                     f"{self.cpu_system_us(name):.2f}",
+                    f"{load_idle:.0%}",
+                    f"{server_idle:.0%}",
                     "" if memory is None else f"{memory / 1e6:.1f}",
                 ]
             )
@@ -87,7 +100,8 @@ class Contest:
 
 def contest_table(contests: list[Contest], baseline: str = "weir", ratio: str = "weir is times as fast") -> Table:
     """Contests below one another; `ratio` is what their ratios are called."""
-    columns = ["", "", "requests/s", ratio, "user CPU, µs/request", "system CPU, µs/request", "memory, MB"]
+    cpu = ["user CPU, µs/request", "system CPU, µs/request", "load's CPU idle", "server's CPU idle"]
+    columns = ["", "", "requests/s", ratio, *cpu, "memory, MB"]
     return Table(columns, [row for contest in contests for row in contest.rows(baseline)], 2)
 
 
@@ -102,13 +116,16 @@ def hold_contest(
 def weir_round(setting: Setting, plan: LoadPlan, back_end: str) -> Round:
     """One round of weir's."""
     before = setting.nginx.requests()
+    idleness = Idleness(setting.cpus)
     load = engine_load(plan, setting.cpus.load, setting.folder, back_end=back_end)
+    idle = idleness.fractions()
     _check_count("weir", plan.load.connections, load.completed, setting.nginx.requests() - before - 1)
     return Round(
         load.summary["throughput_rps"],
         load.completed,
         load.process.cpu_user_s,
         load.process.cpu_system_s,
+        *idle,
         load.summary["generator"]["peak_rss_bytes"],
         load.hello["backend"],
     )
@@ -120,12 +137,14 @@ def peer_round(setting: Setting, peer: Peer, job: Job, url: str) -> Round:
     if arguments is None or peer.binary is None:
         raise BenchError(f"{peer.name} cannot do {job.label}")
     before = setting.nginx.requests()
+    idleness = Idleness(setting.cpus)
     process = run_on(setting.cpus.load, [peer.binary, *arguments], setting.folder, setting.seconds)
+    idle = idleness.fractions()
     said = peer.parse(process.output)
     counted = setting.nginx.requests() - before - 1
     if said.completed is not None:
         _check_count(peer.name, job.connections, said.completed, counted)
-    return Round(said.throughput_rps, counted, process.cpu_user_s, process.cpu_system_s, process.peak_rss_bytes)
+    return Round(said.throughput_rps, counted, process.cpu_user_s, process.cpu_system_s, *idle, process.peak_rss_bytes)
 
 
 def _check_count(name: str, connections: int, claimed: int, counted: int) -> None:

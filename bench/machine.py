@@ -114,6 +114,30 @@ def _watch(pid: int, limit_s: float) -> int | None:
     return peak_rss_bytes
 
 
+class Idleness:
+    """How much of their time the CPUs of a placement have nothing to do, from its making until it is asked."""
+
+    def __init__(self, cpus: Placement) -> None:
+        self._cpus = cpus
+        self._at = time.monotonic()
+        self._idle_s = self._read()
+
+    def fractions(self) -> tuple[float, float]:
+        """Of the load's CPU and of the server's. The kernel counts in ticks of 10 ms."""
+        length_s = time.monotonic() - self._at
+        load, server = (min(1.0, (now - then) / length_s) for now, then in zip(self._read(), self._idle_s, strict=True))
+        return load, server
+
+    def _read(self) -> list[float]:
+        ticks = {}
+        for line in Path("/proc/stat").read_text().splitlines():
+            name, *counts = line.split()
+            if name.startswith("cpu"):
+                # Idle, and idle while a disk is waited for.
+                ticks[name] = int(counts[3]) + int(counts[4])
+        return [ticks[f"cpu{cpu}"] / os.sysconf("SC_CLK_TCK") for cpu in (self._cpus.load, self._cpus.server)]
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
     """CPU time that others took, other virtual machines included, and what all CPUs had to give meanwhile."""

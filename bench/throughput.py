@@ -109,7 +109,12 @@ def weir_plan(job: Job, url: str, duration_s: int) -> LoadPlan:
 def at_least(contest: Contest, ours: str, peer: Peer, bar: float) -> Bar:
     text = f"{contest.label}{'' if ours == 'weir' else ', on epoll'}: at least {bar:g} × {peer.name}"
     ratio = contest.ratio(ours, peer.name)
-    return Bar(text, "", None) if ratio is None else Bar(text, ratio.text(3), ratio.median >= bar)
+    if ratio is None:
+        return Bar(text, "", None)
+    load_idle, server_idle = contest.idle(ours)
+    # A generator with time to spare cannot have more out of a server that has none.
+    limit = f"; the server is the limit, its CPU {server_idle:.0%} idle, weir's {load_idle:.0%}" if server_idle < load_idle else ""
+    return Bar(text, ratio.text(3) + limit, ratio.median >= bar)
 
 
 def _found(title: str, contests: list[Contest], bars: list[Bar], notes: list[str]) -> Found:

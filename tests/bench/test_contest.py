@@ -10,7 +10,7 @@ from bench.throughput import at_least, length_at, weir_plan
 
 
 def rounds(*throughputs_rps: float) -> list[Round]:
-    return [Round(rps, int(rps), 0.5, 2.0, 5_000_000 + index) for index, rps in enumerate(throughputs_rps)]
+    return [Round(rps, int(rps), 0.5, 2.0, 0.1, 0.2, 5_000_000 + index) for index, rps in enumerate(throughputs_rps)]
 
 
 CONTEST = Contest("GET, 64 connections", {"weir": rounds(200, 300, 500), "wrk": rounds(100, 300, 400)})
@@ -29,7 +29,7 @@ def test_cpu_of_a_request_is_that_of_all_rounds_together() -> None:
 
 def test_a_row_has_throughput_ratio_cpu_and_the_most_memory_of_any_round() -> None:
     assert contest_table([CONTEST]).rows[1] == [
-        "GET, 64 connections", "wrk", "300 (100 to 400)", "1.25 (1.00 to 2.00)", "1875.00", "7500.00", "5.0",
+        "GET, 64 connections", "wrk", "300 (100 to 400)", "1.25 (1.00 to 2.00)", "1875.00", "7500.00", "10%", "20%", "5.0",
     ]  # fmt: skip
 
 
