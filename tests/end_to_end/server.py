@@ -41,7 +41,7 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(0.2 if warming_up else 0.04 if MODE == "warms-up" else SERVICE_S.get(MODE, 0.0))
         if MODE == "dies-under-load" and self.asked > UNDER_LOAD:
             os._exit(9)
-        if MODE == "hoards-memory":
+        if MODE == "hoards-memory" and self.asked > UNDER_LOAD:
             KEPT.append(b"x" * (4 << 20))
         failing = MODE == "fails-under-load" and self.asked > UNDER_LOAD
         wrong = MODE == "answers-wrong" or (MODE == "wrong-now-and-then" and ANSWERED % 100 == 0)
