@@ -1,7 +1,7 @@
 """A users server on PostgreSQL that asks as often as it is told to: for tests of work equivalence.
 
-`users_server.py PORT URL MODE`: `once` asks one statement a request, `twice` one more, `spoils` answers wrong after some hundred requests,
-and `kills` has the database end itself then.
+`users_server.py PORT URL MODE`: `once` asks one statement a request, `twice` one more, `spoils` answers wrong once it has been
+loaded, and `kills` has the database end itself then.
 """
 
 import json
@@ -12,7 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import psycopg
 
 PORT, URL, MODE = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-GOOD_ANSWERS = 100
+# Requests on one connection: checks of answers have a connection each.
+UNDER_LOAD = 20
 
 
 class Users(BaseHTTPRequestHandler):
@@ -20,7 +21,8 @@ class Users(BaseHTTPRequestHandler):
     # Head and body in one segment: two would wait for each other's acknowledgement.
     wbufsize = 65536
     mine = threading.local()
-    answered = 0
+    asked = 0
+    loaded = threading.Event()
 
     def do_GET(self) -> None:
         if not hasattr(self.mine, "connection"):
@@ -32,12 +34,15 @@ class Users(BaseHTTPRequestHandler):
         if MODE == "twice":
             self.mine.connection.execute("SELECT count(*) FROM users").fetchone()
         row = self.mine.connection.execute("SELECT id, name, email FROM users WHERE id = %s", (int(user),)).fetchone()
-        Users.answered += 1
-        if MODE == "kills" and Users.answered == GOOD_ANSWERS:
+        self.asked += 1
+        if MODE == "kills" and self.asked > UNDER_LOAD and not self.loaded.is_set():
+            self.loaded.set()
             # As the superuser, whose programs run in the data folder.
             with psycopg.connect(URL.replace("app:app", "weir:weir"), autocommit=True) as superuser:
                 superuser.execute("COPY (SELECT 1) TO PROGRAM 'kill -QUIT $(head -n 1 postmaster.pid)'")
-        if MODE == "spoils" and Users.answered > GOOD_ANSWERS:
+        if self.asked > UNDER_LOAD:
+            self.loaded.set()
+        if MODE == "spoils" and self.loaded.is_set():
             row = (row[0], row[1].swapcase(), row[2])
         self.answer(200, dict(zip(("id", "name", "email"), row, strict=True)))
 
