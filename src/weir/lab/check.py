@@ -142,4 +142,6 @@ def _loaded(planned: PlannedCell, running: RunningStack, placement: Placement, s
         kinds = ", ".join(f"{kind} {count}" for kind, count in summary.errors.model_dump().items() if count)
         found = f"{summary.requests.failed} of {summary.requests.intended} requests failed ({kinds})"
         return summary.requests.ok, compared, f"workload {workload.id}: {found} in {LOAD_S:g} s of load"
+    if not summary.requests.ok:
+        return 0, compared, f"workload {workload.id}: no request was answered in {LOAD_S:g} s of load"
     return summary.requests.ok, compared, None
