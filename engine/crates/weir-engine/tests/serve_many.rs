@@ -1,72 +1,36 @@
 //! What it costs the delay server to have ten thousand requests wait.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+mod serve_support;
+use serve_support::{Server, may_open};
 
 const REQUESTS: usize = 10_000;
 const WAIT: Duration = Duration::from_secs(30);
 /// What opening and closing may take before and after the time in which nothing but waiting goes on.
 const MARGIN: Duration = Duration::from_secs(10);
 
-struct Server(Child);
-
-impl Server {
-    /// CPU time so far.
-    fn cpu(&self) -> Duration {
-        let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.0.id())).unwrap();
-        let nanoseconds = text.split(' ').next().unwrap().parse().unwrap();
-        Duration::from_nanos(nanoseconds)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// CPU time so far of a server, which has one thread.
+fn cpu(server: &Server) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{}/schedstat", server.child.id())).unwrap();
+    let nanoseconds = text.split(' ').next().unwrap().parse().unwrap();
+    Duration::from_nanos(nanoseconds)
 }
 
 #[test]
 #[ignore = "a soak test, with ulimit -n 20000"]
 fn ten_thousand_requests_wait_for_next_to_nothing_and_are_answered_for_15_us_each() {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    if limit
-        .maximum
-        .is_some_and(|files| files < 2 * REQUESTS as u64)
-    {
-        let note = format!(
-            "left out: ulimit -Hn is {:?}, and this needs 20,000\n",
-            limit.maximum
-        );
-        let _ = std::io::stderr().write_all(note.as_bytes());
+    if !may_open(2 * REQUESTS as u64) {
         return;
     }
-    let raised = rustix::process::Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
-    let mut server = Server(
-        Command::new(env!("CARGO_BIN_EXE_weir-engine"))
-            .args(["serve", "times", "--distribution=constant:30s"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap(),
-    );
-    let mut line = String::new();
-    BufReader::new(server.0.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let listening: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let address = listening["address"].as_str().unwrap();
+    let server = Server::start(&["times", "--distribution=constant:30s"]);
     let begin = Instant::now();
     let mut streams: Vec<TcpStream> = (0..REQUESTS)
         .map(|_| {
-            let mut stream = TcpStream::connect(address).unwrap();
+            let mut stream = TcpStream::connect(&server.address).unwrap();
             stream
                 .write_all(b"GET /delay HTTP/1.1\r\nHost: x\r\n\r\n")
                 .unwrap();
@@ -80,17 +44,17 @@ fn ten_thousand_requests_wait_for_next_to_nothing_and_are_answered_for_15_us_eac
     );
     let until = |moment: Duration| std::thread::sleep(moment - begin.elapsed());
     until(MARGIN);
-    let waiting = server.cpu();
+    let waiting = cpu(&server);
     until(WAIT - Duration::from_secs(1));
-    let held = server.cpu() - waiting;
+    let held = cpu(&server) - waiting;
     let share = held.as_secs_f64() / (WAIT - MARGIN - Duration::from_secs(1)).as_secs_f64();
-    let before_answers = server.cpu();
+    let before_answers = cpu(&server);
     for stream in &mut streams {
         let mut answer = [0; 256];
         let length = stream.read(&mut answer).unwrap();
         assert!(answer[..length].starts_with(b"HTTP/1.1 200 OK"));
     }
-    let each = (server.cpu() - before_answers) / REQUESTS as u32;
+    let each = (cpu(&server) - before_answers) / REQUESTS as u32;
     let _ = writeln!(
         std::io::stderr(),
         "waiting: {:.4} % of a CPU; an answer: {each:?}",
