@@ -212,10 +212,37 @@ def _locust_said(output: str) -> Said:
     return Said(completed / (entry["last_request_timestamp"] - entry["start_time"]), completed)
 
 
+def _request_file(job: Job, url: str, folder: Path) -> str:
+    """The bytes to send, for who takes them as they are."""
+    target = urlsplit(url)
+    head = f"{job.kind} {target.path} HTTP/1.1\r\nHost: {target.netloc}\r\n"
+    body = b""
+    if job.kind == "POST":
+        head += f"Content-Type: application/json\r\nContent-Length: {len(BODY)}\r\n"
+        body = BODY
+    path = folder / "request"
+    path.write_bytes(head.encode() + b"\r\n" + body)
+    return str(path)
+
+
+def _gcannon(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
+    if job.kind not in ("GET", "POST"):
+        return None
+    return [url, "-c", str(job.connections), "-t", "1", "-d", str(duration_s), "--raw", _request_file(job, url, folder), "--json"]
+
+
+def _gcannon_said(output: str) -> Said:
+    counted = json.loads(output)
+    if any(counted["errors"].values()) or counted["status"]["2xx"] != counted["responses"]:
+        raise BenchError(f"gcannon had failures: {output.strip()[-500:]}")
+    return Said(float(counted["rps"]), int(counted["responses"]))
+
+
 def _bare(back_end: str) -> Callable[[Job, str, int, Path], list[str] | None]:
     def command(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
-        target = urlsplit(url)
-        return [back_end, target.netloc, target.path, str(job.connections), str(duration_s)] if job.kind == "GET" else None
+        if job.kind not in ("GET", "POST"):
+            return None
+        return [back_end, urlsplit(url).netloc, _request_file(job, url, folder), str(job.connections), str(duration_s)]
 
     return command
 
@@ -234,8 +261,10 @@ def _number(pattern: str, output: str) -> float:
 
 WRK = Peer("wrk", "Debian: wrk", _wrk, _wrk_said, ("-v",))
 AB = Peer("ab", "Debian: apache2-utils", _ab, _ab_said, ("-V",))
+GCANNON = Peer("gcannon", "taken from the PATH", _gcannon, _gcannon_said)
 OTHERS = (
     AB,
+    GCANNON,
     Peer("hey", "Debian: hey", _hey, _hey_said),
     Peer("h2load", "Debian: nghttp2-client", _h2load, _h2load_said, ("--version",)),
     Peer("oha", FROM_REGISTRIES, _oha, _oha_said, ("--version",)),

@@ -3,7 +3,7 @@
 from functools import partial
 
 from bench.contest import Contest, contest_table, hold_contest, peer_round, weir_round
-from bench.peers import AB, BARE, BODY, OTHERS, WRK, Job, Peer
+from bench.peers import AB, BARE, BODY, GCANNON, OTHERS, WRK, Job, Peer
 from bench.result import Bar, Found
 from bench.setting import Setting
 from weir.model.load import ClosedLoad, LoadPlan, Request, Tls
@@ -24,14 +24,14 @@ BAR_RSS_BYTES = 30_000_000
 
 
 def measure_throughput(setting: Setting) -> Found:
-    """GET and POST at each number of connections, against wrk and, for GET, the bare loops."""
+    """GET and POST at each number of connections, against wrk, gcannon and the bare loops."""
     jobs = [Job(kind, count) for kind in ("GET", "POST") for count in setting.connections]
     notes: list[str] = []
     for count in setting.connections:
         length = length_at(count, setting.rounds, setting.seconds)
         if length != (setting.rounds, setting.seconds):
             notes.append(f"{count:,} connections: {length[0]} rounds of {length[1]} s, since wrk opens them within its time")
-    contests = [_contest(setting, job, [WRK, *BARE], notes) for job in jobs]
+    contests = [_contest(setting, job, [WRK, GCANNON, *BARE], notes) for job in jobs]
     bars = []
     for job, contest in zip(jobs, contests, strict=True):
         bars.append(at_least(contest, "weir", WRK, BARS.get(job.connections, 1.0)))

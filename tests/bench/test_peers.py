@@ -6,13 +6,14 @@ import pytest
 
 from bench.machine import BenchError
 from bench.paced import PACED_PEERS, QUANTILES, PacedPeer
-from bench.peers import BARE, BODY, OTHERS, WRK, Job, Peer, Said
+from bench.peers import BARE, BODY, GCANNON, OTHERS, WRK, Job, Peer, Said
 
 PRINTED = Path(__file__).parent / "printed"
 ALL = (WRK, *OTHERS, *BARE)
 SAID = {
     "wrk": Said(52418.7, 53032),
     "ab": Said(49608.0, 49608),
+    "gcannon": Said(193560.8, 193593),
     "hey": Said(16334.0198),
     "h2load": Said(42482.0, 42482),
     "oha": Said(37133.650493109235),
@@ -66,6 +67,12 @@ def test_a_wrk_with_errors_did_not_measure_what_was_asked(errors: str) -> None:
 
 def test_a_wrk_whose_answers_took_long_counts_them_nevertheless() -> None:
     assert WRK.parse(printed("wrk") + "  Socket errors: connect 0, read 0, write 0, timeout 12\n") == SAID["wrk"]
+
+
+@pytest.mark.parametrize("failure", [('"timeout": 0', '"timeout": 1'), ('"5xx": 0', '"5xx": 1'), ('"2xx": ', '"2xx": 1')])
+def test_a_gcannon_with_failures_did_not_measure_what_was_asked(failure: tuple[str, str]) -> None:
+    with pytest.raises(BenchError):
+        GCANNON.parse(printed("gcannon").replace(*failure))
 
 
 def test_failed_requests_of_ab_and_locust_are_no_measurement() -> None:

@@ -21,9 +21,8 @@ pub(crate) struct Counted {
 }
 
 impl Client {
-    /// Opens the connections, and asks once on the first of them to learn how long an answer is.
-    pub(crate) fn connect(address: &str, path: &str, connections: usize) -> io::Result<Self> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").into_bytes();
+    /// Opens the connections, and sends the request once on the first of them to learn how long an answer is.
+    pub(crate) fn connect(address: &str, request: Vec<u8>, connections: usize) -> io::Result<Self> {
         let mut streams = Vec::with_capacity(connections);
         for _ in 0..connections {
             let stream = TcpStream::connect(address)?;

@@ -1,10 +1,10 @@
 //! The bare loops: how many requests a second are left when a client does nothing but send and count?
 //!
-//! A fixed number of connections, one thread, one fixed GET. An answer is over when as many bytes came as the first one had; then the next
+//! A fixed number of connections, one thread, one fixed request. An answer is over when as many bytes came as the first one had; then the next
 //! request goes out on that connection. No parser, no clock but one look for each batch of events, no histogram: whatever a load generator
 //! needs beyond this is its own. Twice: on epoll and on io_uring. For orientation beside real generators, not as one of them.
 //!
-//! `weir-bench-bare epoll|io_uring ADDRESS PATH CONNECTIONS DURATION_S` prints one JSON object. Bind it to a CPU with taskset.
+//! `weir-bench-bare epoll|io_uring ADDRESS REQUEST_FILE CONNECTIONS DURATION_S` prints one JSON object. Bind it to a CPU with taskset.
 
 mod client;
 mod epoll;
@@ -30,10 +30,10 @@ fn run(arguments: Vec<String>) -> io::Result<()> {
     let usage = || {
         Error::new(
             ErrorKind::InvalidInput,
-            "usage: weir-bench-bare epoll|io_uring ADDRESS PATH CONNECTIONS DURATION_S",
+            "usage: weir-bench-bare epoll|io_uring ADDRESS REQUEST_FILE CONNECTIONS DURATION_S",
         )
     };
-    let [back_end, address, path, connections, duration_s]: [String; 5] =
+    let [back_end, address, request_file, connections, duration_s]: [String; 5] =
         arguments.try_into().map_err(|_| usage())?;
     let connections = connections.parse().map_err(|_| usage())?;
     let duration = duration_s
@@ -41,7 +41,7 @@ fn run(arguments: Vec<String>) -> io::Result<()> {
         .ok()
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(usage)?;
-    let client = Client::connect(&address, &path, connections)?;
+    let client = Client::connect(&address, std::fs::read(request_file)?, connections)?;
     let Counted { answers, elapsed_s } = match back_end.as_str() {
         "epoll" => epoll::run(client, duration)?,
         "io_uring" => uring::run(client, duration)?,

@@ -38,9 +38,18 @@ fn answer(mut stream: TcpStream) -> io::Result<()> {
 }
 
 fn run(back_end: &str, address: &str) -> io::Result<Output> {
-    Command::new(env!("CARGO_BIN_EXE_weir-bench-bare"))
-        .args([back_end, address, "/path", "3", "0.1"])
-        .output()
+    let file = std::env::temp_dir().join(format!("weir-bench-bare-{address}-{back_end}"));
+    std::fs::write(
+        &file,
+        format!("GET /path HTTP/1.1\r\nHost: {address}\r\n\r\n"),
+    )?;
+    let output = Command::new(env!("CARGO_BIN_EXE_weir-bench-bare"))
+        .args([back_end, address])
+        .arg(&file)
+        .args(["3", "0.1"])
+        .output();
+    std::fs::remove_file(file)?;
+    output
 }
 
 fn counts_answers(output: &Output) -> bool {

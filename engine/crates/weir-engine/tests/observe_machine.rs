@@ -26,7 +26,9 @@ fn first_sample(mut command: Command, pid: i32) -> Value {
 fn cpu_totals_are_those_of_the_kernel_within_one_percent() {
     for mode in modes() {
         let mut host = Host::new(mode);
-        let burn = "perl -e 'while ((times)[0] + (times)[1] < 1.2) {}'";
+        // The kernel tells each of four figures (user and system, own and of ended children) in ticks of 10 ms, cut
+        // off: 1 % has to be more than those four ticks.
+        let burn = "perl -e 'while ((times)[0] + (times)[1] < 2.2) {}'";
         host.start(
             "app",
             &format!("({burn}; true); {burn}; echo burnt; sleep 1000; true"),
@@ -40,7 +42,7 @@ fn cpu_totals_are_those_of_the_kernel_within_one_percent() {
             figures["cpu_user_s"].as_f64().unwrap() + figures["cpu_system_s"].as_f64().unwrap()
         };
         let (sampled, kernel) = (cpu(&group), cpu(&stopped));
-        assert!(kernel > 2.0);
+        assert!(kernel > 4.0);
         assert!(
             (sampled - kernel).abs() < 0.01 * kernel,
             "{mode}: {sampled} s, the kernel says {kernel} s"
