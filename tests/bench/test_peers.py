@@ -69,7 +69,7 @@ def test_a_wrk_whose_answers_took_long_counts_them_nevertheless() -> None:
     assert WRK.parse(printed("wrk") + "  Socket errors: connect 0, read 0, write 0, timeout 12\n") == SAID["wrk"]
 
 
-@pytest.mark.parametrize("failure", [('"timeout": 0', '"timeout": 1'), ('"5xx": 0', '"5xx": 1'), ('"2xx": ', '"2xx": 1')])
+@pytest.mark.parametrize("failure", [('"timeout": 0', '"timeout": 1'), ('"2xx": ', '"2xx": 1')])
 def test_a_gcannon_with_failures_did_not_measure_what_was_asked(failure: tuple[str, str]) -> None:
     with pytest.raises(BenchError):
         GCANNON.parse(printed("gcannon").replace(*failure))
