@@ -13,7 +13,7 @@ ALL = (WRK, *OTHERS, *BARE)
 SAID = {
     "wrk": Said(52418.7, 53032),
     "ab": Said(49608.0, 49608),
-    "gcannon": Said(193560.8, 193593),
+    "gcannon": Said(193560.8),
     "hey": Said(16334.0198),
     "h2load": Said(42482.0, 42482),
     "oha": Said(37133.650493109235),
