@@ -65,7 +65,7 @@ soak: setup ## Run the tests that take longer than a minute
 	$(BIN)/pytest -m soak --timeout 3600
 
 .PHONY: bench
-bench: setup ## Measure weir against its peers and against the floor; writes bench/RESULTS.md (half an hour; let nothing else run meanwhile)
+bench: setup ## Measure weir against its peers and against the floor; writes bench/RESULTS.md (40 minutes; let nothing else run meanwhile)
 	scripts/system-packages bench
 	scripts/bench-peers
 	cargo build --locked --release --package weir-bench-floor --package weir-bench-bare

@@ -21,7 +21,7 @@ from bench.machine import BenchError, OtherLoad, Taken, facts, placement, progra
 from bench.memory import SHORT_S, measure_memory
 from bench.nginx import running_nginx
 from bench.paced import PACED_PEERS
-from bench.peers import OTHERS, WRK, Peer
+from bench.peers import GCANNON, OTHERS, WRK, Peer
 from bench.result import QUIET_FRACTION, Found, PartResult, Provenance, page, read_results
 from bench.rounds import FAILURES
 from bench.setting import Setting
@@ -68,10 +68,11 @@ class Part:
 
 def _throughput_s(rounds: int, seconds: int, connections: tuple[int, ...]) -> float:
     total_s = 0.0
+    generators = 5 + (GCANNON.binary is not None)
     for count in connections:
         rounds_here, seconds_here = length_at(count, rounds, seconds)
-        # Five generators for GET, three for POST.
-        total_s += rounds_here * 8 * (seconds_here + (LOAD_OF_MANY_S if count >= MANY else LOAD_S))
+        # GET and POST.
+        total_s += rounds_here * 2 * generators * (seconds_here + (LOAD_OF_MANY_S if count >= MANY else LOAD_S))
     return total_s
 
 

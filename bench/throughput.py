@@ -111,10 +111,19 @@ def at_least(contest: Contest, ours: str, peer: Peer, bar: float) -> Bar:
     ratio = contest.ratio(ours, peer.name)
     if ratio is None:
         return Bar(text, "", None)
+    reached = ratio.median >= bar
+    return Bar(text, ratio.text(3) + ("" if reached else _limit(contest, ours, peer)), reached)
+
+
+def _limit(contest: Contest, ours: str, peer: Peer) -> str:
+    """What stands in the way of more: nothing, or the server, of which those who do least get no more either."""
     load_idle, server_idle = contest.idle(ours)
-    # A generator with time to spare cannot have more out of a server that has none.
-    limit = f"; the server is the limit, its CPU {server_idle:.0%} idle, weir's {load_idle:.0%}" if server_idle < load_idle else ""
-    return Bar(text, ratio.text(3) + limit, ratio.median >= bar)
+    if load_idle <= server_idle:
+        return ""
+    least = {other.name: contest.ratio(other.name, peer.name) for other in (GCANNON, *BARE)}
+    ratios = ", ".join(f"{name} {ratio.median:.3f}" for name, ratio in least.items() if ratio is not None)
+    beside = f"; in the same rounds {ratios}" if ratios else ""
+    return f"; the server is the limit, its CPU {server_idle:.0%} idle, weir's {load_idle:.0%}{beside}"
 
 
 def _found(title: str, contests: list[Contest], bars: list[Bar], notes: list[str]) -> Found:

@@ -1,5 +1,7 @@
 """Ratios, CPU and bars from the rounds of a contest."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.contest import Contest, Round, contest_table
@@ -36,6 +38,14 @@ def test_a_row_has_throughput_ratio_cpu_and_the_most_memory_of_any_round() -> No
 @pytest.mark.parametrize(("bar", "reached"), [(1.25, True), (1.26, False)])
 def test_a_bar_holds_the_median_ratio_against_what_is_asked(bar: float, reached: bool) -> None:
     assert at_least(CONTEST, "weir", WRK, bar).reached is reached
+
+
+def test_a_bar_that_is_missed_while_weir_has_time_to_spare_shows_what_those_reached_who_do_least() -> None:
+    idle = [replace(one, load_idle=0.2, server_idle=0.03) for one in CONTEST.rounds["weir"]]
+    contest = Contest("GET", {**CONTEST.rounds, "weir": idle, "bare epoll loop": rounds(110, 300, 404)})
+    found = at_least(contest, "weir", WRK, 1.3).found
+    assert found.endswith("the server is the limit, its CPU 3% idle, weir's 20%; in the same rounds bare epoll loop 1.010")
+    assert at_least(contest, "weir", WRK, 1.2).found == "1.250 (1.000 to 2.000)"
 
 
 def test_a_bar_against_a_generator_that_is_not_there_is_not_measured() -> None:
