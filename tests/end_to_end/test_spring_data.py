@@ -1,4 +1,4 @@
-"""The Spring stacks with a database: whether they do the same work, and which of them loses updates."""
+"""The stacks on the JVM with a database: whether they do the same work, and which of them loses updates."""
 
 import json
 import sqlite3
@@ -10,7 +10,14 @@ from tests.end_to_end.conftest import Study, Weir
 
 pytestmark = [pytest.mark.soak, pytest.mark.needs("javac", "mvn")]
 BUILT_S = 1200.0
-PEOPLE = ("spring-mvc-jdbc", "spring-mvc-jdbc[plain]", "spring-mvc-r2dbc", "spring-webflux-jdbc", "spring-webflux-r2dbc-pg")
+PEOPLE = (
+    "spring-mvc-jdbc",
+    "spring-mvc-jdbc[plain]",
+    "spring-mvc-r2dbc",
+    "spring-webflux-jdbc",
+    "spring-webflux-r2dbc-pg",
+    "quarkus-reactive",
+)
 TICKETS = ("spring-mvc-jpa", "spring-mvc-jpa[atomic]", "spring-webflux-r2dbc", "spring-webflux-r2dbc[atomic]")
 
 
