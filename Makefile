@@ -25,6 +25,14 @@ setup: $(VENV)/.package $(VENV)/.web ## Build both packages into .venv (quick wh
 demo: setup ## Answer the first question: does an async server beat a sync one?
 	$(BIN)/weir run sync-vs-async --scale quick --skip-missing
 
+# How thoroughly, and which of them (all, if none is named).
+SCALE := quick
+STUDIES :=
+
+.PHONY: studies
+studies: setup ## Run every study, half an hour in all; a report of each in runs/SCALE (SCALE=quick|evidence, STUDIES="one another")
+	scripts/studies $(SCALE) runs/$(SCALE) $(STUDIES)
+
 ##@ Develop
 
 .PHONY: test
