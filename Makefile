@@ -39,8 +39,10 @@ studies: setup ## Run every study, half an hour in all; a report of each in runs
 test: setup ## Run all tests but the soak tests
 	scripts/system-packages
 	$(MAKE) check-web
-	cargo test --locked --workspace --quiet
-	$(BIN)/pytest
+	failed=0; \
+	cargo test --locked --workspace --quiet --no-fail-fast || failed=1; \
+	$(BIN)/pytest || failed=1; \
+	exit $$failed
 
 .PHONY: lint
 lint: setup ## Check style, types and import rules of Python, Rust and TypeScript
