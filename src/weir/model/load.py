@@ -6,7 +6,7 @@ The plan's JSON is described in `docs/reference/engine.md`.
 
 import math
 from base64 import b64encode
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -171,6 +171,28 @@ def value_at(profile: Profile, at_s: float) -> float:
     return profile[-1][1]
 
 
+def total(profile: Profile, until_s: float) -> float:
+    """The area under a profile from its start to a moment: of a rate, how many arrive.
+
+    >>> total(((0.0, 0.0), (10.0, 100.0)), 20.0)
+    1500.0
+    """
+    if not isinstance(profile, tuple):
+        return profile * until_s
+    times = sorted({0.0, until_s, *(at_s for at_s, _ in profile if 0 < at_s < until_s)})
+    # Just before a step the profile still has its earlier value.
+    return sum((end - start) * (value_at(profile, start) + _value_before(profile, end)) / 2 for start, end in pairwise(times))
+
+
+def _value_before(profile: tuple[Point, ...], at_s: float) -> float:
+    if at_s <= profile[0][0]:
+        return profile[0][1]
+    for (start_s, low), (end_s, high) in pairwise(profile):
+        if start_s < at_s <= end_s:
+            return low + (high - low) * (at_s - start_s) / (end_s - start_s)
+    return value_at(profile, at_s)
+
+
 def _varies(profile: Profile) -> bool:
     return isinstance(profile, tuple)
 
@@ -284,6 +306,24 @@ class LoadPlan:
     """Where think times, Poisson arrivals and what is random in a scenario begin."""
     scenario: dict[str, Any] | None = None
     """What users do, instead of the one request, of which only the target holds then: `weir.Scenario.to_plan()`."""
+
+    def answered_to_the_end(self) -> "LoadPlan":
+        """The same load, in which nobody asks any more from `duration_s` on, and which ends with the last answer to what was asked before.
+
+        It takes longer by what that answer takes, `timeout_s` at most. Nothing of it is left in the server then, which a load that ends
+        at its time leaves. A pipelined load stays as it is: its users cannot leave.
+        """
+        if self.pipeline > 1:
+            return self
+        ending = replace(self, duration_s=self.duration_s + self.timeout_s)
+        match self.load:
+            case ClosedLoad(users):
+                before = [point for point in users if point[0] < self.duration_s] if isinstance(users, tuple) else [(0.0, users)]
+                last = (self.duration_s, _value_before(users, self.duration_s) if isinstance(users, tuple) else users)
+                return replace(ending, load=replace(self.load, users=(*before, last, (self.duration_s, 0.0))))
+            case OpenLoad(rate_rps, session=session):
+                due = math.floor(total(rate_rps, self.duration_s)) * (1 if session is None else session.requests)
+                return replace(ending, requests=max(1, due if self.requests is None else min(due, self.requests)))
 
     @property
     def title(self) -> str:
