@@ -39,8 +39,9 @@ def test_a_count_that_is_read_and_written_loses_updates_and_one_in_the_database_
         trials = run.execute("SELECT variant, discrepancies, work FROM trial JOIN cell ON cell.id = cell_id").fetchall()
     assert len(trials) == len(TICKETS)
     for variant, discrepancies, works in trials:
-        loses = any(one.startswith("invariant counter-agrees") for one in json.loads(discrepancies))
-        assert loses is (variant != "atomic")
+        # What the priming asked was answered before: nothing of it is a discrepancy of the load.
+        kinds = [one.split(":")[0] for one in json.loads(discrepancies)]
+        assert kinds == ([] if variant == "atomic" else ["invariant counter-agrees"])
         (work,) = json.loads(works)
         edge = 2 * work["edge_requests"] / work["requests"]
         assert work["statements"] / work["requests"] == pytest.approx(4, abs=4 * edge + 0.01)

@@ -73,6 +73,33 @@ def test_rows_are_compared_as_well(find: Find) -> None:
     assert "rows per request are Flask 100.00 and Sanic 50.00; most by Flask" in found.points[0].work.sentence
 
 
+def test_rows_given_back_for_their_keys_stand_beside_and_judge_nobody(find: Find) -> None:
+    def change(label: str, block: int, result: TrialResult) -> TrialResult:
+        result = working(result, 1, 100)
+        (work,) = result.work
+        return replace(result, work=(replace(work, key_rows=work.requests if label == "sanic" else 0),))
+
+    (point,) = find(change).points
+    assert point.work is not None
+    assert point.work.outcome == "same"
+    assert point.work.sentence.endswith("Beside these, inserted rows given back for their keys: Sanic 1.00.")
+
+
+def test_rows_that_may_differ_are_not_compared_and_the_report_says_why(find: Find) -> None:
+    def change(label: str, block: int, result: TrialResult) -> TrialResult:
+        result = working(result, 1, 50 if label == "sanic" else 100)
+        (work,) = result.work
+        return replace(result, work=(replace(work, rows_differ="half of them change nothing"),))
+
+    (point,) = find(change).points
+    assert point.work is not None
+    assert point.work.outcome == "same"
+    assert point.work.sentence == (
+        "Flask and Sanic do the same work per request: 1.00 data statements, by the services' own counters. "
+        "Rows are not compared: half of them change nothing."
+    )
+
+
 def test_what_requests_at_the_edges_explain_is_no_difference(find: Find) -> None:
     found = find(lambda label, block, result: working(result, 1.002 if label == "sanic" else 1, 100))
     assert found.points[0].work is not None

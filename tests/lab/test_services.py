@@ -120,9 +120,11 @@ def test_mariadb_holds_the_dataset_and_counts_what_was_asked_of_it(services: Ser
             cursor.execute("UPDATE users SET name = %s WHERE id <= 3", (str(number),))
             connection.commit()
         cursor.execute("INSERT INTO users (name, email) VALUES ('a', 'b')")
+        # As the R2DBC driver inserts; the JDBC driver as above.
+        cursor.execute("INSERT INTO users (name, email) VALUES ('c', 'd') RETURNING id")
         connection.commit()
         (work,) = started.work_since(before, summary())
-    assert (work.service, work.statements, work.rows) == ("mariadb", 2 * TRIES + 1, TRIES * (100 + 3) + 1)
+    assert (work.service, work.statements, work.rows, work.key_rows) == ("mariadb", 2 * TRIES + 2, TRIES * (100 + 3) + 2, 1)
     assert work.control_statements == TRIES + 1
     assert TRIES * 100 * 12 < work.bytes["sent"] < TRIES * 100 * 40
     assert work.bytes["received"] > TRIES * 30

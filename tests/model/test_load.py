@@ -86,3 +86,45 @@ def test_what_is_no_load_is_refused(value: dict[str, object]) -> None:
 def test_a_profile_is_a_number_or_points() -> None:
     points: Profile = ((0.0, 1.0), (1.0, 2.0))
     assert ClosedLoad(points).to_plan() == {"closed": {"users": [[0.0, 1.0], [1.0, 2.0]]}}
+
+
+@pytest.mark.parametrize(
+    ("load", "asks"),
+    [
+        (ClosedLoad(20), ClosedLoad(((0.0, 20.0), (4.0, 20.0), (4.0, 0.0)))),
+        (ClosedLoad(20, loops=3), ClosedLoad(((0.0, 20.0), (4.0, 20.0), (4.0, 0.0)), loops=3)),
+        (ClosedLoad(((0.0, 0.0), (8.0, 80.0))), ClosedLoad(((0.0, 0.0), (4.0, 40.0), (4.0, 0.0)))),
+        (ClosedLoad(((2.0, 5.0), (4.0, 5.0), (4.0, 9.0))), ClosedLoad(((2.0, 5.0), (4.0, 5.0), (4.0, 0.0)))),
+    ],
+)
+def test_users_of_a_load_that_is_answered_to_the_end_leave_at_its_time(load: ClosedLoad, asks: ClosedLoad) -> None:
+    ending = LoadPlan(Request("GET", "http://127.0.0.1/"), load, 4.0, timeout_s=3.0).answered_to_the_end()
+    assert ending.load == asks
+    assert ending.duration_s == 7
+
+
+@pytest.mark.parametrize(
+    ("load", "asked", "due"),
+    [
+        (OpenLoad(100.0, 4), None, 400),
+        (OpenLoad(100.0, 4), 50, 50),
+        (OpenLoad(100.0, 4, session=Session(3)), None, 1200),
+        (OpenLoad(((0.0, 0.0), (2.0, 100.0), (2.0, 10.0)), 4), None, 120),
+    ],
+)
+def test_an_open_load_that_is_answered_to_the_end_has_as_many_requests_as_arrive_in_its_time(
+    load: OpenLoad, asked: int | None, due: int
+) -> None:
+    ending = LoadPlan(Request("GET", "http://127.0.0.1/"), load, 4.0, requests=asked).answered_to_the_end()
+    assert (ending.load, ending.requests) == (load, due)
+
+
+def test_a_pipelined_load_ends_at_its_time() -> None:
+    plan = LoadPlan(Request("GET", "http://127.0.0.1/"), ClosedLoad(20), 4.0, pipeline=8)
+    assert plan.answered_to_the_end() == plan
+
+
+@given(LOADS, NUMBERS)
+def test_a_load_that_is_answered_to_the_end_has_no_more_users_than_before(load: Load, duration_s: float) -> None:
+    ending = LoadPlan(Request("GET", "http://127.0.0.1/"), load, duration_s).answered_to_the_end()
+    assert ending.load.connections <= load.connections

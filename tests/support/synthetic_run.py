@@ -37,7 +37,7 @@ from weir.model.records import (
     Verdict,
 )
 from weir.model.resources import StackResources
-from weir.model.run import Arm, Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
+from weir.model.run import Arm, Ceiling, Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
 from weir.model.verdict import TrialVerdict
 from weir.objective import Judged, objective
 from weir.store import RunWriter
@@ -110,6 +110,8 @@ class SyntheticStudy:
     workloads: Sequence[str] = ("echo",)
     coordinates: Sequence[dict[str, str]] = ({},)
     """Where cells lie besides workload and load."""
+    ceilings: dict[str, tuple[Ceiling, ...]] = field(default_factory=dict)
+    """By stack."""
     unlimited: Sequence[str] = ()
     """Stacks that have none of these coordinates."""
     objectives: Sequence[tuple[str, bool]] = ()
@@ -192,6 +194,7 @@ def _cells(study: SyntheticStudy) -> list[tuple[Cell, SyntheticStack]]:
                     cell = Cell(
                         id=len(cells) + 1, stack=stack.name, variant=stack.variant, workload=workload, load=load, arm=arm,
                         title=stack.title, model=stack.model, settings={"workers": "1"} | coordinates, coordinates=dict(coordinates),
+                        ceilings=study.ceilings.get(stack.name, ()),
                     )  # fmt: skip
                     cells.append((cell, stack))
     return cells

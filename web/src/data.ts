@@ -29,6 +29,14 @@ export interface PointSeries {
   coarse_time_s: number[];
   nines: number[];
   stacks: StackSeries[];
+  /** Only in the report of a run. */
+  answers?: AnswerSeries;
+}
+
+/** Of src/weir/report/ceiling_series.py. */
+export interface AnswerSeries {
+  time_s: number[];
+  lines: (NamedLine & { colour: number | null; is_ceiling: boolean })[];
 }
 
 export interface ReportData {

@@ -44,6 +44,21 @@ function rates(point: PointSeries, key: string, unit = "req/s"): ChartSpec {
   return { x: point.time_s, xRange: timeRange(point.time_s), xUnit: "s", xLabel: "time, s", unit, lines, bands, height: 300, sync: key };
 }
 
+function answers(point: PointSeries, key: string): ChartSpec {
+  const series = point.answers ?? { time_s: [], lines: [] };
+  const measured = series.lines.filter((line) => !line.is_ceiling);
+  // A ceiling far above everything would press the measured lines flat: it leaves the chart instead.
+  const most = Math.max(1, ...known(measured.map((line) => line.values)));
+  return {
+    x: series.time_s, xRange: [0, series.time_s[series.time_s.length - 1] ?? 1], xUnit: "s", xLabel: "time, s", unit: "answers", height: 300, sync: key,
+    range: [0, most * 1.15],
+    lines: series.lines.map((line): ChartLine => {
+      const style = line.colour === null ? { colour: "--series-6" } : lineOf(line.colour);
+      return { label: line.label, values: line.values, ...style, ...(line.is_ceiling ? { width: 1, dash: [2, 4] } : {}), direct: !line.is_ceiling };
+    }),
+  };
+}
+
 function percentiles(point: PointSeries, number: number, key: string): ChartSpec {
   const stack = point.stacks[number];
   const all = known(point.stacks.flatMap((one) => [one.p50_ms, one.p90_ms, one.p99_ms]));
@@ -113,6 +128,8 @@ function specOf(element: HTMLElement, points: PointSeries[]): ChartSpec | undefi
       return rates(point, group);
     case "count":
       return rates(point, group, "");
+    case "answers":
+      return answers(point, group);
     case "percentiles":
       return percentiles(point, stack, group);
     case "tiers":

@@ -7,6 +7,7 @@ from weir import stats
 from weir.findings.answer import answer_of, point_sentence
 from weir.findings.audit import audit_trials
 from weir.findings.cautions import cautions_of
+from weir.findings.ceiling import ceiling_sentence
 from weir.findings.compare import CLAIM_BLOCKS, compare
 from weir.findings.evidence import CellTrials, is_used
 from weir.findings.identical import compare_copies
@@ -130,6 +131,7 @@ def _point(
         published=published_beside(reader.info.published, stacks, group.place),
         sentence=point_sentence(stacks, comparisons),
         work=work,
+        ceilings=ceiling_sentence(stacks),
     )
 
 

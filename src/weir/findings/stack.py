@@ -38,6 +38,7 @@ def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baselin
         objectives=_objectives(cell),
         evidence=cell.evidence,
         work=work_per_request(cell),
+        ceilings=cell.cell.ceilings,
     )
 
 

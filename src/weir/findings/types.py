@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from weir.model.records import Validity
+from weir.model.run import Ceiling
 from weir.model.stop import Stop
 
 FINDINGS_SCHEMA = 1
@@ -95,6 +96,10 @@ class WorkPerRequest:
     control_statements: float
     rows: float | None
     """None where the service does not count them."""
+    key_rows: float
+    """Beside these: inserted rows that a driver had given back to learn their keys."""
+    rows_differ: str
+    """Why the rows of stacks that do the same may differ; empty where they must not."""
     bytes: dict[str, float]
     edge: float
     """How far requests at the edges of the loads can move these, as a share."""
@@ -139,6 +144,8 @@ class StackFindings:
     evidence: Evidence
     work: tuple[WorkPerRequest, ...] = ()
     """By service; empty where the stack has none, or no trial counted."""
+    ceilings: tuple[Ceiling, ...] = ()
+    """What it cannot exceed by arithmetic, the lowest first."""
 
     def measure(self, metric: str) -> Measure:
         """The measure of `metric`."""
@@ -192,6 +199,8 @@ class Point:
     sentence: str
     work: WorkComparison | None = None
     """None where no service counted anything."""
+    ceilings: str = ""
+    """How near the stacks came to what arithmetic allows them; empty where it says nothing."""
 
     def comparison(self, label: str, metric: str) -> Comparison | None:
         """The comparison of `label` with the baseline on `metric`."""

@@ -31,19 +31,19 @@ def compare_work(stacks: Sequence[StackFindings]) -> WorkComparison | None:
     if not counted:
         return None
     uncounted = [stack.name for stack in stacks if stack.arm == "main" and not stack.work and stack.evidence.used]
-    differences = [
-        sentence
-        for noun, of in (("data statements", _statements), ("rows", _rows))
-        if (sentence := _difference(counted, noun, of)) is not None
-    ]
+    rows_differ = next((work.rows_differ for stack in counted for work in stack.work if work.rows_differ), "")
+    compared = [("data statements", _statements)] if rows_differ else [("data statements", _statements), ("rows", _rows)]
+    differences = [sentence for noun, of in compared if (sentence := _difference(counted, noun, of)) is not None]
+    beside = _keys(counted) + (f" Rows are not compared: {rows_differ}." if rows_differ else "")
     if differences:
-        return WorkComparison("different", tuple(differences), " ".join(differences))
+        return WorkComparison("different", tuple(differences), " ".join(differences) + beside)
     if len(counted) == 1 or uncounted:
         what = "; ".join(f"{stack.name}: {_said(stack)}" for stack in counted)
-        beside = f" Nothing was counted for {listed(uncounted)}." if uncounted else ""
+        beside = (f" Nothing was counted for {listed(uncounted)}." if uncounted else "") + beside
         return WorkComparison("not compared", (), f"Work per request by the services' own counters: {what}.{beside}")
     names = listed([stack.name for stack in counted])
-    return WorkComparison("same", (), f"{names} do the same work per request: {_said(counted[0])}, by the services' own counters.")
+    what = f"{_statements(counted[0]):,.2f} data statements" if rows_differ else _said(counted[0])
+    return WorkComparison("same", (), f"{names} do the same work per request: {what}, by the services' own counters.{beside}")
 
 
 def weakened(comparisons: Sequence[Comparison], work: WorkComparison | None) -> list[Comparison]:
@@ -67,6 +67,8 @@ def _merged(service: str, found: Sequence[tuple[int, ServiceWork]]) -> WorkPerRe
         statements=sum(work.statements for work in works) / requests,
         control_statements=sum(work.control_statements for work in works) / requests,
         rows=rows,
+        key_rows=sum(work.key_rows for work in works) / requests,
+        rows_differ=next((work.rows_differ for work in works if work.rows_differ), ""),
         bytes={name: sum(work.bytes.get(name, 0) for work in works) / requests for name in works[0].bytes},
         edge=sum(2 * work.edge_requests for work in works) / requests,
         most=tuple(StatementPerRequest(text, calls / requests, data) for (text, data), calls in most),
@@ -99,6 +101,13 @@ def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackF
 
 def _value(item: tuple[float, StackFindings]) -> float:
     return item[0]
+
+
+def _keys(stacks: Sequence[StackFindings]) -> str:
+    """Who was given inserted rows back: a driver's way to their keys, as BEGIN and COMMIT are its way to a transaction."""
+    given = [(stack.name, sum(work.key_rows for work in stack.work)) for stack in stacks]
+    told = listed([f"{name} {rows:,.2f}" for name, rows in given if rows >= NOISE])
+    return f" Beside these, inserted rows given back for their keys: {told}." if told else ""
 
 
 def _of_what(stack: StackFindings) -> str:

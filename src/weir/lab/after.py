@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weir.lab.services import Readings, RunningServices
 from weir.lab.stack import RunningStack
@@ -56,7 +56,7 @@ def look_after(
     found: tuple[str, ...] = ()
     try:
         # First the counters: what follows asks the services again.
-        work = services.work_since(before, load)
+        work = tuple(replace(one, rows_differ=workload.work.rows_differ) for one in services.work_since(before, load))
         unexpected = tuple(unexpected_work(workload.work, work))
         found = discrepancies(workload.invariant, before.values, services.values(workload), load)
         for base_url in running.base_urls:

@@ -28,6 +28,11 @@ class Think:
     longest_s: float
 
     @property
+    def mean_s(self) -> float:
+        """How long it is on average."""
+        return (self.shortest_s + self.longest_s) / 2
+
+    @property
     def label(self) -> str:
         """How the pause is named on screen."""
         if self.shortest_s == self.longest_s:
@@ -318,9 +323,11 @@ class LoadPlan:
         ending = replace(self, duration_s=self.duration_s + self.timeout_s)
         match self.load:
             case ClosedLoad(users):
-                before = [point for point in users if point[0] < self.duration_s] if isinstance(users, tuple) else [(0.0, users)]
-                last = (self.duration_s, _value_before(users, self.duration_s) if isinstance(users, tuple) else users)
-                return replace(ending, load=replace(self.load, users=(*before, last, (self.duration_s, 0.0))))
+                points = users if isinstance(users, tuple) else ((0.0, users),)
+                last = (self.duration_s, _value_before(points, self.duration_s))
+                leaving = (*(point for point in points if point[0] < self.duration_s), last, (self.duration_s, 0.0))
+                # Users who would come later only do not come at all: there is nothing to wait for.
+                return replace(ending, load=replace(self.load, users=leaving)) if highest(leaving) > 0 else self
             case OpenLoad(rate_rps, session=session):
                 due = math.floor(total(rate_rps, self.duration_s)) * (1 if session is None else session.requests)
                 return replace(ending, requests=max(1, due if self.requests is None else min(due, self.requests)))

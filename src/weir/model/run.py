@@ -15,6 +15,21 @@ Arm = Literal["main", "aa"]
 
 
 @dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The most that a cell can answer, by arithmetic, whatever its stack takes beside."""
+
+    of: Literal["stack", "load", "upstream"]
+    """Whose limit it is."""
+    throughput_rps: float
+    because: str
+    """The arithmetic: '50 threads ÷ 0.5 s'."""
+    at_once: int | None = None
+    """Of a stack's: how many requests it has in hand at a time at most."""
+    wait_s: float | None = None
+    """Of a stack's: how long it holds each, on average."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """One stack × workload × load point of a study."""
 
@@ -41,6 +56,8 @@ class Cell:
     coordinates: dict[str, str] = field(default_factory=dict)
     """Where the cell lies besides its workload and load: limits, replicas, cpus and whatever else the study varies and this stack has.
     Cells are compared only where they agree on all coordinates that both have."""
+    ceilings: tuple[Ceiling, ...] = ()
+    """What it cannot exceed, the lowest first; empty where nothing can be said beforehand."""
 
     @property
     def stack_label(self) -> str:

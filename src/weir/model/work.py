@@ -38,6 +38,10 @@ class ServiceWork:
     """The most frequent ones, data and control."""
     note: str = ""
     """Why the counters may be too low; empty where nothing was lost."""
+    key_rows: int = 0
+    """Rows that a driver had given back to learn the keys of what it inserted, where the database counts them apart."""
+    rows_differ: str = ""
+    """Why rows of stacks that do the same may differ on this workload; empty where they must not."""
 
     def per_request(self, total: float) -> float | None:
         """A total ÷ completed requests; None where none completed."""

@@ -21,6 +21,7 @@ from weir.model.errors import WeirError
 from weir.model.run import Trial
 from weir.report import sentences
 from weir.report.bundle import load_bundle, policy_hash
+from weir.report.ceiling_series import answer_series
 from weir.report.numbers import display, found_text, interval_text, value_text
 from weir.report.overview import overview_of
 from weir.report.series import point_series
@@ -61,18 +62,20 @@ def write_page(page: str, path: Path) -> None:
 def render_html(reader: RunReader, findings: RunFindings) -> str:
     """The report of a run, as a page."""
     series = [point_series(reader, point) for point in findings.points]
-    data = {"points": [asdict(one) for one in series]}
+    answers = [answer_series(reader, point) for point in findings.points]
+    data = {"points": [{**asdict(one), "answers": asdict(counted)} for one, counted in zip(series, answers, strict=True)]}
     points = [
         {
             "point": point,
             "series": one,
+            "answers": counted,
             "colours": colours_of(point),
             "ratios": ratio_strip([found for found in point.comparisons if found.metric == THROUGHPUT], colours_of(point)),
             "tiles": [(BY_KEY[metric], display(metric), rows) for metric in TILE_METRICS if (rows := tile_rows(point, metric))],
             "throughput": measure_strip(point, THROUGHPUT),
             "resources": [strip for metric in RESOURCE_METRICS if (strip := measure_strip(point, metric))],
         }
-        for point, one in zip(findings.points, series, strict=True)
+        for point, one, counted in zip(findings.points, series, answers, strict=True)
     ]
     return render_page(
         "report.html.j2",

@@ -29,6 +29,8 @@ def render_terminal(run: RunFindings) -> RenderableType:
         parts += [_overview(overview), Text("")]
     for point in findings.points:
         parts += [_table(point, several=len(findings.points) > 1), Text("")]
+        if point.ceilings:
+            parts += [Text(point.ceilings, style="dim"), Text("")]
         parts += _work(point)
         parts += _published(point)
     parts += _objectives(findings)

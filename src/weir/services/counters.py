@@ -39,6 +39,8 @@ class Counters:
     bytes: Mapping[str, int] = field(default_factory=dict)
     rows: int | None = None
     """Rows in total, where they are not counted by statement."""
+    key_rows: int = 0
+    """Rows that are not among `rows`: inserted rows given back so that a driver learns their keys. Not counted by statement either."""
     losses: int = 0
     """Times that the database has thrown counters away."""
 
@@ -80,6 +82,7 @@ def work_between(service: str, before: Counters, after: Counters, summary: LoadS
         statements=sum(kind.calls for kind in data),
         control_statements=sum(kind.calls for kind in kinds if not kind.data),
         rows=rows,
+        key_rows=after.key_rows - before.key_rows,
         bytes={name: value - before.bytes.get(name, 0) for name, value in after.bytes.items()},
         by_statement=tuple(kinds[:MOST_STATEMENTS]),
         note=f"the database threw counters away {lost} times: there are more kinds of statement than it keeps" if lost > 0 else "",

@@ -30,8 +30,11 @@ _CONTROL = (
 """Preparing is no work on data, but it is a round trip; executing a prepared statement counts as the statement that it is."""
 _CHANGED_ROWS = ("Handler_write", "Handler_update", "Handler_delete")
 _SENT_ROWS = "Rows_sent"
+_INSERTS_RETURNING = "Feature_insert_returning"
+"""INSERT … RETURNING, each taken to give one row: how the R2DBC driver learns the key of a row that it inserts. The JDBC driver has it from
+the packet that ends every INSERT, which is no row."""
 _BYTES = {"sent": "Bytes_sent", "received": "Bytes_received"}
-_NAMES = (*(f"Com_{kind}" for kind in (*_DATA, *_CONTROL)), *_CHANGED_ROWS, _SENT_ROWS, *_BYTES.values())
+_NAMES = (*(f"Com_{kind}" for kind in (*_DATA, *_CONTROL)), *_CHANGED_ROWS, _SENT_ROWS, _INSERTS_RETURNING, *_BYTES.values())
 _STATUS = f"SHOW {{scope}} STATUS WHERE Variable_name IN ({', '.join(repr(name) for name in _NAMES)})"
 
 
@@ -133,8 +136,10 @@ class MariadbSession:
         statements: dict[tuple[str, ...], Count] = {
             (kind.upper().replace("_", " "),): Count(found[f"Com_{kind}"], None) for kind in (*_DATA, *_CONTROL) if f"Com_{kind}" in found
         }
-        rows = sum(found[name] for name in (_SENT_ROWS, *_CHANGED_ROWS)) if _SENT_ROWS in found else None
-        return Counters(statements, {name: found[variable] for name, variable in _BYTES.items()}, rows)
+        # MySQL has no such statement, and no such counter.
+        key_rows = found.get(_INSERTS_RETURNING, 0)
+        rows = sum(found[name] for name in (_SENT_ROWS, *_CHANGED_ROWS)) - key_rows if _SENT_ROWS in found else None
+        return Counters(statements, {name: found[variable] for name, variable in _BYTES.items()}, rows, key_rows)
 
     def close(self) -> None:
         """Ends the connection."""

@@ -112,6 +112,9 @@ class Limit(Table):
     """`--workers={value}`, appended to the command."""
     env: str | None = None
     """The variable's name."""
+    requests_each: int | None = Field(default=None, ge=1)
+    """How many requests each of these holds at a time, from their start to their end; None: it bounds none. A stack whose requests wait
+    on an upstream answers no more than so many ÷ that wait, which reports draw."""
 
     @model_validator(mode="after")
     def _is_passed_somehow(self) -> "Limit":

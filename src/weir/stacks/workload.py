@@ -89,6 +89,14 @@ class Work(Table):
     """Data statements per request."""
     rows: float | None = Field(default=None, ge=0)
     """Rows that they return or change, per request."""
+    rows_differ: str = ""
+    """Why stacks that do the same may differ in rows. They are then shown and not compared."""
+
+    @model_validator(mode="after")
+    def _rows_are_known_or_differ(self) -> "Work":
+        if self.rows is not None and self.rows_differ:
+            raise ValueError(f"rows_differ: found beside rows = {self.rows:g}, expected one of them")
+        return self
 
 
 class Answer(Table):

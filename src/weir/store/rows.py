@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from weir.model.load import load_from_plan
 from weir.model.records import Interval, LoadSummary, Validity
 from weir.model.resources import StackResources
-from weir.model.run import Arm, Cell, Limits, Network, Placement, PublishedFigure, RunInfo, Trial, TrialResult
+from weir.model.run import Arm, Ceiling, Cell, Limits, Network, Placement, PublishedFigure, RunInfo, Trial, TrialResult
 from weir.model.verdict import TrialVerdict
 from weir.model.window import Window
 from weir.model.work import service_work_from_dict
@@ -30,7 +30,7 @@ RUN_COLUMNS = (
 )  # fmt: skip
 CELL_COLUMNS = (
     "id", "stack", "variant", "workload", "load", "arm", "title", "model", "settings", "replicas", "cpus", "started", "generator",
-    "coordinates",
+    "coordinates", "ceilings",
 )  # fmt: skip
 TRIAL_COLUMNS = (
     "id", "cell_id", "block", "position", "attempt", "started_unix_ns", "validity", "reasons", "summary", "resources",
@@ -110,19 +110,19 @@ def cell_row(cell: Cell) -> Row:
     return (
         cell.id, cell.stack, cell.variant, cell.workload, json.dumps(cell.load.to_plan()), cell.arm, storable(cell.title),
         storable(cell.model), json.dumps(cell.settings), cell.replicas, cell.cpus, int(cell.started), cell.generator,
-        json.dumps(cell.coordinates),
+        json.dumps(cell.coordinates), json.dumps([asdict(one) for one in cell.ceilings]),
     )  # fmt: skip
 
 
 def cell_from_row(row: Sequence[Any]) -> Cell:
     """The inverse of `cell_row`."""
-    identifier, stack, variant, workload, load, arm, title, model, settings, replicas, cpus, started, generator, coordinates = row
+    identifier, stack, variant, workload, load, arm, title, model, settings, replicas, cpus, started, generator, coordinates, ceilings = row
     if arm not in get_args(Arm):
         raise ValueError(f"cell {identifier}: arm {arm!r}")
     return Cell(
         id=identifier, stack=stack, variant=variant, workload=workload, load=load_from_plan(json.loads(load)),
         arm=cast(Arm, arm), title=title, model=model, settings=json.loads(settings), replicas=replicas, cpus=cpus, started=bool(started),
-        generator=generator, coordinates=json.loads(coordinates),
+        generator=generator, coordinates=json.loads(coordinates), ceilings=tuple(Ceiling(**one) for one in json.loads(ceilings)),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ A change to a table raises `SCHEMA_NUMBER` and gets a line in `docs/reference/ru
 APPLICATION_ID = 0x57454952
 """'WEIR', in the file's header, so that `file` and we can tell a run from another SQLite file."""
 
-SCHEMA_NUMBER = 2
+SCHEMA_NUMBER = 3
 
 TABLES = """
 CREATE TABLE run (
@@ -48,7 +48,8 @@ CREATE TABLE cell (
     cpus INTEGER,
     started INTEGER NOT NULL,
     generator TEXT NOT NULL,
-    coordinates TEXT NOT NULL
+    coordinates TEXT NOT NULL,
+    ceilings TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE trial (

@@ -15,6 +15,7 @@ from weir.services.manifest import read_service
 from weir.stacks.external import ExternalStack
 from weir.stacks.manifest import Needed, Stack, read_stack
 from weir.stacks.workload import Workload, read_workload
+from weir.study.ceiling import ceilings
 from weir.study.file import StudyFile
 from weir.study.load import LoadTable
 from weir.study.matrix import DEFAULT_VARIANT
@@ -261,7 +262,11 @@ class _Crossing:
                 coordinates=coordinates,
             )
             _check_replicas(cell, load)
-            yield PlannedCell(cell, stack, workload, load, method, scenario, self._services_of(stack, workload))
+            services = self._services_of(stack, workload)
+            # What users of a scenario ask, and what an external server holds, is not known beforehand.
+            if isinstance(stack, Stack) and scenario is None:
+                cell = replace(cell, ceilings=ceilings(cell, load, stack.limits, services))
+            yield PlannedCell(cell, stack, workload, load, method, scenario, services)
 
     def _overridden(self, where: Coordinates) -> tuple[LoadTable, Method]:
         load, method = self._file.load.model_dump(exclude_unset=True), self._file.method.model_dump(exclude_unset=True)

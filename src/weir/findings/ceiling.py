@@ -1,0 +1,22 @@
+"""How near a stack came to what arithmetic allows it: threads ÷ wait, users ÷ wait."""
+
+from collections.abc import Sequence
+
+from weir.findings.metrics import THROUGHPUT
+from weir.findings.types import StackFindings
+from weir.findings.words import significant
+
+
+def ceiling_sentence(stacks: Sequence[StackFindings]) -> str:
+    """Each stack against the lowest of its ceilings; empty where nobody has one."""
+    parts = []
+    for stack in stacks:
+        reached = stack.measure(THROUGHPUT).value
+        if stack.arm != "main" or not stack.ceilings or reached is None:
+            continue
+        lowest = stack.ceilings[0]
+        whose = {"stack": "its own limit", "load": "the load's", "upstream": "the upstream's"}[lowest.of]
+        share = reached / lowest.throughput_rps
+        allowed = f"{significant(lowest.throughput_rps)} req/s that {lowest.because} allow"
+        parts.append(f"{stack.name} reached {share:.1%} of the {allowed}, {whose}")
+    return f"Predicted ceilings: {'; '.join(parts)}." if parts else ""
