@@ -1,6 +1,7 @@
 """`weir run` as a user meets it, on real processes: the answer, and every way in which a stack can fail."""
 
 import json
+import platform
 import sqlite3
 from pathlib import Path
 
@@ -39,10 +40,13 @@ def test_every_trial_keeps_its_intervals_samples_histograms_and_log(tmp_path: Pa
                 for table in ("interval", "sample", "cpu_sample", "histogram")
             ]
             assert all(counts), counts
-            summary, resources, logs = connection.execute("SELECT summary, resources, logs FROM trial WHERE id = ?", (trial_id,)).fetchone()
+            summary, resources, logs, runtime = connection.execute(
+                "SELECT summary, resources, logs, runtime FROM trial WHERE id = ?", (trial_id,)
+            ).fetchone()
             completed = connection.execute("SELECT sum(completed) FROM interval WHERE trial_id = ?", (trial_id,)).fetchone()[0]
             assert completed == json.loads(summary)["requests"]["completed"]
             assert json.loads(resources)["cpu_user_s"] > 0
+            assert runtime == f"Python {platform.python_version()}"
             assert json.loads(resources)["pss_bytes"] > 1_000_000
             assert "this is" in (tmp_path / "out" / json.loads(logs)["app"]).read_text()
 

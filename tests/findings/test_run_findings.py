@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStack, SyntheticStudy, judged, write_run
-from weir.findings import RunFindings, of_run
+from weir.findings import RunFindings, WhatRan, of_run
 from weir.findings.metrics import CPU, P99, THROUGHPUT
 from weir.model.load import ClosedLoad
 from weir.model.run import TrialResult
@@ -274,6 +274,19 @@ def test_published_figures_stand_beside_ours_and_change_nothing(find: Find) -> N
     throughput = [figure for figure in figures if figure.metric == THROUGHPUT]
     assert [(figure.name, figure.value) for figure in throughput] == [("Flask", 7191.2708), ("Sanic", 33593.4268)]
     assert throughput[0].ours == pytest.approx(FLASK.throughput_rps, rel=0.05)
+
+
+def test_what_a_stack_was_built_into_and_what_ran_it_is_said_once_for_all_points(find: Find) -> None:
+    def moved(label: str, block: int, result: TrialResult) -> TrialResult:
+        return replace(result, runtime="Python 3.13.0", artifact_bytes=31_000_000) if (label, block) == ("sanic", 3) else result
+
+    alone = replace(NETTY, runtime="", artifact_bytes=None)
+    findings = find(replace(QUICK, stacks=(FLASK, SANIC, alone), loads=(ClosedLoad(4), ClosedLoad(20)), change=moved))
+    assert findings.what_ran == (
+        WhatRan("flask-gunicorn", "Flask", 30_000_000, ("Python 3.12.3",)),
+        WhatRan("sanic", "Sanic", 31_000_000, ("Python 3.12.3", "Python 3.13.0")),
+        WhatRan("spring-webflux", "Spring WebFlux", None, ()),
+    )
 
 
 def test_findings_are_json_with_a_schema_number(find: Find) -> None:

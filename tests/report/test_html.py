@@ -112,8 +112,18 @@ def test_the_answer_stands_first_and_every_section_follows_in_order(browser: Bro
         headings = [re.sub(r"\n.*| {2,}.*", "", text) for text in watched.page.locator("h2").all_inner_texts()]
         assert [heading.split(" ms")[0].split(" req/s")[0].split(" CPUs")[0] for heading in headings] == [
             "Comparison", "Throughput", "Throughput over time", "Response-time percentiles over time", "CPU over time, by tier",
-            "Latency distribution", "Resources", "To keep in mind", "Trials", "How it was measured",
+            "Latency distribution", "Resources", "What ran", "To keep in mind", "Trials", "How it was measured",
         ]  # fmt: skip
+
+
+def test_what_ran_is_told_with_the_size_that_it_was_built_into(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as watched:
+        rows = watched.page.get_by_label("What ran").locator("tbody tr").all_inner_texts()
+        assert [row.split("\t") for row in rows] == [
+            ["Flask", "30.0", "Python 3.12.3"],
+            ["Sanic", "30.0", "Python 3.12.3"],
+            ["Spring WebFlux", "19.5", "openjdk 17.0.15 2025-04-15"],
+        ]
 
 
 def test_charts_over_time_share_their_cursor_and_the_keyboard_moves_it(browser: Browser, report: Path) -> None:
@@ -159,7 +169,7 @@ def test_a_dark_page_prints_on_white(browser: Browser, report: Path) -> None:
 def test_without_scripts_the_answer_and_the_tables_are_still_there(browser: Browser, report: Path) -> None:
     with opened(browser, report, scripts=False) as watched:
         assert watched.page.locator("h1").inner_text().startswith("Compared with Flask, ")
-        assert watched.page.locator("table.numbers").count() == 4
+        assert watched.page.locator("table.numbers").count() == 5
         assert watched.page.locator("#theme").is_hidden()
 
 
@@ -171,7 +181,7 @@ def test_the_command_can_be_copied(browser: Browser, report: Path) -> None:
 
 def test_hostile_text_in_every_field_runs_nothing(browser: Browser, tmp_path: Path) -> None:
     def change(label: str, block: int, result: TrialResult) -> TrialResult:
-        spoiled = replace(result, logs={HOSTILE: HOSTILE}, isolation=HOSTILE)
+        spoiled = replace(result, logs={HOSTILE: HOSTILE}, isolation=HOSTILE, runtime=HOSTILE)
         return judged(spoiled, "invalid" if block == 1 else "suspect", HOSTILE)
 
     bad = replace(SANIC, name=HOSTILE, title=HOSTILE, model=HOSTILE, variant=HOSTILE)

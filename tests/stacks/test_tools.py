@@ -1,5 +1,8 @@
 import doctest
 import os
+import platform
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,7 +10,7 @@ import pytest
 from weir.model.errors import UsageError
 from weir.stacks import tools
 from weir.stacks.manifest import read_manifest
-from weir.stacks.tools import Tool, Unmet, base_environment, find_tool, unmet_needs
+from weir.stacks.tools import Tool, Unmet, base_environment, find_tool, runtime_of, unmet_needs
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +102,16 @@ def test_a_runtime_without_a_compiler_does_not_pass_for_a_jdk(tmp_path: Path) ->
     (tmp_path / "bin" / "javac").unlink()
     assert isinstance(find_tool("java>=17"), Tool)
     assert find_tool("javac>=17") == Unmet("javac>=17", None)
+
+
+def test_what_runs_a_process_is_asked_and_a_program_that_runs_by_itself_is_not(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as run_by_python:
+        assert runtime_of(run_by_python.pid) == f"Python {platform.python_version()}"
+        run_by_python.communicate(b"\n")
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as by_itself:
+        assert runtime_of(by_itself.pid) == ""
+        by_itself.communicate()
+    assert runtime_of(by_itself.pid) == ""
 
 
 def test_a_stack_does_not_inherit_variables_that_tune_a_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,8 @@ class SyntheticStack:
     warm_up: float = 0.0
     """Share of throughput missing at the start of a trial, gone after a quarter of it."""
     variant: str | None = None
+    runtime: str = "Python 3.12.3"
+    artifact_bytes: int | None = 30_000_000
 
 
 FLASK = SyntheticStack(
@@ -75,8 +77,9 @@ FLASK = SyntheticStack(
 )
 SANIC = SyntheticStack("sanic", "Sanic on its own server", "event loop per process, non-blocking I/O", 9_900, 92, 88_000_000, 0.94, 3, 0.35)
 NETTY = SyntheticStack(
-    "spring-webflux", "Spring WebFlux on Netty", "event loop, non-blocking I/O", 11_200, 84, 412_000_000, 3.4, 34, 0.5, 0.05, 0.55
-)
+    "spring-webflux", "Spring WebFlux on Netty", "event loop, non-blocking I/O", 11_200, 84, 412_000_000, 3.4, 34, 0.5, 0.05, 0.55,
+    runtime="openjdk 17.0.15 2025-04-15", artifact_bytes=19_460_635,
+)  # fmt: skip
 
 PUBLISHED = (
     PublishedFigure(
@@ -239,7 +242,8 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, load: Load, s
         histograms={f"{clock}_ns": data for clock in CLOCKS},
         load_started_monotonic_ns=1_000_000_000,
         ready_s=stack.ready_s * rng.lognormvariate(0, 0.03),
-        artifact_bytes=30_000_000,
+        artifact_bytes=stack.artifact_bytes,
+        runtime=stack.runtime,
         isolation="namespace",
         phases_s={"prime": 2.0, "pause": 1.0, "load": study.duration_s, "total": study.duration_s + 5},
         logs={"app": f"logs/{trial:04d}-app.log"},

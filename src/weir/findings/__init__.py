@@ -21,6 +21,7 @@ from weir.findings.types import (
     RunFindings,
     StackFindings,
     TrialCounts,
+    WhatRan,
 )
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "RunFindings",
     "StackFindings",
     "TrialCounts",
+    "WhatRan",
     "of_load",
     "of_run",
 ]

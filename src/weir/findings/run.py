@@ -12,7 +12,7 @@ from weir.findings.compare import CLAIM_BLOCKS, compare
 from weir.findings.evidence import CellTrials, is_used
 from weir.findings.identical import compare_copies
 from weir.findings.points import PointCells, PointNames, baseline_of, group_points
-from weir.findings.stack import published_beside, stack_findings
+from weir.findings.stack import published_beside, stack_findings, what_ran
 from weir.findings.types import Comparison, LeftOut, Point, RunFindings, TrialCounts
 from weir.findings.words import sentence_names
 from weir.findings.work import compare_work, weakened
@@ -63,6 +63,7 @@ def of_run(reader: RunReader) -> RunFindings:
         stopped=reader.stopped,
         answer=answer_of(points, counts, left_out, stopped_early=stopped_early, indicative=info.indicative),
         points=tuple(points),
+        what_ran=what_ran(cells, trials, names),
         identical_copies=copies,
         trials=counts,
         left_out=left_out,

@@ -6,9 +6,9 @@ from statistics import median
 from weir import stats
 from weir.findings.evidence import CellTrials
 from weir.findings.metrics import METRICS, Metric
-from weir.findings.types import Held, Measure, Published, StackFindings, TrialValue
+from weir.findings.types import Held, Measure, Published, StackFindings, TrialValue, WhatRan
 from weir.findings.work import work_per_request
-from weir.model.run import PublishedFigure
+from weir.model.run import Cell, PublishedFigure, Trial
 from weir.objective import Judged, judged_from_json
 
 Histogram = Callable[[int], bytes | None]
@@ -55,6 +55,23 @@ def published_beside(
                 ours = stack.measure(figure.metric).value if figure.metric in units else None
                 unit = units.get(figure.metric, "")
                 found.append(Published(stack.label, stack.name, figure.metric, unit, figure.value, ours, figure.source, figure.note))
+    return tuple(found)
+
+
+def what_ran(cells: Sequence[Cell], trials: Sequence[Trial], names: Mapping[int, str]) -> tuple[WhatRan, ...]:
+    """What each stack was built into and what ran it, in the order of the study.
+
+    Args:
+        cells: all cells of the run.
+        trials: its finished trials, in the order in which they ran; those that count for nothing tell as well.
+        names: the short name of each cell's stack, by the cell's id.
+    """
+    found = []
+    for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():
+        results = [trial.result for trial in trials if trial.cell.stack_label == label]
+        sizes = [result.artifact_bytes for result in results if result.artifact_bytes is not None]
+        runtimes = dict.fromkeys(result.runtime for result in results if result.runtime)
+        found.append(WhatRan(label, name, sizes[-1] if sizes else None, tuple(runtimes)))
     return tuple(found)
 
 

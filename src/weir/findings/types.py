@@ -153,6 +153,18 @@ class StackFindings:
 
 
 @dataclass(frozen=True, slots=True)
+class WhatRan:
+    """What a stack was made into and what ran it, alike at all points."""
+
+    label: str
+    name: str
+    artifact_bytes: int | None
+    """The size of what it was built into: a jar, a Python environment; None where it is not built or its manifest names nothing."""
+    runtimes: tuple[str, ...]
+    """What ran it, in that program's own words: none of a program that runs by itself, several where it changed between trials."""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """One stack against another on one metric, paired by block."""
 
@@ -313,6 +325,8 @@ class RunFindings:
     """Why a complete run has as many blocks as it has."""
     answer: Answer
     points: tuple[Point, ...]
+    what_ran: tuple[WhatRan, ...]
+    """Each stack once."""
     identical_copies: IdenticalCopies | None
     trials: TrialCounts
     left_out: tuple[LeftOut, ...]

@@ -3,16 +3,13 @@
 import os
 import platform
 import resource
-import sys
 from pathlib import Path
 from typing import Any
 
-from weir.stacks.tools import first_line
-
 
 def capture() -> dict[str, Any]:
-    """What `machine` says, and the versions of what stacks run on."""
-    return {**machine(), "versions": {name: version for name, version in _versions().items() if version}}
+    """What `machine` says, and the C library. What ran a stack, its trials say."""
+    return {**machine(), "libc": " ".join(platform.libc_ver())}
 
 
 def machine() -> dict[str, Any]:
@@ -31,15 +28,6 @@ def machine() -> dict[str, Any]:
         "local_ports": _text(Path("/proc/sys/net/ipv4/ip_local_port_range")),
         "load_average": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
-    }
-
-
-def _versions() -> dict[str, str | None]:
-    return {
-        "java": first_line("java", "-version"),
-        "node": first_line("node", "--version"),
-        "libc": " ".join(platform.libc_ver()),
-        "python": sys.version.split()[0],
     }
 
 

@@ -18,7 +18,7 @@ from weir.stacks.build import BuiltStack
 from weir.stacks.check import CheckAnswers, check_answers, wait_until_ready
 from weir.stacks.external import ExternalStack
 from weir.stacks.runtime import usable_cpus, with_told_cpus
-from weir.stacks.tools import base_environment
+from weir.stacks.tools import base_environment, runtime_of
 from weir.study.study import PlannedCell
 
 _STOP_GRACE_S = 5.0
@@ -50,6 +50,8 @@ class RunningStack:
     check_s: float
     """How long the checking of its answers took."""
     artifact_bytes: int | None = None
+    runtime: str = ""
+    """What runs its first process, in its own words."""
     ended: tuple[Ended, ...] = ()
     """How its processes ended, once it was stopped."""
 
@@ -138,13 +140,14 @@ def running_stack(
             with _told(built.stack.label, log):
                 wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, why_dead=_why_dead(host, name))
         ready_at = time.monotonic()
+        runtime = runtime_of(pids[0])
         with front(base_urls) as asked:
             in_front = [url for url in asked if url not in base_urls]
             for base_url, log in [*zip(base_urls, logs, strict=True), *((url, logs[0]) for url in in_front)]:
                 with _told(built.stack.label, log):
                     check(planned.workload, base_url, inputs, path=planned.stack.path_of(planned.workload.id), timeout_s=timeout_s)
             checked_at = time.monotonic()
-            running = RunningStack(tuple(asked), tuple(pids), ready_at - begun, checked_at - ready_at, built.artifact_bytes)
+            running = RunningStack(tuple(asked), tuple(pids), ready_at - begun, checked_at - ready_at, built.artifact_bytes, runtime)
             yield running
     finally:
         ended = tuple(host.stop(name, grace_s=_STOP_GRACE_S) for name in started)

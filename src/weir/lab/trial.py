@@ -304,6 +304,7 @@ def _result(
         histograms=histograms,
         load_started_monotonic_ns=start_ns,
         ready_s=running.ready_s,
+        runtime=running.runtime,
         work=after.work,
         discrepancies=after.discrepancies,
     )

@@ -209,6 +209,9 @@ class TrialResult:
     ready_s: float | None = None
     """From the start of the process to the first right answer."""
     artifact_bytes: int | None = None
+    """The size of what the stack was built into; None where its manifest names nothing."""
+    runtime: str = ""
+    """What ran the stack, in its own words: `openjdk 17.0.15 2025-04-15`. Empty of a program that runs by itself."""
     isolation: str = ""
     logs: dict[str, str] = field(default_factory=dict)
     """Log files by process name, relative to the run folder."""

@@ -54,6 +54,11 @@ def interval_text(measure: Measure) -> str:
     return f"{shown.text(max(0.0, measure.low), like=measure.value)}–{shown.text(measure.high, like=measure.value)}"
 
 
+def size_text(size_bytes: int | None) -> str:
+    """The size of a file or folder in MB, '19.5', or a dash."""
+    return "–" if size_bytes is None else Display(*_DISPLAY["bytes"]).text(size_bytes)
+
+
 def found_text(held: Held) -> str:
     """What an objective found, in its unit: '43.1 ms', '0.2 %'."""
     if held.found is None:

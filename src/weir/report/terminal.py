@@ -11,7 +11,7 @@ from weir.findings import BY_KEY, Caution, Point, RunFindings, StackFindings
 from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
 from weir.findings.words import counted
 from weir.model.text import printable
-from weir.report.numbers import display, found_text, interval_text, value_text
+from weir.report.numbers import display, found_text, interval_text, size_text, value_text
 from weir.report.overview import Overview, overview_of
 
 MOST_LEFT_OUT = 12
@@ -33,6 +33,7 @@ def render_terminal(run: RunFindings) -> RenderableType:
             parts += [Text(point.ceilings, style="dim"), Text("")]
         parts += _work(point)
         parts += _published(point)
+    parts += _what_ran(findings)
     parts += _objectives(findings)
     parts.append(_evidence(findings))
     if findings.cautions:
@@ -130,6 +131,19 @@ def _work(point: Point) -> list[RenderableType]:
                 Text(stack.name), Text(work.service), f"{work.statements:,.2f}", f"{work.control_statements:,.2f}", rows, Text(moved)
             )
     return [table, Text(point.work.sentence, style="dim"), Text("")]
+
+
+def _what_ran(findings: RunFindings) -> list[RenderableType]:
+    """What the stacks were built into, and what ran them."""
+    if not any(stack.runtimes or stack.artifact_bytes for stack in findings.what_ran):
+        return []
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="What ran", title_justify="left", title_style="bold")
+    table.add_column("stack", overflow="fold", max_width=22)
+    table.add_column("built MB", justify="right", no_wrap=True)
+    table.add_column("runs on", overflow="fold")
+    for stack in findings.what_ran:
+        table.add_row(Text(stack.name), size_text(stack.artifact_bytes), Text(", ".join(stack.runtimes) or "–"))
+    return [table, Text("")]
 
 
 def _published(point: Point) -> list[RenderableType]:

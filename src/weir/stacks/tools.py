@@ -25,6 +25,8 @@ _JDK_FOLDERS = ("/usr/lib/jvm", "~/.sdkman/candidates/java", "~/.jdks")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """Maven prints in bold, into pipes as well."""
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
+_RUNTIME = re.compile(r"java|node|python[\d.]*t?")
+"""Programs that run others."""
 _ASK_VERSION = {"go": "version"}
 _ANSWER_S = 20.0
 
@@ -119,6 +121,20 @@ def first_line(*command: str) -> str | None:
         return None
     lines = _COLOUR.sub("", done.stdout or done.stderr).strip().splitlines()
     return lines[0] if lines else None
+
+
+def runtime_of(pid: int) -> str:
+    """What runs a process, in its own words: `openjdk 17.0.15 2025-04-15`, `Python 3.12.3`, `node v22.14.0`.
+
+    Empty of a program that runs by itself, which is not asked: it may be a server that knows no `--version`; and of a process that is gone.
+    """
+    try:
+        program = Path(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return ""
+    said = first_line(str(program), "--version") if _RUNTIME.fullmatch(program.name) else None
+    # Node says its number alone.
+    return "" if said is None else said if " " in said else f"{program.name} {said}"
 
 
 def _tool_environment(needs: Sequence[str]) -> dict[str, str]:

@@ -34,8 +34,8 @@ CELL_COLUMNS = (
 )  # fmt: skip
 TRIAL_COLUMNS = (
     "id", "cell_id", "block", "position", "attempt", "started_unix_ns", "validity", "reasons", "summary", "resources",
-    "load_started_monotonic_ns", "ready_s", "artifact_bytes", "isolation", "logs", "window", "whole_load", "phases_s",
-    "work", "discrepancies",
+    "load_started_monotonic_ns", "ready_s", "artifact_bytes", "runtime", "isolation", "logs", "window", "whole_load",
+    "phases_s", "work", "discrepancies",
 )  # fmt: skip
 RESULT_COLUMNS = TRIAL_COLUMNS[6:]
 INTERVAL_COLUMNS = (
@@ -136,6 +136,7 @@ def result_row(result: TrialResult) -> Row:
         result.load_started_monotonic_ns,
         result.ready_s,
         result.artifact_bytes,
+        storable(result.runtime),
         storable(result.isolation),
         json.dumps(result.logs),
         None if result.window is None else json.dumps(result.window.to_json()),
@@ -158,6 +159,7 @@ def trial_from_row(row: Sequence[Any], cells: dict[int, Cell]) -> Trial:
         load_started_monotonic_ns=values["load_started_monotonic_ns"],
         ready_s=values["ready_s"],
         artifact_bytes=values["artifact_bytes"],
+        runtime=values["runtime"],
         isolation=values["isolation"],
         logs=json.loads(values["logs"]),
         window=None if values["window"] is None else Window.from_json(json.loads(values["window"])),

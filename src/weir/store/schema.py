@@ -6,7 +6,7 @@ A change to a table raises `SCHEMA_NUMBER` and gets a line in `docs/reference/ru
 APPLICATION_ID = 0x57454952
 """'WEIR', in the file's header, so that `file` and we can tell a run from another SQLite file."""
 
-SCHEMA_NUMBER = 3
+SCHEMA_NUMBER = 4
 
 TABLES = """
 CREATE TABLE run (
@@ -67,6 +67,7 @@ CREATE TABLE trial (
     load_started_monotonic_ns INTEGER,
     ready_s REAL,
     artifact_bytes INTEGER,
+    runtime TEXT,
     isolation TEXT,
     logs TEXT,
     window TEXT,
