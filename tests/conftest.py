@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from weir.places import engine_binary
@@ -17,6 +18,11 @@ from weir.places import engine_binary
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Where Debian keeps servers, which a user's PATH may lack.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -79,7 +79,7 @@ def test_a_percentile_is_met_by_the_counting_rule(
         assert judged.found <= limit
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(TIMES_US, st.integers(0, 3))
 def test_a_higher_percentile_is_never_found_lower(times: list[int], failed: int) -> None:
     end = load_end(times, failed=failed)

@@ -3,10 +3,26 @@
 import subprocess
 import sys
 
+import pytest
 
-def test_what_only_findings_need_is_not_loaded_to_put_on_a_load() -> None:
-    loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, weir.cli; print(*sorted(sys.modules))"], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not {"scipy", "polars", "jinja2"} & set(loaded)
-    assert "weir.cli.load" in loaded
+# They take longer to import than all else.
+FOR_FINDINGS = {"scipy", "jinja2"}
+FOR_DATABASES = {"psycopg", "pymysql"}
+
+
+def modules_of(statement: str) -> set[str]:
+    printed = subprocess.run(
+        [sys.executable, "-c", f"import sys; {statement}; print(*sys.modules)"], capture_output=True, text=True, check=True
+    ).stdout
+    return set(printed.split())
+
+
+@pytest.mark.parametrize("command", ["load", "run", "report", "audit", "doctor", "stacks", "study"])
+def test_a_command_begins_without_what_only_findings_and_databases_need(command: str) -> None:
+    loaded = modules_of(f"import weir.cli.{command}")
+    assert not (FOR_FINDINGS | FOR_DATABASES) & loaded
+    assert f"weir.cli.{command}" in loaded
+
+
+def test_no_command_is_loaded_before_it_is_called() -> None:
+    assert "weir.cli.run" not in modules_of("import weir.cli")

@@ -113,7 +113,7 @@ def test_series_that_never_change_are_steady() -> None:
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=POINTS, max_size=120))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_the_values_are_levels_lie_apart_and_inside(values: list[float]) -> None:
     changes = change_points(values)
     assert changes == sorted(set(changes))
@@ -121,7 +121,7 @@ def test_whatever_the_values_are_levels_lie_apart_and_inside(values: list[float]
 
 
 @given(st.integers(0, 2**32), st.sampled_from([0.001, 1.0, 1e6]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_unit_does_not_matter(seed: int, scale: float) -> None:
     series = noise(np.random.default_rng(seed), 60, 0.05)
     series[30:] *= 1.5

@@ -4,16 +4,47 @@ import os
 import signal
 import sys
 import traceback
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
 
-from weir.cli import audit, demo, doctor, load, report, run, stacks, study
 from weir.cli.output import give_up_output, nobody_listens, say_error
 from weir.cli.welcome import WELCOME
 from weir.model.errors import ExitCode, WeirError
 
+# In the order in which they are listed.
+COMMANDS = ("load", "run", "report", "audit", "doctor", "demo", "stacks", "study")
+
+
+class Commands(TyperGroup):
+    """The commands, each imported when it is called: most of what one needs, no other does."""
+
+    def __init__(self, **attributes: Any) -> None:
+        """Knows their names."""
+        super().__init__(**attributes)
+        self.commands = {name: TyperCommand(name) for name in COMMANDS}
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The several commands of a module's `app`, or the one that is named as its module; None if there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"weir.cli.{cmd_name}")
+        holder = typer.Typer(rich_markup_mode=None, add_completion=False)
+        # With a callback it is a group even of one.
+        holder.callback()(lambda: None)
+        if hasattr(module, "app"):
+            holder.add_typer(module.app, name=cmd_name)
+        else:
+            holder.command(name=cmd_name)(getattr(module, cmd_name))
+        return get_group(holder).commands[cmd_name]
+
+
 app = typer.Typer(
     name="weir",
+    cls=Commands,
     no_args_is_help=False,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -21,14 +52,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="A laboratory for HTTP servers: puts a controlled load on real stacks and answers with an interval.",
 )
-app.command(name="load")(load.load)
-app.command(name="run")(run.run)
-app.command(name="report")(report.report)
-app.command(name="audit")(audit.audit)
-app.add_typer(stacks.app, name="stacks")
-app.add_typer(study.app, name="study")
-app.command(name="doctor")(doctor.doctor)
-app.command(name="demo")(demo.demo)
 
 
 @app.callback(invoke_without_command=True)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from weir.stats.mean import CONFIDENCE, Estimate, mean_interval
 
@@ -56,8 +56,10 @@ def paired_ratio(numerators: Sequence[float], denominators: Sequence[float], con
     value = math.exp(estimate.value)
     if estimate.low is None or estimate.high is None:
         return Ratio(value, None, None, len(logs), None, None)
-    p_value = float(stats.ttest_1samp(logs, 0.0).pvalue)
-    return Ratio(value, math.exp(estimate.low), math.exp(estimate.high), len(logs), p_value, float(np.std(logs, ddof=1)))
+    spread = float(np.std(logs, ddof=1))
+    t = estimate.value / (spread / math.sqrt(len(logs)))
+    p_value = 2 * float(special.stdtr(len(logs) - 1, -abs(t)))
+    return Ratio(value, math.exp(estimate.low), math.exp(estimate.high), len(logs), p_value, spread)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -93,7 +95,7 @@ def more_than_chance(errors: int, intervals: int, rate: float = 1 - CONFIDENCE) 
     >>> more_than_chance(1, 6), more_than_chance(3, 6)
     (False, True)
     """
-    return errors > 0 and float(stats.binom.sf(errors - 1, intervals, rate)) < 0.05
+    return errors > 0 and float(special.bdtrc(errors - 1, intervals, rate)) < 0.05
 
 
 def pooled_spread(differences: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
@@ -111,6 +113,6 @@ def pooled_spread(differences: Sequence[float], confidence: float = CONFIDENCE) 
     total = float((observed**2).sum())
     count = len(observed)
     tail = (1 - confidence) / 2
-    low = math.sqrt(total / float(stats.chi2.ppf(1 - tail, count)))
-    high = math.sqrt(total / float(stats.chi2.ppf(tail, count)))
+    low = math.sqrt(total / float(special.chdtri(count, tail)))
+    high = math.sqrt(total / float(special.chdtri(count, 1 - tail)))
     return Estimate(math.sqrt(total / count), low, high, count)

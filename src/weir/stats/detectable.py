@@ -2,7 +2,7 @@
 
 import math
 
-from scipy import optimize, stats
+from scipy import special
 
 from weir.stats.mean import CONFIDENCE, MOST_BLOCKS
 
@@ -36,16 +36,19 @@ def detectable_ratio(
         raise ValueError(f"spread {spread} must not be negative and comparisons {comparisons} at least 1")
     if blocks < 2:
         return None
-    critical = float(stats.t.isf((1 - confidence) / comparisons / 2, blocks - 1))
+    # Here and not above: it takes longer to import than all else here.
+    from scipy.optimize import brentq
+
+    critical = -float(special.stdtrit(blocks - 1, (1 - confidence) / comparisons / 2))
 
     def beyond(noncentrality: float) -> float:
         # The other tail holds nothing where the power is above a half.
-        return float(stats.nct.sf(critical, blocks - 1, noncentrality)) - power
+        return 1 - float(special.nctdtr(blocks - 1, noncentrality, critical)) - power
 
     highest = critical + 1.0
     while beyond(highest) < 0:
         highest *= 2
-    noncentrality = float(optimize.brentq(beyond, 0.0, highest))
+    noncentrality = float(brentq(beyond, 0.0, highest))
     exponent = noncentrality * spread / math.sqrt(blocks)
     return math.exp(exponent) if exponent < 700 else math.inf
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 MOST_BLOCKS = 100_000
@@ -24,7 +24,7 @@ class Estimate:
 
 def t_quantile(confidence: float, degrees: int) -> float:
     """How many standard errors a two-sided interval of `confidence` reaches to each side."""
-    return float(stats.t.ppf((1 + confidence) / 2, degrees))
+    return float(special.stdtrit(degrees, (1 + confidence) / 2))
 
 
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
@@ -64,7 +64,7 @@ def needed_blocks(variation: float, half_width: float, confidence: float = CONFI
     blocks = 2
     while blocks < MOST_BLOCKS and t_quantile(confidence, blocks - 1) * variation / math.sqrt(blocks) > half_width:
         # Jump to where the normal quantile would allow it, then step: t only ever asks for more.
-        blocks = max(blocks + 1, math.floor((stats.norm.ppf((1 + confidence) / 2) * variation / half_width) ** 2))
+        blocks = max(blocks + 1, math.floor((special.ndtri((1 + confidence) / 2) * variation / half_width) ** 2))
     return min(blocks, MOST_BLOCKS)
 
 
@@ -83,9 +83,14 @@ def drift(times_s: Sequence[float], values: Sequence[float], confidence: float =
     mean, span = float(observed.mean()), float(moments.max() - moments.min())
     if mean == 0 or span == 0:
         return None
-    fit = stats.linregress(moments, observed)
-    moved = float(fit.slope) * span / mean
-    half_width = t_quantile(confidence, len(moments) - 2) * float(fit.stderr) * span / abs(mean)
+    degrees = len(moments) - 2
+    from_middle = moments - moments.mean()
+    squares = float(from_middle @ from_middle)
+    slope = float(from_middle @ observed) / squares
+    residuals = observed - mean - slope * from_middle
+    error = math.sqrt(float(residuals @ residuals) / degrees / squares)
+    moved = slope * span / mean
+    half_width = t_quantile(confidence, degrees) * error * span / abs(mean)
     return Estimate(moved, moved - half_width, moved + half_width, len(moments))
 
 
