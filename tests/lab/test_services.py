@@ -25,6 +25,7 @@ from weir.model.load import ClosedLoad
 from weir.model.run import Cell, Placement
 from weir.services.dataset import read_dataset
 from weir.services.manifest import FrontService
+from weir.services.standby import require_replayed, written_position
 from weir.stacks.invariant import discrepancies
 from weir.stacks.manifest import Manifest, Needed, Stack
 from weir.stacks.workload import Workload, read_workload
@@ -63,6 +64,21 @@ def workload(**more: object) -> Workload:
     return Workload.model_validate(
         {"schema": 1, "id": "w", "title": "W", "dataset": "users", "request": {"path": "/"}, "answer": {}, **more}
     )
+
+
+def with_standby(**settings: str) -> Stack:
+    """A stack that reads from PostgreSQL and from a standby of it."""
+    manifest = stack("postgres", "users", **settings).manifest
+    return Stack(manifest.model_copy(update={"services": {**manifest.services, "postgres-standby": Needed()}}), Path("/nowhere"))
+
+
+def await_replay(standby: RunningDatabase, position: str) -> None:
+    """Returns once a standby is where its primary was."""
+    while True:
+        try:
+            return require_replayed(standby.kind.admin(standby.address.port), position)
+        except TargetError:
+            time.sleep(0.01)
 
 
 def running(
@@ -148,6 +164,52 @@ def test_each_trial_gets_the_dataset_as_it_was(services: Services, tmp_path: Pat
             assert connection.execute("SELECT count(*), max(id) FROM users").fetchall() == [(100, 100)]
             assert connection.execute("INSERT INTO users (name, email) VALUES ('a', 'b') RETURNING id").fetchall() == [(101,)]
             connection.execute("DELETE FROM users WHERE id < 50")
+
+
+def test_a_standby_has_the_dataset_follows_what_is_written_and_counts_what_was_asked_of_it(services: Services, tmp_path: Path) -> None:
+    of = with_standby(max_connections="137")
+    with services.running(planned(of, workload()), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log") as started:
+        primary, standby = started.databases
+        assert started.names == ("postgres", "postgres-standby")
+        with ask_postgres(primary) as writing, ask_postgres(standby) as reading:
+            assert reading.execute("SELECT * FROM users ORDER BY id").fetchall() == list(read_dataset("users").rows("users"))
+            # It would not follow with fewer connections than its primary.
+            assert reading.execute("SHOW max_connections").fetchall() == [("137",)]
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                reading.execute("DELETE FROM users")
+            reading.rollback()
+            before = started.read(workload())
+            writing.execute("UPDATE users SET name = 'new' WHERE id = 7")
+            writing.commit()
+            admin = primary.kind.admin(primary.address.port)
+            await_replay(standby, written_position(admin))
+            assert reading.execute("SELECT name FROM users WHERE id = 7").fetchall() == [("new",)]
+            on_primary, on_standby = started.work_since(before, summary())
+    assert (on_primary.service, on_primary.statements, on_primary.rows) == ("postgres", 1, 1)
+    assert (on_standby.service, on_standby.statements, on_standby.rows) == ("postgres-standby", 1, 1)
+
+
+def test_a_standby_begins_with_each_trial_as_the_dataset_was(services: Services, tmp_path: Path) -> None:
+    for _ in range(2):
+        with services.running(planned(with_standby(), workload()), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log") as started:
+            primary, standby = started.databases
+            with ask_postgres(standby) as reading, ask_postgres(primary) as writing:
+                assert reading.execute("SELECT count(*) FROM users WHERE name = 'new'").fetchall() == [(0,)]
+                writing.execute("UPDATE users SET name = 'new'")
+
+
+def test_a_standby_of_a_server_of_the_users_own_is_refused(
+    services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(services, "postgres", tmp_path) as own:
+        admin = own.databases[0].kind.admin(own.databases[0].address.port)
+        monkeypatch.setenv("WEIR_POSTGRES_URL", admin.fields("postgresql")["url"])
+        assert [unmet.need for unmet in with_standby().unmet()] == ["postgres-standby"]
+        with (
+            pytest.raises(UsageError, match="postgres-standby, which is made from the data of a server that weir starts: unset WEIR_POST"),
+            services.running(planned(with_standby(), workload()), PLACEMENT, log_of=lambda name: tmp_path / name),
+        ):
+            pass
 
 
 def test_settings_of_the_stack_reach_the_server(services: Services, tmp_path: Path) -> None:
@@ -271,7 +333,7 @@ def test_a_proxy_that_is_not_installed_is_named(services: Services, tmp_path: Pa
     monkeypatch.setattr(FrontService, "found", lambda _: None)
     with (
         services.running(planned(of, asked), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log") as started,
-        pytest.raises(UsageError, match="nginx: nginx: not found on the PATH"),
+        pytest.raises(UsageError, match="nginx: needs nginx, not found on the PATH nor in"),
         started.front(["http://127.0.0.1:1"]),
     ):
         pass

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from weir.model.errors import UsageError
+from weir.model.needs import Unmet
 from weir.stacks import tools
 from weir.stacks.manifest import read_manifest
-from weir.stacks.tools import Tool, Unmet, base_environment, find_tool, runtime_of, unmet_needs
+from weir.stacks.tools import Tool, base_environment, find_tool, runtime_of, unmet_needs
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +93,7 @@ def test_a_java_home_that_is_too_old_is_passed_over_and_not_handed_on(tmp_path: 
 
 
 def test_without_a_jdk_that_will_do_the_one_that_there_is_is_named(tmp_path: Path) -> None:
-    assert find_tool("java>=21") == Unmet("java>=21", None)
+    assert find_tool("java>=21") == Unmet("java>=21")
     old = jdk(tmp_path / "jvm" / "jdk-17", "17.0.15")
     assert str(find_tool("java>=21")) == f"java>=21, found 17.0.15 ({old / 'bin' / 'java'})"
 
@@ -101,7 +102,7 @@ def test_a_runtime_without_a_compiler_does_not_pass_for_a_jdk(tmp_path: Path) ->
     jdk(tmp_path / "bin" / "..", "17.0.1")
     (tmp_path / "bin" / "javac").unlink()
     assert isinstance(find_tool("java>=17"), Tool)
-    assert find_tool("javac>=17") == Unmet("javac>=17", None)
+    assert find_tool("javac>=17") == Unmet("javac>=17")
 
 
 def test_what_runs_a_process_is_asked_and_a_program_that_runs_by_itself_is_not(tmp_path: Path) -> None:

@@ -87,4 +87,4 @@ def check_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack], 
 
 
 def _used(stack: Stack, services: Collection[str]) -> list[str]:
-    return [name for name in stack.manifest.services if name in services]
+    return [name for name in stack.services if name in services]

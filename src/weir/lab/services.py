@@ -6,22 +6,20 @@ A copy of a folder is as exact a reset as there is. A server of the user's own g
 import itertools
 import os
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import urlsplit
 
-from weir.lab.host import Host, User
+from weir.lab.host import Host
 from weir.lab.service_folder import ServiceFolder
+from weir.lab.service_process import LOOPBACK, Room, awaited, listens, service_environment, service_process, tail
 from weir.lab.stack import Front, free_port, nothing_in_front
 from weir.model.errors import TargetError, UsageError
 from weir.model.records import LoadSummary
-from weir.model.run import Limits, Placement
+from weir.model.run import Placement
 from weir.model.work import ServiceWork
 from weir.places import engine_binary
 from weir.services.counters import Counters, work_between
@@ -29,25 +27,21 @@ from weir.services.database import Address, DatabaseKind, Session, address_of_ur
 from weir.services.dataset import read_dataset
 from weir.services.delay import delay_command
 from weir.services.kinds import kind_of
-from weir.services.manifest import DatabaseService, FrontService, UpstreamService, read_service
+from weir.services.manifest import DatabaseService, FrontService, StandbyService, UpstreamService, read_service
+from weir.services.needs import unmet_by_machine
 from weir.services.nginx import nginx_command, nginx_configuration
 from weir.services.package import fetched
+from weir.services.standby import become_standby, following_settings, require_replayed, written_position
 from weir.stacks.invariant import Invariant
 from weir.stacks.manifest import Needed, Stack
 from weir.stacks.workload import Workload
 from weir.study.study import PlannedCell
 
-T = TypeVar("T")
-
 DATABASE = "weir"
 """The database of a trial."""
 _STACK_LOGIN = "app"
-_LOOPBACK = "127.0.0.1"
 _NOBODYS_PORT = 9
 """Of the discard protocol, which nothing serves."""
-_READY_S = 30.0
-_READY_PAUSE_S = 0.01
-_STOP_GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +69,7 @@ class RunningUpstream:
     @property
     def fields(self) -> dict[str, str]:
         """What the stack is told: `UpstreamService.fields`."""
-        return {"url": f"http://{_LOOPBACK}:{self.port}", "host": _LOOPBACK, "port": str(self.port)}
+        return {"url": f"http://{LOOPBACK}:{self.port}", "host": LOOPBACK, "port": str(self.port)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,22 +177,28 @@ class Services:
         upstreams: list[RunningUpstream] = []
         with ExitStack() as opened:
             for name, needed in needs.items():
-                service, room, log = read_service(name), _Room.of(name, placement), log_of(name)
+                service, room, log = read_service(name), Room.of(name, placement), log_of(name)
                 match service:
                     case DatabaseService():
                         databases.append(opened.enter_context(self._database(service, needed, room, log)))
                     case UpstreamService():
                         upstreams.append(opened.enter_context(self._upstream(service, needed, room, log)))
+                    case StandbyService():
+                        primary = next(one for one in databases if one.id == service.of)
+                        # It has to be set like its primary, of whose connections and transactions it keeps track.
+                        alike = {**read_service(service.of).settings, **needs[service.of].settings}
+                        settings = {**alike, **service.settings, **needed.settings}
+                        databases.append(opened.enter_context(self._standby(service, primary, settings, room, log)))
             fronts = {name: needed for name, needed in needs.items() if isinstance(read_service(name), FrontService)}
 
             @contextmanager
             def front(base_urls: Sequence[str]) -> Iterator[Sequence[str]]:
                 with ExitStack() as stacked:
                     for name, needed in fronts.items():
-                        base_urls = [stacked.enter_context(self._front(name, needed, base_urls, _Room.of(name, placement), log_of(name)))]
+                        base_urls = [stacked.enter_context(self._front(name, needed, base_urls, Room.of(name, placement), log_of(name)))]
                     yield base_urls
 
-            absent = (name for name in stack.manifest.services if name not in needs) if isinstance(stack, Stack) else ()
+            absent = (name for name in stack.services if name not in needs) if isinstance(stack, Stack) else ()
             nobody = tuple(RunningUpstream(name, _NOBODYS_PORT) for name in absent)
             yield RunningServices(tuple(databases), tuple(upstreams), nobody, tuple(fronts), front)
 
@@ -215,7 +215,7 @@ class Services:
         self.close()
 
     @contextmanager
-    def _database(self, service: DatabaseService, needed: Needed, room: "_Room", log: Path) -> Iterator[RunningDatabase]:
+    def _database(self, service: DatabaseService, needed: Needed, room: Room, log: Path) -> Iterator[RunningDatabase]:
         kind, url = kind_of(service.id), service.own_url
         if url is not None:
             with _own_database(service, kind, url, needed) as running:
@@ -232,21 +232,42 @@ class Services:
             shutil.rmtree(data, ignore_errors=True)
 
     @contextmanager
-    def _upstream(self, service: UpstreamService, needed: Needed, room: "_Room", log: Path) -> Iterator[RunningUpstream]:
+    def _standby(
+        self, service: StandbyService, primary: RunningDatabase, settings: Mapping[str, str], room: Room, log: Path
+    ) -> Iterator[RunningDatabase]:
+        """A second server that follows `primary` and has come as far as that had when it was asked for."""
+        if not primary.started:
+            raise UsageError(str(unmet_by_machine(service)))
+        prepared = self._prepared[service.of, primary.dataset]
+        data = self._copy(prepared.data)
+        try:
+            become_standby(data)
+            admin_of_primary = primary.kind.admin(primary.address.port)
+            following = replace(prepared, id=service.id, data=data)
+            with self._served(following, {**settings, **following_settings(admin_of_primary)}, room, log) as (session, admin):
+                written = written_position(admin_of_primary)
+                awaited(self._host, service.id, log, lambda: require_replayed(admin, written))
+                address = replace(primary.address, port=admin.port)
+                yield RunningDatabase(service.id, primary.kind, address, session, None, started=True)
+        finally:
+            shutil.rmtree(data, ignore_errors=True)
+
+    @contextmanager
+    def _upstream(self, service: UpstreamService, needed: Needed, room: Room, log: Path) -> Iterator[RunningUpstream]:
         running = RunningUpstream(service.id, free_port())
         command = delay_command(engine_binary(), running.port, {**service.settings, **needed.settings})
-        with self._started(service.id, command, cwd=Path("/"), room=room, log=log):
-            self._await(service.id, log, lambda: _listens(service.id, running.port))
+        with service_process(self._host, service.id, command, cwd=Path("/"), room=room, log=log):
+            awaited(self._host, service.id, log, lambda: listens(service.id, running.port))
             yield running
 
     @contextmanager
-    def _front(self, name: str, needed: Needed, base_urls: Sequence[str], room: "_Room", log: Path) -> Iterator[str]:
+    def _front(self, name: str, needed: Needed, base_urls: Sequence[str], room: Room, log: Path) -> Iterator[str]:
         """A proxy before a stack that is ready: where to ask instead."""
         service = read_service(name)
         assert isinstance(service, FrontService)
         program = service.found()
         if program is None:
-            raise UsageError(f"{name}: {service.program}: not found on the PATH nor in /usr/sbin", hint="weir doctor")
+            raise UsageError(f"{name}: needs {unmet_by_machine(service)}", hint="weir doctor")
         port, data = free_port(), self._own_folder().data(f"{name}-{next(self._numbers)}")
         configuration = data / f"{name}.conf"
         stack_ports = [urlsplit(base_url).port or 80 for base_url in base_urls]
@@ -255,9 +276,9 @@ class Services:
             configuration.write_text(nginx_configuration(settings, port=port, stack_ports=stack_ports, folder=data))
             configuration.chmod(0o644)
             command = nginx_command(program, data, configuration)
-            with self._started(name, command, cwd=data, room=room, log=log, user=self._own_folder().user):
-                self._await(name, log, lambda: _listens(name, port))
-                yield f"http://{_LOOPBACK}:{port}"
+            with service_process(self._host, name, command, cwd=data, room=room, log=log, user=self._own_folder().user):
+                awaited(self._host, name, log, lambda: listens(name, port))
+                yield f"http://{LOOPBACK}:{port}"
         finally:
             shutil.rmtree(data, ignore_errors=True)
 
@@ -266,7 +287,7 @@ class Services:
             self._folder = ServiceFolder()
         return self._folder
 
-    def _prepare(self, service: DatabaseService, kind: DatabaseKind, needed: Needed, room: "_Room") -> "_Prepared":
+    def _prepare(self, service: DatabaseService, kind: DatabaseKind, needed: Needed, room: Room) -> "_Prepared":
         """A data folder with the dataset in it, whose server was stopped in order."""
         key = service.id, needed.dataset
         if key not in self._prepared:
@@ -282,14 +303,14 @@ class Services:
                 service.id,
                 kind.make(programs, data, scratch),
                 cwd=folder.path,
-                env=_environment(),
+                env=service_environment(),
                 log=log,
                 cpus=room.cpus,
                 user=folder.user,
             )
             if ended.exit_code != 0:
-                raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *_tail(log)]))
-            prepared = _Prepared(service, kind, programs, data)
+                raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *tail(log)]))
+            prepared = _Prepared(service.id, kind, programs, data)
             with self._served(prepared, service.settings, room, log) as (session, admin):
                 login = Address(admin.host, admin.port, _STACK_LOGIN, _STACK_LOGIN, DATABASE)
                 session.create(DATABASE, login)
@@ -309,66 +330,27 @@ class Services:
         return data
 
     @contextmanager
-    def _served(self, prepared: "_Prepared", settings: Mapping[str, str], room: "_Room", log: Path) -> Iterator[tuple[Session, Address]]:
+    def _served(self, prepared: "_Prepared", settings: Mapping[str, str], room: Room, log: Path) -> Iterator[tuple[Session, Address]]:
         """A server of a data folder: weir's own connection to it, and as whom."""
         kind, admin = prepared.kind, prepared.kind.admin(free_port())
         command = kind.serve(prepared.programs, prepared.data, admin.port, settings)
-        with self._started(prepared.service.id, command, cwd=prepared.data, room=room, log=log, user=self._own_folder().user):
-            session = self._await(prepared.service.id, log, lambda: kind.session(admin))
+        with service_process(self._host, prepared.id, command, cwd=prepared.data, room=room, log=log, user=self._own_folder().user):
+            session = awaited(self._host, prepared.id, log, lambda: kind.session(admin))
             try:
                 yield session, admin
             finally:
                 session.close()
-
-    @contextmanager
-    def _started(self, name: str, command: list[str], *, cwd: Path, room: "_Room", log: Path, user: User | None = None) -> Iterator[None]:
-        """A server's process, in a tier of its own."""
-        log.parent.mkdir(parents=True, exist_ok=True)
-        self._host.start(
-            name, command, tier=name, cwd=cwd, env=_environment(), log=log, cpus=room.cpus, user=user, limits=room.limits
-        )  # fmt: skip
-        try:
-            yield
-        finally:
-            self._host.stop(name, grace_s=_STOP_GRACE_S)
-
-    def _await(self, name: str, log: Path, reached: Callable[[], T]) -> T:
-        """What `reached` gives once the server answers; `TargetError` says that it does not yet."""
-        deadline = time.monotonic() + _READY_S
-        while True:
-            ended = self._host.ended(name)
-            if ended is not None:
-                raise TargetError("\n  ".join([f"{name}: it ended {ended.how} before it was ready; log: {log}", *_tail(log)]))
-            try:
-                return reached()
-            except TargetError as error:
-                if time.monotonic() > deadline:
-                    raise TargetError(f"{name}: not ready within {_READY_S:g} s: {error.message}; log: {log}") from None
-            # A server does not say when it begins to listen.
-            time.sleep(_READY_PAUSE_S)
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
     """A data folder and what serves it."""
 
-    service: DatabaseService
+    id: str
+    """The service."""
     kind: DatabaseKind
     programs: Path
     data: Path
-
-
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """What a server may use: the services' CPUs, or the stack's where they have none of their own, and the limits of its tier."""
-
-    cpus: tuple[int, ...]
-    limits: Limits | None
-
-    @classmethod
-    def of(cls, name: str, placement: Placement) -> "_Room":
-        """That of the service of this name."""
-        return cls(placement.services or placement.stack, placement.limits.get(name))
 
 
 @contextmanager
@@ -393,26 +375,8 @@ def _own_database(service: DatabaseService, kind: DatabaseKind, url: str, needed
         session.close()
 
 
-def _listens(name: str, port: int) -> None:
-    try:
-        socket.create_connection((_LOOPBACK, port), timeout=1).close()
-    except OSError as error:
-        raise TargetError(f"{name}: port {port}: {error.strerror or error}") from None
-
-
 def _value(service: RunningDatabase, invariant: Invariant, name: str) -> int:
     try:
         return service.kind.value(service.address, invariant.sql)
     except TargetError as error:
         raise TargetError(f"invariant {name}: {error.message}") from None
-
-
-def _environment() -> dict[str, str]:
-    """What a database is given: nothing of the user's that could tune it."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": "/nonexistent", "TZ": "UTC"}
-
-
-def _tail(log: Path) -> list[str]:
-    with suppress(OSError):
-        return log.read_text(errors="replace").strip().splitlines()[-5:]
-    return []

@@ -58,6 +58,9 @@ class Service(Table):
         """
 
 
+_DATABASE_FIELDS = frozenset({"url", "jdbc_url", "r2dbc_url", "host", "port", "user", "password", "database"})
+
+
 class DatabaseService(Service):
     """A database."""
 
@@ -66,7 +69,7 @@ class DatabaseService(Service):
     packages: dict[str, Package]
     """By the machine's architecture, as `uname -m` says it."""
 
-    fields: ClassVar[frozenset[str]] = frozenset({"url", "jdbc_url", "r2dbc_url", "host", "port", "user", "password", "database"})
+    fields: ClassVar[frozenset[str]] = _DATABASE_FIELDS
     holds_data: ClassVar[bool] = True
 
     @property
@@ -90,6 +93,15 @@ class DatabaseService(Service):
         return self.packages[machine]
 
 
+class StandbyService(Service):
+    """A second server that follows a database: what is written there can be read here. Its programs, data and settings are that one's."""
+
+    of: Literal["postgres"]
+    """The database."""
+
+    fields: ClassVar[frozenset[str]] = _DATABASE_FIELDS
+
+
 class UpstreamService(Service):
     """Another server that the stack asks; weir's engine is it."""
 
@@ -109,17 +121,18 @@ class FrontService(Service):
 
     def found(self) -> str | None:
         """Where the program is; None where it is not installed."""
-        return shutil.which(self.program, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *_SYSTEM_PROGRAMS]))
+        return shutil.which(self.program, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_PROGRAMS]))
 
     def check(self, settings: Mapping[str, str]) -> None:
         """See `Service.check`."""
         nginx_settings({**self.settings, **settings})
 
 
-_SYSTEM_PROGRAMS = ("/usr/sbin", "/sbin")
+SYSTEM_PROGRAMS = ("/usr/sbin", "/sbin")
 """Where Debian has servers, and which the PATH of its users lacks."""
 _TYPES: Mapping[str, type[Service]] = {
-    "postgres": DatabaseService, "mariadb": DatabaseService, "delay": UpstreamService, "nginx": FrontService,
+    "postgres": DatabaseService, "postgres-standby": StandbyService, "mariadb": DatabaseService, "delay": UpstreamService,
+    "nginx": FrontService,
 }  # fmt: skip
 
 

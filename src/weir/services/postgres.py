@@ -72,10 +72,12 @@ class Postgres:
 
     def session(self, address: Address) -> "PostgresSession":
         """A connection to the maintenance database, with the extension that counts."""
-        connection = _connect(address)
+        connection = connect(address)
         try:
-            with _explained(address):
-                connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+            with explained(address):
+                # A standby may make nothing; it has what its primary's data folder had.
+                if not connection.execute("SELECT FROM pg_extension WHERE extname = 'pg_stat_statements'").fetchall():
+                    connection.execute("CREATE EXTENSION pg_stat_statements")
                 connection.execute("SELECT 1 FROM pg_stat_statements LIMIT 1")
         except TargetError as error:
             connection.close()
@@ -86,7 +88,7 @@ class Postgres:
 
     def fill(self, address: Address, dataset: Dataset) -> None:
         """Tables, rows, and the planner's statistics of them."""
-        with _explained(address), _connect(address) as connection:
+        with explained(address), connect(address) as connection:
             for name, table in dataset.tables.items():
                 connection.execute(_literal(table_sql(name, table, _TYPES, _GENERATED)))
                 with connection.cursor() as cursor:
@@ -95,7 +97,7 @@ class Postgres:
 
     def value(self, address: Address, query: str) -> int:
         """The number that a query gives."""
-        with _explained(address), _connect(address) as connection:
+        with explained(address), connect(address) as connection:
             return whole_number(connection.execute(_literal(query)).fetchall(), query)
 
 
@@ -108,7 +110,7 @@ class PostgresSession:
 
     def create(self, database: str, owner: Address) -> None:
         """Makes an empty database, and its owner where that is somebody else."""
-        with _explained(self._address):
+        with explained(self._address):
             if owner.user != self._address.user:
                 self._connection.execute(
                     sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(sql.Identifier(owner.user), sql.Literal(owner.password))
@@ -117,12 +119,12 @@ class PostgresSession:
 
     def drop(self, database: str) -> None:
         """Removes a database with whoever is connected to it."""
-        with _explained(self._address):
+        with explained(self._address):
             self._connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database)))
 
     def counters(self, database: str) -> Counters:
         """Calls, rows, pages and log by statement and role. A statement in PL/pgSQL belongs to the one that called it."""
-        with _explained(self._address):
+        with explained(self._address):
             found = self._connection.execute(_STATEMENTS, (database,)).fetchall()
             losses = self._connection.execute("SELECT dealloc FROM pg_stat_statements_info").fetchall()[0][0]
         return Counters(
@@ -136,8 +138,13 @@ class PostgresSession:
         self._connection.close()
 
 
-def _connect(address: Address) -> "psycopg.Connection[tuple[Any, ...]]":
-    with _explained(address):
+def connect(address: Address) -> "psycopg.Connection[tuple[Any, ...]]":
+    """A connection of weir's own.
+
+    Raises:
+        TargetError: nobody answers.
+    """
+    with explained(address):
         return psycopg.connect(
             host=address.host,
             port=address.port,
@@ -156,7 +163,8 @@ def _literal(text: str) -> sql.SQL:
 
 
 @contextmanager
-def _explained(address: Address) -> Iterator[None]:
+def explained(address: Address) -> Iterator[None]:
+    """What PostgreSQL says is wrong, as `TargetError` with the server's address."""
     try:
         yield
     except (psycopg.Error, ValueError) as error:

@@ -18,7 +18,7 @@ from pathlib import Path
 from weir.model.errors import TargetError, UsageError
 from weir.places import cache_folder, node_tools
 from weir.stacks.manifest import Stack, filled
-from weir.stacks.tools import base_environment, unmet_needs
+from weir.stacks.tools import base_environment
 
 _MARKER = ".weir-built"
 _LEFT_OUT = {"__pycache__", ".venv", "venv", "target", "node_modules", ".git"}
@@ -46,10 +46,10 @@ def build(stack: Stack, run: RunCommand, *, on_build: Callable[[Path], None] = l
         on_build: called with the log's path when something has to be built.
 
     Raises:
-        UsageError: a tool that the build needs is missing.
+        UsageError: something that building or running it needs is missing.
         TargetError: the build failed; the message names its log.
     """
-    unmet = unmet_needs(stack.needs)
+    unmet = stack.unmet()
     if unmet:
         raise UsageError(f"{stack.label}: " + "; ".join(f"needs {need}" for need in unmet), hint="weir doctor")
     root = cache_folder() / "stacks" / stack.id / content_hash(stack)

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Annotated, Literal
@@ -12,11 +12,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from weir.model.errors import UsageError
+from weir.model.needs import Unmet
 from weir.places import data_folder
 from weir.services.dataset import read_dataset
-from weir.services.manifest import read_service, service_ids
+from weir.services.manifest import StandbyService, read_service, service_ids
+from weir.services.needs import unmet_by_machine
 from weir.stacks.runtime import Runtime, implied_runtime
-from weir.stacks.tools import NEED
+from weir.stacks.tools import NEED, unmet_needs
 from weir.stacks.workload import Workload
 from weir.toml_file import Table, read_toml, validate
 
@@ -157,10 +159,15 @@ class Variant(Table):
     env: dict[str, str] = Field(default_factory=dict)
     needs: Needs = Field(default_factory=list)
     """Beside those of the build."""
+    services: dict[str, Needed] = Field(default_factory=dict)
+    """Beside those of the stack."""
     build: OtherBuild | None = None
     """What differs in how it is built, where it is made from other parts."""
     limits: dict[str, Limit] | None = None
     """In place of the stack's own, where it has others."""
+    caught: str | None = Field(default=None, min_length=1)
+    """Of a variant that is flawed on purpose: words of what must be found wrong with it. `weir stacks check --all` passes where they are
+    found; whoever names the variant is told that it failed."""
 
 
 class Manifest(Table):
@@ -187,24 +194,13 @@ class Manifest(Table):
 
     @model_validator(mode="after")
     def _services_and_fields_are_known(self) -> "Manifest":
-        for name, needed in self.services.items():
-            if name not in service_ids():
-                raise ValueError(f"services: found {name!r}, expected one of: {', '.join(service_ids())}")
-            service = read_service(name)
-            if needed.dataset is not None and not service.holds_data:
-                raise ValueError(f"services.{name}.dataset: found {needed.dataset!r}, expected none: {service.title} holds no data")
-            if needed.dataset is not None:
-                read_dataset(needed.dataset)
-            try:
-                service.check(needed.settings)
-            except ValueError as error:
-                raise ValueError(f"services.{name}.settings: {error}") from None
-            if name in self.tiers:
-                raise ValueError(f"tiers: found {name!r}, expected another name: the service of that name is a tier")
-        known = RUN_FIELDS | {f"{name}.{field}" for name in self.services for field in read_service(name).fields}
-        values = [*self.run.env.values(), *(value for variant in self.variants.values() for value in variant.env.values())]
-        for text in [*self.run.command, *values]:
-            _check_fields(text, known)
+        _check_services("services", self.services, beside={}, tiers=self.tiers)
+        for text in [*self.run.command, *self.run.env.values()]:
+            _check_fields(text, _fields_of(self.services))
+        for name, variant in self.variants.items():
+            _check_services(f"variants.{name}.services", variant.services, beside=self.services, tiers=self.tiers)
+            for text in variant.env.values():
+                _check_fields(text, _fields_of({**self.services, **variant.services}))
         return self
 
     @model_validator(mode="after")
@@ -247,13 +243,18 @@ class Stack:
         """The workloads that it answers."""
         return tuple(self.manifest.serves)
 
+    @property
+    def services(self) -> dict[str, Needed]:
+        """What it needs beside itself, for any of its workloads."""
+        return {**self.manifest.services, **self._variant.services}
+
     def services_for(self, workload: Workload) -> dict[str, Needed]:
         """What must run beside it for a workload: its databases, and of its upstreams those that the workload is about.
 
         Raises:
             UsageError: the workload is about one that the stack does not ask.
         """
-        needed = self.manifest.services
+        needed = self.services
         for name in workload.services:
             if name not in needed:
                 raise UsageError(
@@ -294,6 +295,16 @@ class Stack:
     def needs(self) -> list[str]:
         """Tools that building and running it need."""
         return [*(self.build.needs if self.build else []), *self._variant.needs]
+
+    def unmet(self) -> list[Unmet]:
+        """What it and its services need and this machine lacks."""
+        of_services = (unmet_by_machine(read_service(name)) for name in self.services)
+        return [*unmet_needs(self.needs), *dict.fromkeys(found for found in of_services if found is not None)]
+
+    @property
+    def caught(self) -> str | None:
+        """Words of what must be found wrong with it; None of a stack that is meant to be right."""
+        return self._variant.caught
 
     @property
     def runtime(self) -> Runtime | None:
@@ -387,6 +398,33 @@ def manifest_files() -> list[Path]:
 
     roots = [data_folder("stacks"), *(Path(part) for part in os.environ.get("WEIR_STACKS", "").split(os.pathsep) if part)]
     return [path for root in roots for path in sorted(root.glob("**/stack.toml"))]
+
+
+def _check_services(key: str, services: Mapping[str, Needed], *, beside: Mapping[str, Needed], tiers: Mapping[str, Tier]) -> None:
+    """Holds services that a manifest names under `key` against those that there are, and against those that run `beside` them."""
+    for name, needed in services.items():
+        if name not in service_ids():
+            raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(service_ids())}")
+        if name in beside:
+            raise ValueError(f"{key}: found {name!r}, expected it once: the stack itself needs it")
+        service = read_service(name)
+        if isinstance(service, StandbyService) and service.of not in {**beside, **services}:
+            raise ValueError(f"{key}: found {name!r} without {service.of!r}, expected both: it follows that")
+        if needed.dataset is not None:
+            if not service.holds_data:
+                raise ValueError(f"{key}.{name}.dataset: found {needed.dataset!r}, expected none: {service.title} holds no data of its own")
+            read_dataset(needed.dataset)
+        try:
+            service.check(needed.settings)
+        except ValueError as error:
+            raise ValueError(f"{key}.{name}.settings: {error}") from None
+        if name in tiers:
+            raise ValueError(f"tiers: found {name!r}, expected another name: the service of that name is a tier")
+
+
+def _fields_of(services: Iterable[str]) -> frozenset[str]:
+    """What a command or an environment may ask for beside these services."""
+    return RUN_FIELDS | {f"{name}.{field}" for name in services for field in read_service(name).fields}
 
 
 def _check_fields(text: str, known: frozenset[str]) -> None:

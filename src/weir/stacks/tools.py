@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from weir.model.needs import Unmet
 from weir.places import node_tools
 
 NEED = re.compile(r"([A-Za-z][\w.+-]*?)(?:>=(\d+(?:\.\d+)*))?")
@@ -50,21 +51,6 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmet:
-    """A need that nothing here meets."""
-
-    need: str
-    nearest: Tool | None
-    """The tool, too old; None where there is none."""
-
-    def __str__(self) -> str:
-        """As messages say it."""
-        if self.nearest is None:
-            return f"{self.need}, not found on the PATH"
-        return f"{self.need}, found {'.'.join(map(str, self.nearest.version)) or 'no version'} ({self.nearest.path})"
-
-
-@dataclass(frozen=True, slots=True)
 class _Jdk:
     home: Path | None
     """Its folder; None for the one that the PATH finds."""
@@ -77,7 +63,7 @@ def find_tool(need: str) -> Tool | Unmet:
     """The tool that meets a need, or why there is none.
 
     >>> find_tool("no-such-tool>=3")
-    Unmet(need='no-such-tool>=3', nearest=None)
+    Unmet(need='no-such-tool>=3', why='not found on the PATH')
     """
     name, at_least = _parsed(need)
     if name in JDK_TOOLS:
@@ -85,7 +71,11 @@ def find_tool(need: str) -> Tool | Unmet:
         tool = jdk.tool(name) if jdk else next((found for each in _jdks() if (found := each.tool(name))), None)
     else:
         tool = _tool(name, search_path())
-    return tool if tool is not None and _suffices(tool, at_least) else Unmet(need, tool)
+    if tool is None:
+        return Unmet(need)
+    if _suffices(tool, at_least):
+        return tool
+    return Unmet(need, f"found {'.'.join(map(str, tool.version)) or 'no version'} ({tool.path})")
 
 
 def unmet_needs(needs: Sequence[str]) -> list[Unmet]:

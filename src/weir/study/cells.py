@@ -202,7 +202,7 @@ class _Crossing:
                 )
 
     def _check_services(self, stacks: Iterable[Stack | ExternalStack]) -> None:
-        needed = {name for stack in stacks if isinstance(stack, Stack) for name in stack.manifest.services}
+        needed = {name for stack in stacks if isinstance(stack, Stack) for name in stack.services}
         for name in self._file.services:
             if name not in needed:
                 raise UsageError(

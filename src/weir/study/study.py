@@ -10,7 +10,6 @@ from weir.model.errors import UsageError
 from weir.model.run import PublishedFigure
 from weir.places import data_folder
 from weir.stacks.manifest import Stack
-from weir.stacks.tools import unmet_needs
 from weir.study.cells import PlannedCell, planned_cells
 from weir.study.file import StudyFile
 from weir.toml_file import read_toml, validate
@@ -78,7 +77,7 @@ class Study:
             UsageError: the baseline is among them, or no other stack is left: the study has no answer without.
         """
         stacks = {one.stack.label: one.stack for one in self.cells(1)}
-        unmet = {label: found for label, stack in stacks.items() if isinstance(stack, Stack) and (found := unmet_needs(stack.needs))}
+        unmet = {label: found for label, stack in stacks.items() if isinstance(stack, Stack) and (found := stack.unmet())}
         said = [f"{label} is left out: it needs {'; '.join(map(str, found))}" for label, found in unmet.items()]
         for key, label in (("method.baseline", self.file.method.baseline), ("method.aa", self.file.method.aa)):
             if label in unmet:
