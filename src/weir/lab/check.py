@@ -17,7 +17,7 @@ from weir.model.errors import TargetError
 from weir.model.load import ClosedLoad
 from weir.model.run import Cell, Placement
 from weir.stacks.build import BuiltStack
-from weir.stacks.check import check_answers
+from weir.stacks.check import WrongAnswerError, check_answers
 from weir.stacks.manifest import Stack
 from weir.stacks.workload import read_workload
 from weir.study.load import LoadTable
@@ -71,7 +71,8 @@ def check_stack(host: Host, services: Services, built: BuiltStack, placement: Pl
         seed: draws the inputs of its requests.
 
     Raises:
-        TargetError: it does not pass; the message names its log.
+        WrongAnswerError: it answers wrong; the message names its log.
+        TargetError: it does not pass for another reason.
     """
     cells = planned_cells(built.stack, placement)
     # Started once, with what any of its workloads needs.
@@ -95,38 +96,49 @@ def check_stack(host: Host, services: Services, built: BuiltStack, placement: Pl
         ThreadPoolExecutor(len(cells)) as pool,
     ):
         # A JVM loads much of what it needs with the first request of a kind: each has answered before all are asked at once.
-        wrong = [problem for planned in cells[1:] if (problem := _wrong(planned, running, seed))]
-        loads = [] if wrong else list(pool.map(lambda planned: _loaded(planned, running, placement, seed), cells))
+        failed = [error for planned in cells[1:] if (error := _failed(planned, running, seed))]
+        loads = [] if failed else list(pool.map(lambda planned: _loaded(planned, running, placement, seed), cells))
         gone = [ended for name in needed.names if (ended := host.ended(name)) is not None]
     label = built.stack.label
-    problems = wrong + [problem for _, _, problem in loads if problem]
+    failed += [load.error for load in loads if load.error]
+    problems = [error.message for error in failed]
     problems += [f"the service {ended.name} ended {ended.how} under it" for ended in gone]
     problems += [problem for ended in running.ended for problem in how_not_to_end(ended)]
     if problems:
-        raise TargetError(f"{label}: {'; '.join(problems)}; log: {log}", hint=f"weir stacks start {label}")
-    return Checked(running.ready_s or 0.0, sum(answered for answered, _, _ in loads), sum(compared for _, compared, _ in loads))
+        kind = WrongAnswerError if any(isinstance(error, WrongAnswerError) for error in failed) else TargetError
+        raise kind(f"{label}: {'; '.join(problems)}; log: {log}", hint=f"weir stacks start {label}")
+    return Checked(running.ready_s or 0.0, sum(load.answered for load in loads), sum(load.compared for load in loads))
 
 
-def _wrong(planned: PlannedCell, running: RunningStack, seed: int) -> str | None:
+def _failed(planned: PlannedCell, running: RunningStack, seed: int) -> TargetError | None:
     """What is wrong with a stack's answers to a workload; None where nothing is."""
     path = planned.stack.path_of(planned.workload.id)
     try:
         check_answers(planned.workload, running.base_url, random.Random(seed), path=path, timeout_s=ANSWER_S)
     except TargetError as error:
-        return error.message
+        return error
     return None
 
 
-def _loaded(planned: PlannedCell, running: RunningStack, placement: Placement, seed: int) -> tuple[int, int, str | None]:
-    """Loads a stack with one workload and meanwhile holds answers to other inputs against it.
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """What a load of one workload came to."""
 
-    Returns:
-        Requests answered, answers compared, and what went wrong.
-    """
+    answered: int
+    compared: int
+    error: TargetError | None = None
+
+
+def _loaded(planned: PlannedCell, running: RunningStack, placement: Placement, seed: int) -> _Loaded:
+    """Loads a stack with one workload, whose answers the generator looks at, and meanwhile compares answers to other inputs in full."""
     workload, inputs = planned.workload, random.Random(f"{seed}/{planned.workload.id}")
     path = planned.stack.path_of(workload.id)
     request = workload.draw(running.base_url, inputs, path=path)
-    plan = planned.plan(request, targets=(), duration_s=LOAD_S, interval_s=0.1, cpus=placement.load)
+    plan = replace(
+        planned.plan(replace(request, target=running.base_url), targets=(), duration_s=LOAD_S, interval_s=0.1, cpus=placement.load),
+        expected_status=None,
+        scenario={"requests": [workload.step(request, path=path)]},
+    )
     compared = 0
     with EngineLoad(plan) as load:
         try:
@@ -136,12 +148,13 @@ def _loaded(planned: PlannedCell, running: RunningStack, placement: Placement, s
                 compared += 1
         except TargetError as error:
             load.stop()
-            return 0, compared, f"under load: {error.message}"
+            return _Loaded(0, compared, type(error)(f"under load: {error.message}"))
         summary = load.result().summary
     if summary.requests.failed:
         kinds = ", ".join(f"{kind} {count}" for kind, count in summary.errors.model_dump().items() if count)
         found = f"{summary.requests.failed} of {summary.requests.intended} requests failed ({kinds})"
-        return summary.requests.ok, compared, f"workload {workload.id}: {found} in {LOAD_S:g} s of load"
+        kind = WrongAnswerError if summary.errors.check else TargetError
+        return _Loaded(summary.requests.ok, compared, kind(f"workload {workload.id}: {found} in {LOAD_S:g} s of load"))
     if not summary.requests.ok:
-        return 0, compared, f"workload {workload.id}: no request was answered in {LOAD_S:g} s of load"
-    return summary.requests.ok, compared, None
+        return _Loaded(0, compared, TargetError(f"workload {workload.id}: no request was answered in {LOAD_S:g} s of load"))
+    return _Loaded(summary.requests.ok, compared)

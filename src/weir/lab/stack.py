@@ -247,7 +247,7 @@ def _told(label: str, log: Path) -> Iterator[None]:
         if not os.statvfs(log.parent).f_bavail:
             # A server that cannot write its log may well end by it; that is not its fault, and no other trial would go better.
             raise NotWrittenError(f"{label}: {error.message}; no space is left for its log {log}", hint=_SPACE) from None
-        raise TargetError(f"{label}: {error.message}; log: {log}", hint=error.hint or f"weir stacks check {label}") from None
+        raise type(error)(f"{label}: {error.message}; log: {log}", hint=error.hint or f"weir stacks check {label}") from None
 
 
 def _begin_log(log: Path) -> None:

@@ -15,7 +15,7 @@ def unmet_by_machine(service: Service) -> Unmet | None:
             primary = read_service(service.of)
             assert isinstance(primary, DatabaseService)
             if primary.own_url is not None:
-                return Unmet(service.id, f"which is made from the data of a server that weir starts: unset {primary.own_server}")
+                return Unmet(service.id, f"made from the data of a server that weir starts, found one of your own in {primary.own_server}")
             return unmet_by_machine(primary)
         case DatabaseService():
             return _unmet_by_database(service)

@@ -21,6 +21,10 @@ _MANY_S = 1.0
 """What they may take together."""
 
 
+class WrongAnswerError(TargetError):
+    """The stack answers, and not what the workload says."""
+
+
 def ask(request: Request, *, timeout_s: float) -> tuple[int, bytes]:
     """Sends one request on a connection of its own and gives status and body.
 
@@ -90,7 +94,8 @@ def check_answers(
     """Asks with random inputs and checks every answer.
 
     Raises:
-        TargetError: an answer is wrong or does not come.
+        WrongAnswerError: an answer is wrong.
+        TargetError: one does not come.
     """
     for _ in range(times):
         request = workload.draw(base_url, inputs, path=path)
@@ -101,7 +106,7 @@ def check_answers(
             raise TargetError(f"{asked}: no answer within {timeout_s:g} s: {error or type(error).__name__}") from None
         wrong = workload.why_wrong(request, status, body, path=path)
         if wrong is not None:
-            raise TargetError(f"{asked}: wrong answer: {wrong}")
+            raise WrongAnswerError(f"{asked}: wrong answer: {wrong}")
 
 
 def check_many_answers(workload: Workload, base_url: str, inputs: random.Random, *, path: str | None, timeout_s: float) -> None:

@@ -22,7 +22,7 @@ from weir.stacks.tools import NEED, unmet_needs
 from weir.stacks.workload import Workload
 from weir.toml_file import Table, read_toml, validate
 
-_FIELD = re.compile(r"\{([a-z0-9_.]+)\}")
+_FIELD = re.compile(r"\{([a-z0-9_.-]+)\}")
 RUN_FIELDS = frozenset({"address", "port", "artifact", "cpus", "python"})
 """What a run command and its environment may ask for: the address and the port to listen on, the built artifact, the number of CPUs, weir's
 Python; and of each of the stack's services its `fields`, as in `{postgres.url}`."""
@@ -165,9 +165,9 @@ class Variant(Table):
     """What differs in how it is built, where it is made from other parts."""
     limits: dict[str, Limit] | None = None
     """In place of the stack's own, where it has others."""
-    caught: str | None = Field(default=None, min_length=1)
-    """Of a variant that is flawed on purpose: words of what must be found wrong with it. `weir stacks check --all` passes where they are
-    found; whoever names the variant is told that it failed."""
+    answers_wrong: bool = False
+    """Flawed on purpose: `weir stacks check --all` passes where a wrong answer is found, and fails where none is.
+    Whoever names the variant is told what is wrong with it."""
 
 
 class Manifest(Table):
@@ -302,9 +302,9 @@ class Stack:
         return [*unmet_needs(self.needs), *dict.fromkeys(found for found in of_services if found is not None)]
 
     @property
-    def caught(self) -> str | None:
-        """Words of what must be found wrong with it; None of a stack that is meant to be right."""
-        return self._variant.caught
+    def answers_wrong(self) -> bool:
+        """Whether it does so on purpose, to be caught."""
+        return self._variant.answers_wrong
 
     @property
     def runtime(self) -> Runtime | None:

@@ -181,6 +181,25 @@ class Workload(Table):
         match = re.fullmatch(pattern, path)
         return list(match.groups()) if match else []
 
+    def step(self, request: Request, *, path: str | None = None) -> dict[str, Any]:
+        """`request`, which was drawn for `path`, as a step of a plan's scenario, where the generator itself looks at every answer.
+
+        Where several values are right, it looks for a column's name alone: `why_wrong` sees more.
+        """
+        url = urlsplit(request.target)
+        asked = f"{url.path}?{url.query}" if url.query else url.path
+        inputs = self.inputs(asked, path)
+        check: dict[str, Any] = {"status": [self.answer.status]}
+        if self.answer.json_ is not None:
+            check["json"] = {"": _expected(self.answer.json_, request.body, inputs)}
+        elif self.answer.rows is not None and self.dataset is not None and (rows := self.answer.rows.of(self.dataset, inputs)):
+            if len(rows) == 1 and self.answer.rows.match == "one":
+                check["json"] = {"": rows[0]}
+            else:
+                check["body_contains"] = json.dumps(list(rows[0])[-1])
+        body = {} if request.body is None else {"body": request.body.decode()}
+        return {"method": request.method, "path": asked, "headers": [list(pair) for pair in request.headers], "check": check, **body}
+
     def why_wrong(self, request: Request, status: int, body: bytes, *, path: str | None = None) -> str | None:
         """What is wrong with an answer to `request`, which was drawn for `path`; None where it is right."""
         url = urlsplit(request.target)

@@ -5,7 +5,7 @@ const LAST_ID = 100;
 
 @Controller('user')
 export class UserController {
-  constructor(@Inject(USERS) private readonly users: Users) {}
+  constructor(@Inject(USERS) protected readonly users: Users) {}
 
   @Get('all')
   all(): Promise<UserRow[]> {
