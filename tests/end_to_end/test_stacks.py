@@ -14,10 +14,14 @@ from tests.end_to_end.conftest import StartWeir, Study, Weir, servers_of
 pytestmark = pytest.mark.usefixtures("stacks")
 
 
-def test_the_list_names_every_stack_with_what_it_serves(weir: Weir) -> None:
+def test_the_list_names_every_stack_with_what_it_serves_and_what_its_variants_lack_beyond_it(stacks: Path, weir: Weir) -> None:
+    manifest = stacks / "slow" / "stack.toml"
+    needs = '[build]\ncommand = "true"\nneeds = ["no-such-tool"]\n[variants.new]\nneeds = ["no-such-tool>=2"]\n[variants.old]\n'
+    manifest.write_text(manifest.read_text() + needs)
     listed = {stack["id"]: stack for stack in json.loads(weir("stacks", "list", "--json").stdout)}
     assert listed["fastapi-uvicorn"]["serves"] == ["hello", "echo"]
     assert listed["good"]["missing"] == []
+    assert (listed["slow"]["missing"], listed["slow"]["missing_of_variants"]) == (["no-such-tool"], {"new": ["no-such-tool>=2"]})
     assert "sanic" in weir("stacks", "list").stdout
 
 

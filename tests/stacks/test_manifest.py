@@ -66,6 +66,13 @@ def test_a_variant_adds_its_arguments_and_environment(tmp_path: Path, monkeypatc
         ('id = "thing"', 'id = "other"', "id: found 'other', expected 'thing'"),
         ("hello = {}", "hello = { pfad = '/' }", "serves.hello.pfad: unknown key"),
         ("schema = 1", "schema = ", "not valid TOML"),
+        ("[variants.fast]", "[services.postgres]\n[variants.fast]\nservices.postgres = {}", "found 'postgres', expected it once"),
+        ('MODE = "fast"', 'MODE = "{postgres.url}"', "unknown field '{postgres.url}'"),
+        ('args = ["--fast"]', "services.postgress = {}", "variants.fast.services: found 'postgress', expected one of: delay"),
+        ('args = ["--fast"]', "services.postgres-standby = {}", "found 'postgres-standby' without 'postgres', expected both"),
+        ('args = ["--fast"]', "services.delay.settings.dely = '1s'", "variants.fast.services.delay.settings: dely: unknown setting"),
+        ('args = ["--fast"]', "services.nginx.dataset = 'users'", "services.nginx.dataset: found 'users', expected none"),
+        ('args = ["--fast"]', "answers_wrong = 1", "variants.fast.answers_wrong: found 1"),
     ],
 )
 def test_a_manifest_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, old: str, new: str, problem: str) -> None:
@@ -76,11 +83,13 @@ def test_a_manifest_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, ol
     assert problem in error.value.message
 
 
-def test_all_mistakes_of_a_manifest_are_told_at_once(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as error:
-        read_manifest(write(tmp_path, MANIFEST.replace("title", "titel").replace("model", "modell")))
-    assert "titel" in error.value.message
-    assert "modell" in error.value.message
+def test_a_variant_needs_services_of_its_own_beside_those_of_its_stack(tmp_path: Path) -> None:
+    services = "[services.postgres]\n[variants.fast.services.postgres-standby]\n"
+    stack = read_manifest(write(tmp_path, MANIFEST.replace('"fast" }', '"{postgres-standby.url}" }') + services))
+    (variant,) = stack.variants()
+    assert list(stack.services) == ["postgres"]
+    assert list(variant.services) == ["postgres", "postgres-standby"]
+    assert variant.environment({}, {"cpus": "1", "postgres-standby.url": "there"})["MODE"] == "there"
 
 
 @pytest.mark.parametrize(

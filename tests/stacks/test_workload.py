@@ -1,6 +1,7 @@
 import hashlib
 import json
 import random
+from typing import Any
 
 import pytest
 
@@ -131,6 +132,21 @@ def test_a_row_may_hold_a_list_of_rows_whose_order_counts() -> None:
     assert workload.why_wrong(request, 200, json.dumps({**ticket, "users": users}).encode()) is None
     for wrong in ({**ticket, "users": users[::-1]}, {**ticket, "users": users[1:]}, ticket):
         assert workload.why_wrong(request, 200, json.dumps(wrong).encode()) is not None
+
+
+def test_the_generator_looks_for_the_value_that_an_answer_must_be_or_for_a_column_where_several_would_be_right() -> None:
+    def step(workload_id: str) -> dict[str, Any]:
+        workload = read_workload(workload_id)
+        return workload.step(workload.draw("http://s", random.Random(1)))
+
+    def looked_for(workload_id: str) -> object:
+        return step(workload_id)["check"]
+
+    assert looked_for("echo") == {"status": [200], "json": {"": {"received": True, "data": json.loads(step("echo")["body"])}}}
+    assert looked_for("user-random") == {"status": [200], "body_contains": '"email"'}
+    (row,) = (row for row in truth_of("users").rows("SELECT * FROM users WHERE id = 18", []))
+    assert looked_for("user-by-id") == {"status": [200], "json": {"": row}}
+    assert looked_for("hello") == {"status": [200]}
 
 
 def test_a_query_that_is_none_on_the_dataset_is_named_by_its_key() -> None:
