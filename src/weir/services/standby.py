@@ -5,10 +5,10 @@ server stopped and gets from its primary what was written since.
 """
 
 from pathlib import Path
+from typing import Any, LiteralString
 
 from weir.model.errors import TargetError
 from weir.services.database import Address
-from weir.services.postgres import connect, explained
 
 _SIGNAL = "standby.signal"
 
@@ -29,8 +29,7 @@ def following_settings(primary: Address) -> dict[str, str]:
 
 def written_position(primary: Address) -> str:
     """Up to where a primary's log is written, as its LSN."""
-    with explained(primary), connect(primary) as connection:
-        return str(connection.execute("SELECT pg_current_wal_flush_lsn()").fetchall()[0][0])
+    return str(_asked(primary, "SELECT pg_current_wal_flush_lsn()")[0][0])
 
 
 def require_replayed(standby: Address, position: str) -> None:
@@ -39,8 +38,15 @@ def require_replayed(standby: Address, position: str) -> None:
     Raises:
         TargetError: it does not follow, or is not there yet.
     """
-    with explained(standby), connect(standby) as connection:
-        asked = "SELECT pg_last_wal_replay_lsn()::text, pg_last_wal_replay_lsn() >= %s::pg_lsn, (SELECT status FROM pg_stat_wal_receiver)"
-        ((replayed, reached, receiver),) = connection.execute(asked, (position,)).fetchall()
+    query = "SELECT pg_last_wal_replay_lsn()::text, pg_last_wal_replay_lsn() >= %s::pg_lsn, (SELECT status FROM pg_stat_wal_receiver)"
+    ((replayed, reached, receiver),) = _asked(standby, query, position)
     if receiver != "streaming" or not reached:
         raise TargetError(f"its receiver is {receiver or 'not there'}, replayed up to {replayed}; expected {position} of its primary")
+
+
+def _asked(address: Address, query: LiteralString, *values: str) -> list[tuple[Any, ...]]:
+    # PostgreSQL's client takes long to import, and most studies have no standby.
+    from weir.services.postgres import connect, explained
+
+    with explained(address), connect(address) as connection:
+        return connection.execute(query, values).fetchall()
