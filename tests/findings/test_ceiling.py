@@ -31,10 +31,11 @@ def test_each_stack_is_held_against_the_lowest_of_its_ceilings(run: tuple[RunFin
     (point,) = run[0].points
     flask, sanic = point.stacks
     assert flask.ceilings == (THREADS, USERS)
-    shares = [stack.measure("throughput_rps").value or 0 for stack in (flask, sanic)]
+    reached = [stack.measure("throughput_rps").value or 0 for stack in (flask, sanic)]
+    shares = [f"{rate / allowed * 100:.1f} %" for rate, allowed in zip(reached, (2_500, 20_000), strict=True)]
     assert point.ceilings == (
-        f"Predicted ceilings: Flask reached {shares[0] / 2_500:.1%} of the 2,500 req/s that 50 threads ÷ 0.02 s allow, its own limit; "
-        f"Sanic reached {shares[1] / 20_000:.1%} of the 20,000 req/s that 400 users ÷ 0.02 s allow, the load's."
+        f"Predicted ceilings: Flask reached {shares[0]} of the 2,500 req/s that 50 threads ÷ 0.02 s allow, its own limit; "
+        f"Sanic reached {shares[1]} of the 20,000 req/s that 400 users ÷ 0.02 s allow, the load's."
     )
     output = StringIO()
     Console(file=output, width=80).print(render_terminal(run[0]))

@@ -11,9 +11,10 @@ from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStack, Syn
 from weir.findings import RunFindings, WhatRan, of_run
 from weir.findings.metrics import CPU, P99, THROUGHPUT
 from weir.model.load import ClosedLoad
-from weir.model.run import TrialResult
+from weir.model.run import PublishedFigure, TrialResult
 from weir.store import RunReader
 
+BLOCKING = replace(SANIC, variant="blocking")
 QUICK = SyntheticStudy(duration_s=2.0, interval_s=0.2)
 TWIN = replace(FLASK, name="twin", title="Twin on gunicorn")
 Find = Callable[[SyntheticStudy], RunFindings]
@@ -172,7 +173,7 @@ def test_copies_of_one_stack_show_how_far_identical_systems_differ(find: Find) -
     assert copies.spread is not None
     assert 0.005 < copies.spread < 0.1
     assert f"Two copies of the same stack differed by {copies.spread * 100:.1f} %" in copies.sentence
-    assert copies.compared == 5
+    assert copies.compared == 6  # one on each metric
 
 
 def test_the_copy_is_never_an_answer(find: Find) -> None:
@@ -267,6 +268,22 @@ def test_a_stack_that_warms_up_during_the_window_is_said_to_drift(find: Find) ->
     findings = find(replace(QUICK, stacks=(FLASK, NETTY), duration_s=6.0))
     drifting = [caution for caution in findings.cautions if caution.fact.startswith("Throughput drifted within 3 trials")]
     assert len(drifting) == 1
+
+
+def test_a_published_mean_stands_beside_our_mean(find: Find) -> None:
+    printed = PublishedFigure("sanic", "response_time_us.mean", 600, "A published comparison")
+    (figure,) = find(replace(QUICK, published=(printed,))).points[0].published
+    assert figure.unit == "µs"
+    assert figure.ours == pytest.approx(20 / SANIC.throughput_rps * 1e6, rel=0.1)
+
+
+@pytest.mark.parametrize(("beside", "run"), [("sanic", (FLASK, SANIC, BLOCKING)), ("sanic[blocking]", (FLASK, BLOCKING))])
+def test_a_published_figure_is_one_of_a_variant_only_where_the_stack_itself_did_not_run(
+    find: Find, beside: str, run: tuple[SyntheticStack, ...]
+) -> None:
+    printed = PublishedFigure("sanic", "throughput_rps", 33_593, "A published comparison")
+    figures = find(replace(QUICK, stacks=run, published=(printed,))).points[0].published
+    assert [figure.stack for figure in figures] == [beside]
 
 
 def test_published_figures_stand_beside_ours_and_change_nothing(find: Find) -> None:

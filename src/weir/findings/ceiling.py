@@ -18,5 +18,5 @@ def ceiling_sentence(stacks: Sequence[StackFindings]) -> str:
         whose = {"stack": "its own limit", "load": "the load's", "upstream": "the upstream's"}[lowest.of]
         share = reached / lowest.throughput_rps
         allowed = f"{significant(lowest.throughput_rps)} req/s that {lowest.because} allow"
-        parts.append(f"{stack.name} reached {share:.1%} of the {allowed}, {whose}")
+        parts.append(f"{stack.name} reached {share * 100:.1f} % of the {allowed}, {whose}")
     return f"Predicted ceilings: {'; '.join(parts)}." if parts else ""

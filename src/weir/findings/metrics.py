@@ -10,6 +10,7 @@ from weir import stats
 from weir.model.run import Trial
 
 THROUGHPUT = "throughput_rps"
+MEAN = "response_time_us.mean"
 P50 = "response_time_us.p50"
 P99 = "response_time_us.p99"
 CPU = "cpu_us_per_request"
@@ -41,6 +42,11 @@ def _throughput(trial: Trial) -> float | None:
     return summary.requests.ok / summary.duration_s if summary.requests.failed and summary.duration_s else summary.throughput_rps
 
 
+def _mean(trial: Trial) -> float | None:
+    summary = trial.result.summary
+    return summary.response_time_us.mean if summary is not None and summary.requests.completed else None
+
+
 def _quantile(name: str, probability: float) -> Callable[[Trial], float | None]:
     def of(trial: Trial) -> float | None:
         summary = trial.result.summary
@@ -66,6 +72,7 @@ def _memory(trial: Trial) -> float | None:
 
 METRICS = (
     Metric(THROUGHPUT, "throughput", "req/s", True, "answers {ratio}× as many requests per second as", _throughput),
+    Metric(MEAN, "mean response time", "µs", False, "takes {ratio}× as long on average as", _mean),
     Metric(P50, "median response time", "µs", False, "takes {ratio}× as long for the median response as", _quantile("p50", 0.5), 0.5),
     Metric(P99, "p99 response time", "µs", False, "takes {ratio}× as long at the 99th percentile as", _quantile("p99", 0.99), 0.99),
     Metric(CPU, "CPU time per request", "µs", False, "needs {ratio}× the CPU per request of", _cpu),

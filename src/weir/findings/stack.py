@@ -45,13 +45,17 @@ def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baselin
 def published_beside(
     figures: Sequence[PublishedFigure], stacks: Sequence[StackFindings], point: Mapping[str, str]
 ) -> tuple[Published, ...]:
-    """The published figures of the stacks at a point, beside what we measured. The A/A copy gets none."""
+    """The published figures of the stacks at a point, beside what we measured. The A/A copy gets none.
+
+    A figure of `stack` is also one of its variants where the stack itself did not run.
+    """
     figures = [figure for figure in figures if figure.where.items() <= point.items()]
     units = {metric.key: metric.unit for metric in METRICS}
+    labels = {stack.label for stack in stacks}
     found = []
     for stack in stacks:
         for figure in figures:
-            if stack.arm == "main" and figure.stack in (stack.stack, stack.label):
+            if stack.arm == "main" and figure.stack == (stack.label if figure.stack in labels else stack.stack):
                 ours = stack.measure(figure.metric).value if figure.metric in units else None
                 unit = units.get(figure.metric, "")
                 found.append(Published(stack.label, stack.name, figure.metric, unit, figure.value, ours, figure.source, figure.note))
