@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from weir.model.errors import UsageError
 from weir.model.needs import Unmet
 from weir.services import needs
 from weir.services.manifest import FrontService, read_service
 from weir.services.needs import unmet_by_machine
 from weir.stacks.manifest import read_stack
+from weir.study.study import read_study
 
 
 @pytest.fixture
@@ -44,6 +46,12 @@ def test_a_server_of_the_users_own_needs_nothing_and_cannot_be_followed(bare: py
 @pytest.mark.usefixtures("bare")
 def test_a_stack_lacks_what_its_services_lack_and_each_thing_once() -> None:
     assert [unmet.need for unmet in read_stack("nest-typeorm-nginx[read-replica]").unmet() if unmet.need != "node>=20"] == ["npm", "nginx"]
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_study_that_stands_on_a_stack_behind_a_proxy_is_refused_where_there_is_none_and_names_it() -> None:
+    with pytest.raises(UsageError, match=r"method\.baseline: .*nest-typeorm-nginx is left out: it needs .*nginx, not found on"):
+        read_study("api-capacity").without_unmet()
 
 
 def test_a_program_where_debian_has_servers_is_found_though_the_path_lacks_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,12 +9,13 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from weir.generators.engine import EngineLoad
+from weir.generators.engine import EngineLoad, LoadListener
 from weir.lab.host import Host
 from weir.lab.services import Services
 from weir.lab.stack import RunningStack, how_not_to_end, running_stack
 from weir.model.errors import TargetError
 from weir.model.load import ClosedLoad
+from weir.model.records import LoadEvent
 from weir.model.run import Cell, Placement
 from weir.stacks.build import BuiltStack
 from weir.stacks.check import WrongAnswerError, check_answers
@@ -140,7 +141,12 @@ def _loaded(planned: PlannedCell, running: RunningStack, placement: Placement, s
         scenario={"requests": [workload.step(request, path=path)]},
     )
     compared = 0
-    with EngineLoad(plan) as load:
+    seen: dict[str, str] = {}
+
+    def take(event: LoadEvent) -> None:
+        seen.setdefault(event.kind, event.detail)
+
+    with EngineLoad(plan, LoadListener(on_event=take)) as load:
         try:
             # One that is wrong now and then is found by many answers, and by those that it gives while it has others to give.
             while compared == 0 or not load.wait(0):
@@ -151,7 +157,8 @@ def _loaded(planned: PlannedCell, running: RunningStack, placement: Placement, s
             return _Loaded(0, compared, type(error)(f"under load: {error.message}"))
         summary = load.result().summary
     if summary.requests.failed:
-        kinds = ", ".join(f"{kind} {count}" for kind, count in summary.errors.model_dump().items() if count)
+        counted = {kind: count for kind, count in summary.errors.model_dump().items() if count}
+        kinds = ", ".join(f"{kind} {count}" + (f", first: {seen[kind]}" if kind in seen else "") for kind, count in counted.items())
         found = f"{summary.requests.failed} of {summary.requests.intended} requests failed ({kinds})"
         kind = WrongAnswerError if summary.errors.check else TargetError
         return _Loaded(summary.requests.ok, compared, kind(f"workload {workload.id}: {found} in {LOAD_S:g} s of load"))
