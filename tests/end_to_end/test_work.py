@@ -66,6 +66,20 @@ def test_nest_with_typeorm_and_with_prepared_statements_do_the_same_work(tmp_pat
             assert "database system is ready" in (tmp_path / "out" / json.loads(logs)["postgres"]).read_text()
 
 
+@pytest.mark.soak
+def test_a_replica_takes_half_of_the_reads_and_both_servers_together_do_the_same_work(tmp_path: Path, weir: Weir, study: Study) -> None:
+    asked = study("nest-typeorm", "nest-typeorm[read-replica]", workloads=["user-random"], duration_s=2, prime_s=0.5)
+    done = weir("run", asked, "--out", "out", timeout_s=300)
+    assert done.returncode == 0, done.stderr
+    assert "do the same work per request" in done.stdout
+    (point,) = report(weir, "out")["points"]
+    ((alone,), both) = ({work["service"]: work["statements"] for work in stack["work"]} for stack in point["stacks"])
+    assert alone == "postgres"
+    assert both == {"postgres": pytest.approx(0.5, abs=0.2), "postgres-standby": pytest.approx(0.5, abs=0.2)}
+    with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:
+        assert {tier for (tier,) in connection.execute("SELECT DISTINCT tier FROM sample")} == {"app", "postgres", "postgres-standby"}
+
+
 @pytest.mark.usefixtures("stacks")
 def test_a_stack_that_asks_once_more_is_caught_in_the_trial_and_in_the_report(weir: Weir, study: Study) -> None:
     done = weir("run", study("once", "twice", workloads=["user-by-id"], duration_s=1, prime_s=0.3), "--out", "out")
