@@ -5,11 +5,15 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import typer
 
 from tests.end_to_end.conftest import StartWeir, Study, Weir, servers_of
+from weir.cli import stacks as cli_stacks
+from weir.stacks.manifest import read_stack
 
 pytestmark = pytest.mark.usefixtures("stacks")
 
@@ -78,6 +82,21 @@ def test_a_check_finds_a_stack_that_misbehaves_now_and_then_or_in_the_end(tmp_pa
     assert problem in done.stdout
     assert "log: " in done.stdout
     assert servers_of(tmp_path) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("mode", "is_right"), [("answers-wrong", True), ("good", False), ("ignores-sigterm", False)])
+def test_a_check_of_all_passes_a_stack_that_is_flawed_on_purpose_only_where_a_wrong_answer_is_found(
+    stacks: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: str, is_right: bool
+) -> None:
+    manifest = stacks / mode / "stack.toml"
+    manifest.write_text(manifest.read_text() + "[variants.flawed]\nanswers_wrong = true\n")
+    monkeypatch.setattr(cli_stacks, "all_stacks", lambda: [read_stack(f"{mode}[flawed]")])
+    with nullcontext() if is_right else pytest.raises(typer.Exit):
+        cli_stacks.check(all_=True, json_=True)
+    (checked,) = json.loads(capsys.readouterr().out)
+    assert checked["ok"] is is_right
+    assert checked["problem"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="who is not root is not told of other processes' files")
