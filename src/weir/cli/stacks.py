@@ -36,14 +36,15 @@ def list_(json_: Annotated[bool, _JSON] = False) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("stack", "how it serves", "workloads", "variants", "missing"):
-        table.add_column(column)
+        # Names are there to be copied, however narrow the terminal is.
+        table.add_column(column, no_wrap=column in ("stack", "variants"))
     for stack in stacks:
         manifest = stack.manifest
         table.add_row(
             manifest.id,
             stack.model,
             ", ".join(manifest.serves),
-            ", ".join(manifest.variants) or "–",
+            "\n".join(manifest.variants) or "–",
             "; ".join(_missing_words(stack)) or "–",
         )
     stdout.print(table)
