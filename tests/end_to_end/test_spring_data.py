@@ -32,7 +32,10 @@ def test_the_ways_to_the_people_do_the_same_work_in_jars_of_different_sizes(weir
 
 
 def test_a_count_that_is_read_and_written_loses_updates_and_one_in_the_database_does_not(tmp_path: Path, weir: Weir, study: Study) -> None:
-    asked = study(*TICKETS, workloads=["ticket-issue"], connections="[16]", duration_s=3, prime_s=1, method='invariant = "report"')
+    # Ended by its last answer: a request whose connection is cut is cancelled in WebFlux, and may leave its UPDATE without its INSERT.
+    asked = study(
+        *TICKETS, workloads=["ticket-issue"], connections="[16]", load="requests = 400", duration_s=60, method='invariant = "report"'
+    )
     done = weir("run", asked, "--out", "out", timeout_s=BUILT_S)
     assert done.returncode == 0, done.stderr
     with sqlite3.connect(tmp_path / "out" / "run.weir") as run:
