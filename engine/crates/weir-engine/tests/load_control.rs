@@ -105,8 +105,8 @@ fn a_generator_that_was_stopped_says_so_and_its_figures_are_invalid() {
     assert!(reason.contains("was stopped"), "{reason}");
     let still = reason.strip_prefix("the generator stood still for ");
     let still_s: f64 = still.unwrap().split(' ').next().unwrap().parse().unwrap();
-    // A machine with other work lets it wait for longer.
-    assert!((0.8..20.0).contains(&still_s), "{reason}");
+    // Up to an interval of it is not counted; a machine with other work lets it wait for longer.
+    assert!((0.5..20.0).contains(&still_s), "{reason}");
 }
 
 #[test]
