@@ -30,6 +30,7 @@ def test_a_paired_ratio_is_scipys_t_interval_of_the_log_ratios(pairs: list[tuple
     assert ratio.high is not None
     assert math.log(ratio.low) == pytest.approx(low, rel=1e-6, abs=1e-9)
     assert math.log(ratio.high) == pytest.approx(high, rel=1e-6, abs=1e-9)
+    assert ratio.p_value == pytest.approx(reference.ttest_1samp(logs, 0).pvalue, rel=1e-6, abs=1e-9)
 
 
 @given(PAIRS)
@@ -143,6 +144,21 @@ def test_drift_is_the_slope_over_the_window() -> None:
     assert moved.value == pytest.approx(0.2)
     assert stats.drift([0.0, 1.0], [1.0, 2.0]) is None
     assert stats.drift([0.0, 1.0, 2.0], [0.0, 0.0, 0.0]) is None
+
+
+@given(PAIRS.filter(lambda pairs: len(pairs) > 2))
+def test_drift_is_scipys_least_squares_line(pairs: list[tuple[float, float]]) -> None:
+    times = [float(number) for number in range(len(pairs))]
+    values = [value for value, _ in pairs]
+    moved = stats.drift(times, values)
+    line = reference.linregress(times, values)
+    over_window = times[-1] / np.mean(values)
+    assert moved is not None
+    assert moved.low is not None
+    assert moved.high is not None
+    assert moved.value == pytest.approx(line.slope * over_window, rel=1e-6, abs=1e-9)
+    half_width = reference.t.ppf(0.975, len(times) - 2) * line.stderr * over_window
+    assert (moved.high - moved.low) / 2 == pytest.approx(half_width, rel=1e-4, abs=1e-6)
 
 
 def test_a_steady_series_is_called_drifting_in_few_cases() -> None:

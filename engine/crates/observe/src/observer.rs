@@ -9,7 +9,7 @@ use crate::network::read_network;
 use crate::procfs::Procfs;
 use crate::sample::{ObserverCost, Sample};
 use crate::scope::{Scope, Sweep};
-use crate::sweep::{Depth, Limits, Pace, ThreadBudget, Turn, WITHOUT_SCHEDSTAT};
+use crate::sweep::{Depth, Limits, Pace, ThreadBudget, WITHOUT_SCHEDSTAT};
 use crate::throttling::Cgroups;
 
 /// Where a procfs is mounted, in a PID namespace of its own too.
@@ -132,10 +132,7 @@ impl Observer {
             limits: &mut self.limits,
             pace: &mut pace,
             cgroups: &self.cgroups,
-            turn: match depth.full {
-                true => Turn::ALL,
-                false => self.thread_budget.turn(),
-            },
+            turn: (!depth.full).then(|| self.thread_budget.turn()),
             threads_cost: &mut threads_cost,
             keep_below: keep_below(),
             own_network: &self.own_network,

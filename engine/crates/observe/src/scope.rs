@@ -38,8 +38,8 @@ pub struct Sweep<'a> {
     pub limits: &'a mut Limits,
     pub pace: &'a mut Pace,
     pub cgroups: &'a Cgroups,
-    /// Whose turn it is to be read.
-    pub turn: Turn,
+    /// Whose turn it is to be read. None: everybody's.
+    pub turn: Option<Turn>,
     /// The CPU that reading threads took, and how many threads there are.
     pub threads_cost: &'a mut (Duration, u64),
     /// Files stay open only on descriptors below this one.
@@ -76,7 +76,7 @@ impl Scope {
             member_pids: HashSet::new(),
             has_new_tree: false,
             strangers: Vec::new(),
-            switches_turn: Turn::ALL,
+            switches_turn: Turn::FIRST,
             listing: Vec::new(),
         }
     }
@@ -259,10 +259,7 @@ impl Scope {
             .map(|one| one.threads.wanting_switches());
         let wanting: u64 = wanting.sum();
         self.switches_turn = self.switches_turn.next(wanting.div_ceil(MOST_SWITCHES));
-        let turn = match sweep.depth.full {
-            true => Turn::ALL,
-            false => self.switches_turn,
-        };
+        let turn = (!sweep.depth.full).then_some(self.switches_turn);
         for member in &mut self.members {
             let total = &mut self.trees[member.tree].switches;
             let (pid, procfs) = (member.pid, &mut self.procfs);

@@ -75,8 +75,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Everybody's.
-    pub const ALL: Self = Self { number: 0, of: 1 };
+    /// Everybody's who is not read more rarely.
+    pub const FIRST: Self = Self { number: 0, of: 1 };
 
     /// The next turn, which has come to every `of`-th.
     pub fn next(self, of: u64) -> Self {
@@ -108,7 +108,7 @@ pub struct ThreadBudget {
 impl ThreadBudget {
     pub fn new() -> Self {
         Self {
-            turn: Turn::ALL,
+            turn: Turn::FIRST,
             whole_cost_s: 0.0,
             passes: 0.0,
         }
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn everybodys_turn_comes_once_in_as_many_turns_as_there_are_shares() {
-        let mut turn = Turn::ALL;
+        let mut turn = Turn::FIRST;
         let mut had: Vec<i32> = Vec::new();
         let mut rarely = 0;
         for round in 0..12 {

@@ -42,8 +42,8 @@ pub struct ThreadSweep<'a> {
     pub limits: &'a mut Limits,
     pub pace: &'a mut Pace,
     pub now_ns: u64,
-    /// Whose turn it is to be read.
-    pub turn: Turn,
+    /// Whose turn it is to be read. None: everybody's.
+    pub turn: Option<Turn>,
     /// Files stay open only on descriptors below this one.
     pub keep_below: i32,
     /// What threads that are new did before they were seen belongs to the observation.
@@ -127,17 +127,17 @@ impl Threads {
         }
     }
 
-    /// Adds what threads switched since they were last read, of those whose turn it is. `status` of a process holds its first thread's alone.
+    /// Adds what threads switched since they were last read, of those whose turn it is (None: of all). `status` of a process holds its first thread's alone.
     pub fn add_switches(
         &mut self,
         pid: i32,
-        turn: Turn,
+        turn: Option<Turn>,
         procfs: &mut Procfs,
         pace: &mut Pace,
         total: &mut Switches,
     ) {
         for thread in &mut self.threads {
-            if !thread.wants_switches || !turn.is_of(thread.id) {
+            if !thread.wants_switches || turn.is_some_and(|turn| !turn.is_of(thread.id)) {
                 continue;
             }
             pace.breathe();
@@ -226,11 +226,11 @@ impl Thread {
     }
 
     /// Whether it is to be read: one that does not run is read more rarely, since it is where it was.
-    fn has_turn(&self, turn: Turn) -> bool {
-        match self.idle_reads {
+    fn has_turn(&self, turn: Option<Turn>) -> bool {
+        turn.is_none_or(|turn| match self.idle_reads {
             0..IDLE_READS => turn.is_of(self.id),
             _ => turn.is_rarely_of(self.id, IDLE_TURNS),
-        }
+        })
     }
 
     /// Books what the thread ran and waited for a CPU since it was last read. False: it has ended.

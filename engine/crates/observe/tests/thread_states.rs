@@ -4,8 +4,8 @@
 use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -176,4 +176,42 @@ fn a_thread_that_accepts_is_told_from_one_that_reads() {
     assert!(accepting.accept_s > 0.9 * (accepting.accept_s + accepting.socket_io_s));
     drop(std::net::TcpStream::connect(address).unwrap());
     acceptor.join().unwrap();
+}
+
+#[test]
+fn a_full_reading_has_the_time_of_threads_that_have_long_been_idle() {
+    let over = Arc::new(AtomicBool::new(false));
+    let named = Arc::new(Barrier::new(THREADS + 1));
+    let threads: Vec<_> = (0..THREADS)
+        .map(|number| {
+            let (over, named) = (over.clone(), named.clone());
+            let builder = std::thread::Builder::new().name(format!("idle-{number}"));
+            let wait = move || {
+                named.wait();
+                while !over.load(Ordering::Relaxed) {
+                    std::thread::park();
+                }
+            };
+            builder.spawn(wait).unwrap()
+        })
+        .collect();
+    named.wait();
+    let mut observer = own_observer();
+    for _ in 0..100 {
+        observer.sweep(Reading::Full).unwrap();
+    }
+    let (since, first) = (Instant::now(), pool(&mut observer, "idle").unwrap());
+    std::thread::sleep(PERIOD);
+    let least_s = since.elapsed().as_secs_f64() * THREADS as f64;
+    let last = pool(&mut observer, "idle").unwrap();
+    over.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.thread().unpark();
+        thread.join().unwrap();
+    }
+    let waited_s = last.lock_s - first.lock_s;
+    assert!(
+        waited_s > 0.9 * least_s,
+        "{waited_s} s of at least {least_s} s"
+    );
 }
