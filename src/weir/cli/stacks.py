@@ -13,7 +13,7 @@ from weir.cli.output import print_json, say, stdout
 from weir.lab.blocks import Progress
 from weir.lab.check import ANSWER_S, check_stack, planned_cells
 from weir.lab.host import Host
-from weir.lab.placement import place
+from weir.lab.placement import anywhere, place
 from weir.lab.run import build_stack
 from weir.lab.services import Services
 from weir.lab.stack import running_stack
@@ -61,7 +61,7 @@ def check(
         found = "both stacks and --all" if all_ else "nothing to check"
         raise UsageError(f"weir stacks check: found {found}, expected names of stacks, or --all", hint="weir stacks list")
     stacks = [read_stack(name) for name in names] if names else all_stacks()
-    placement = place(Cpus())
+    placement = anywhere()
     failed: list[WeirError] = []
     results: list[dict[str, object]] = []
     with Host() as host, Services(host, on_step=lambda step: say(f"weir: {step}")) as services:

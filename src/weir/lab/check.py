@@ -146,7 +146,8 @@ def _loaded(planned: PlannedCell, running: RunningStack, placement: Placement, s
     def take(event: LoadEvent) -> None:
         seen.setdefault(event.kind, event.detail)
 
-    with EngineLoad(plan, LoadListener(on_event=take)) as load:
+    # To the last answer: one that takes longer than the load is not missed for it.
+    with EngineLoad(plan.answered_to_the_end(), LoadListener(on_event=take)) as load:
         try:
             # One that is wrong now and then is found by many answers, and by those that it gives while it has others to give.
             while compared == 0 or not load.wait(0):
@@ -162,6 +163,4 @@ def _loaded(planned: PlannedCell, running: RunningStack, placement: Placement, s
         found = f"{summary.requests.failed} of {summary.requests.intended} requests failed ({kinds})"
         kind = WrongAnswerError if summary.errors.check else TargetError
         return _Loaded(summary.requests.ok, compared, kind(f"workload {workload.id}: {found} in {LOAD_S:g} s of load"))
-    if not summary.requests.ok:
-        return _Loaded(0, compared, TargetError(f"workload {workload.id}: no request was answered in {LOAD_S:g} s of load"))
     return _Loaded(summary.requests.ok, compared)

@@ -77,6 +77,12 @@ def place(
     return _with_what_is_shared(placement)
 
 
+def anywhere() -> Placement:
+    """Everything on all CPUs that weir may use: where nothing is measured, that is fastest."""
+    usable = tuple(sorted(os.sched_getaffinity(0)))
+    return Placement(load=usable[:1], stack=usable, services=usable, control=usable)
+
+
 def placement_lines(placement: Placement) -> list[str]:
     """Where everything runs, in lines for people: CPUs, limits, network, what is shared and what is left out."""
     roles = (("generator", placement.load), ("stack", placement.stack), ("services", placement.services), ("control", placement.control))
