@@ -96,13 +96,13 @@ def _several(told: Sequence[Comparison]) -> str:
     if different:
         first, *others = different
         ratios = [_ratio(first).replace(first.name, f"{first.name} answers", 1), *map(_ratio, others)]
-        parts.append(f"compared with {baseline}, {listed(ratios)} as many requests per second")
+        # A sentence begins with a capital, but a stack's label stays as it is.
+        parts.append(f"Compared with {baseline}, {listed(ratios)} as many requests per second")
     if same:
         parts.append(f"{listed(same)} {'is' if len(same) == 1 else 'are'} the same as {baseline} on throughput within ±2 %")
     if undecided:
         parts.append(f"{listed(undecided)} cannot be told apart from {baseline} on throughput")
-    text = "; ".join(parts)
-    return f"{text[0].upper()}{text[1:]} (95 % intervals, {basis(min(told, key=lambda found: found.pairs))})."
+    return f"{'; '.join(parts)} (95 % intervals, {basis(min(told, key=lambda found: found.pairs))})."
 
 
 def _ratio(found: Comparison) -> str:

@@ -77,10 +77,11 @@ def place(
     return _with_what_is_shared(placement)
 
 
-def anywhere() -> Placement:
-    """Everything on all CPUs that weir may use: where nothing is measured, that is fastest."""
+def anywhere(placement: Placement | None = None) -> Placement:
+    """Everything on all CPUs that weir may use, which is fastest where nothing is measured: limits and network are those of `placement`."""
     usable = tuple(sorted(os.sched_getaffinity(0)))
-    return Placement(load=usable[:1], stack=usable, services=usable, control=usable)
+    rest = Placement((), (), (), ()) if placement is None else placement
+    return replace(rest, load=usable[:1], stack=usable, services=usable, control=usable, shared=())
 
 
 def placement_lines(placement: Placement) -> list[str]:

@@ -17,7 +17,7 @@ from weir.generators.ceiling import measure_ceiling
 from weir.lab.blocks import Progress, require_time, run_blocks
 from weir.lab.environment import capture
 from weir.lab.host import Host
-from weir.lab.placement import place
+from weir.lab.placement import anywhere, place
 from weir.lab.possible import check_stacks, possible
 from weir.lab.services import Services, started_services
 from weir.lab.stack import process_names, running_stack
@@ -240,7 +240,7 @@ def verify(host: Host, services: Services, built: BuiltStack | None, planned: Pl
     if built is not None:
         names = process_names(planned.cell.replicas)
         logs = [built.folder.with_name(f"{built.folder.name}-check{name.removeprefix('app')}.log") for name in names]
-    inputs, placed = random.Random(seed), planned.placed(placement)
+    inputs, placed = random.Random(seed), anywhere(planned.placed(placement))
     with (
         services.running(planned, placed, log_of=lambda name: logs[0].with_name(f"{logs[0].stem}-{name}.log")) as needed,
         running_stack(

@@ -1,5 +1,7 @@
 """Which part of a trial's load counts: from the last change of level on, if that part is long enough and does not drift.
 
+While users still come one by one nothing is looked at: that is warm-up in any case.
+
 The load is put on in one piece. It is asked for with its possible extension; when the study's window is over and it is steady, it is ended,
 otherwise it goes on to the end of the extension. So a server that needs longer to warm up is never left without load in between.
 """
@@ -8,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from weir.model.load import ClosedLoad, Load
+from weir.model.load import Load, constant_from_s
 from weir.model.records import Interval
 from weir.model.window import Segment, Window
 
@@ -19,20 +21,21 @@ _MOST_POINTS = 60
 
 
 def may_be_judged(load: Load, duration_s: float, interval_s: float) -> bool:
-    """Whether a load has a steady state to look for: it is the same all the time, and has enough intervals."""
-    constant = not isinstance(load.users if isinstance(load, ClosedLoad) else load.rate_rps, tuple)
-    return constant and round(duration_s / interval_s) >= FEWEST_POINTS
+    """Whether a load has a steady state to look for: it is the same all the time, but for a ramp, and has enough intervals."""
+    from_s = constant_from_s(load)
+    return from_s is not None and round((duration_s - from_s) / interval_s) >= FEWEST_POINTS
 
 
-def window_of(intervals: Sequence[Interval], *, asked_s: float) -> Window:
+def window_of(intervals: Sequence[Interval], *, asked_s: float, level_from_s: float = 0.0) -> Window:
     """The part of a load that counts.
 
     Args:
         intervals: all of it, in order.
         asked_s: how long the study asked for; what goes on beyond a tenth more is an extension.
+        level_from_s: since when the load is the same all the time: what came before does not count.
     """
     end_s = intervals[-1].end_s if intervals else 0.0
-    points = _points(intervals)
+    points = _points([one for one in intervals if one.start_s >= level_from_s - 1e-6])
     if len(points) < FEWEST_POINTS:
         return whole(end_s, f"{len(points)} intervals, and at least {FEWEST_POINTS} show a steady state")
     # scipy and ruptures take most of a second to load, and most commands never look for a steady state.
@@ -54,8 +57,8 @@ def window_of(intervals: Sequence[Interval], *, asked_s: float) -> Window:
         why = (
             f"the last level begins at {start_s:.1f} s of {end_s:.1f} s and lasts for {found.share:.0%} of it, less than {LEAST_SHARE:.0%}"
         )
-    # What follows no rule is not cut by one: without a steady state everything counts, and the verdict says so.
-    return Window(0.0, end_s, False, why, extended, segments)
+    # What follows no rule is not cut by one: without a steady state all of the level counts, and the verdict says so.
+    return Window(points[0].start_s if level_from_s else 0.0, end_s, False, why, extended, segments)
 
 
 def whole(end_s: float, why: str) -> Window:
@@ -69,10 +72,12 @@ class SteadyWatch:
     Args:
         asked_s: the study's window; None: nobody looks, and the load ends by itself.
         end_load: ends the load.
+        level_from_s: since when the load is the same all the time.
     """
 
-    def __init__(self, asked_s: float | None, end_load: Callable[[], None]) -> None:
+    def __init__(self, asked_s: float | None, end_load: Callable[[], None], level_from_s: float = 0.0) -> None:
         self._asked_s = asked_s
+        self._level_from_s = level_from_s
         self._end_load = end_load
         self._looked = asked_s is None
         self.intervals: list[Interval] = []
@@ -83,7 +88,7 @@ class SteadyWatch:
         if self._looked or self._asked_s is None or interval.end_s < self._asked_s - 1e-6:
             return
         self._looked = True
-        if window_of(self.intervals, asked_s=self._asked_s).steady is not False:
+        if window_of(self.intervals, asked_s=self._asked_s, level_from_s=self._level_from_s).steady is not False:
             self._end_load()
 
 

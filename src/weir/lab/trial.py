@@ -20,7 +20,7 @@ from weir.lab.steady import SteadyWatch, may_be_judged, whole, window_of
 from weir.lab.verdict import Facts, judge
 from weir.model.errors import TargetError
 from weir.model.histogram import bytes_of_text
-from weir.model.load import LoadPlan
+from weir.model.load import LoadPlan, constant_from_s
 from weir.model.records import Interval, LoadEnd
 from weir.model.run import Placement, TrialEvent, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
@@ -190,7 +190,8 @@ def _measure(
     asked_s, extension_s = bench.load.duration_s, bench.extension_s
     looks = may_be_judged(planned.cell.load, asked_s, bench.interval_s) and not bench.load.ends_by_itself
     extends = looks and extension_s > 0
-    watch = SteadyWatch(asked_s if extends else None, lambda: load.stop())
+    level_s = constant_from_s(planned.cell.load) or 0.0
+    watch = SteadyWatch(asked_s if extends else None, lambda: load.stop(), level_s)
 
     def take(interval: Interval) -> None:
         recorder.take_interval(interval)
@@ -217,7 +218,7 @@ def _measure(
     elif not looks:
         window = whole(end.summary.duration_s, "the load changes or ends by itself, or is too short to judge")
     else:
-        window = window_of(watch.intervals, asked_s=asked_s)
+        window = window_of(watch.intervals, asked_s=asked_s, level_from_s=level_s)
     after = After()
     if dead is None and lost is None:
         with _timed(phases_s, "after"):

@@ -198,6 +198,18 @@ def _value_before(profile: tuple[Point, ...], at_s: float) -> float:
     return value_at(profile, at_s)
 
 
+def constant_from_s(load: Load) -> float | None:
+    """Since when a load is the same all the time: 0 of a constant one, the end of its ramp of one that has just a ramp; None of any other.
+
+    >>> constant_from_s(ClosedLoad(((0.0, 0.0), (4.0, 200.0))))
+    4.0
+    """
+    profile = load.users if isinstance(load, ClosedLoad) else load.rate_rps
+    if not isinstance(profile, tuple):
+        return 0.0
+    return profile[1][0] if len(profile) == 2 else None
+
+
 def _varies(profile: Profile) -> bool:
     return isinstance(profile, tuple)
 

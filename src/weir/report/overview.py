@@ -9,13 +9,15 @@ from weir.report.numbers import value_text
 
 MOST_STACKS = 3
 """With more stacks the table has their ratios only: their figures stand in each point's own table."""
+MOST_COLUMNS = 4
+"""A table with more columns than this, and than points, is turned around: a column for each point."""
 
 _WORDS = {"same": "the same", "undecided": "undecided", "no interval": "no interval"}
 
 
 @dataclass(frozen=True, slots=True)
 class OverviewRow:
-    """A point, and a text for each column."""
+    """A point, or what is read off at every point, and a text for each column."""
 
     label: str
     cells: tuple[str, ...]
@@ -23,8 +25,10 @@ class OverviewRow:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The table. The first column, the point, has no heading of its own."""
+    """The table."""
 
+    corner: str
+    """What the first column names: `point`, or `compared` where the table is turned around."""
     headings: tuple[str, ...]
     rows: tuple[OverviewRow, ...]
 
@@ -45,7 +49,11 @@ def overview_of(findings: RunFindings) -> Overview | None:
         figures = [value_text(measures[label]) if label in measures else "–" for label in shown]
         ratios = [_ratio(point.comparison(label, THROUGHPUT)) for label in compared]
         rows.append(OverviewRow(point.label, (*figures, *ratios)))
-    return Overview((*(f"{name} req/s" for name in shown.values()), *compared.values()), tuple(rows))
+    headings = (*(f"{name} req/s" for name in shown.values()), *compared.values())
+    if len(headings) > max(MOST_COLUMNS, len(rows)):
+        turned = zip(headings, zip(*(row.cells for row in rows), strict=True), strict=True)
+        return Overview("compared", tuple(row.label for row in rows), tuple(OverviewRow(heading, cells) for heading, cells in turned))
+    return Overview("point", headings, tuple(rows))
 
 
 def _ratio(found: Comparison | None) -> str:

@@ -17,6 +17,8 @@ from weir.report.overview import Overview, overview_of
 MOST_LEFT_OUT = 12
 """Trials left out that are listed one by one; the HTML report has them all."""
 
+_NAME_WIDTH = 23
+"""Of a stack's name in a table. Longer ones fold rather than push the numbers out of 80 columns."""
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 
 
@@ -60,8 +62,7 @@ def _table(point: Point, *, several: bool) -> Table:
         pad_edge=False,
         padding=(0, 2, 0, 0),
     )
-    # Names fold rather than push the numbers out of 80 columns.
-    table.add_column("stack", overflow="fold", max_width=22)
+    table.add_column("stack", overflow="fold", max_width=_NAME_WIDTH)
     for heading in ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s"):
         table.add_column(heading, justify="right", no_wrap=True)
     for stack in point.stacks:
@@ -106,11 +107,16 @@ def _objectives(findings: RunFindings) -> list[RenderableType]:
 
 
 def _row(stack: StackFindings) -> list[Text]:
-    name = Text(stack.name)
+    name = _name(stack.name)
     if stack.baseline:
         name.append(" (baseline)", style="dim")
     values = [value_text(stack.measure(metric)) for metric in (THROUGHPUT, P50, P99, CPU, MEMORY, "ready_s")]
     return [name, *(Text(value) for value in values)]
+
+
+def _name(name: str) -> Text:
+    """A stack's name, folded before its variant where it is too long."""
+    return Text(name.replace("[", "\n[", 1) if len(name) > _NAME_WIDTH else name)
 
 
 def _work(point: Point) -> list[RenderableType]:
@@ -118,7 +124,7 @@ def _work(point: Point) -> list[RenderableType]:
     if point.work is None:
         return []
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="Work per request", title_justify="left", title_style="bold")
-    table.add_column("stack", overflow="fold", max_width=22)
+    table.add_column("stack", overflow="fold", max_width=_NAME_WIDTH)
     table.add_column("service", no_wrap=True)
     for heading in ("statements", "begin, set …", "rows"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -128,7 +134,7 @@ def _work(point: Point) -> list[RenderableType]:
             rows = "–" if work.rows is None else f"{work.rows:,.2f}"
             moved = ", ".join(f"{name} {value:,.0f}" for name, value in work.bytes.items())
             table.add_row(
-                Text(stack.name), Text(work.service), f"{work.statements:,.2f}", f"{work.control_statements:,.2f}", rows, Text(moved)
+                _name(stack.name), Text(work.service), f"{work.statements:,.2f}", f"{work.control_statements:,.2f}", rows, Text(moved)
             )
     return [table, Text(point.work.sentence, style="dim"), Text("")]
 
@@ -138,11 +144,11 @@ def _what_ran(findings: RunFindings) -> list[RenderableType]:
     if not any(stack.runtimes or stack.artifact_bytes for stack in findings.what_ran):
         return []
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="What ran", title_justify="left", title_style="bold")
-    table.add_column("stack", overflow="fold", max_width=22)
+    table.add_column("stack", overflow="fold", max_width=_NAME_WIDTH)
     table.add_column("built MB", justify="right", no_wrap=True)
     table.add_column("runs on", overflow="fold")
     for stack in findings.what_ran:
-        table.add_row(Text(stack.name), size_text(stack.artifact_bytes), Text(", ".join(stack.runtimes) or "–"))
+        table.add_row(_name(stack.name), size_text(stack.artifact_bytes), Text(", ".join(stack.runtimes) or "–"))
     return [table, Text("")]
 
 
@@ -150,7 +156,7 @@ def _published(point: Point) -> list[RenderableType]:
     if not point.published:
         return []
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="As published", title_justify="left", title_style="bold")
-    table.add_column("stack", overflow="fold", max_width=22)
+    table.add_column("stack", overflow="fold", max_width=_NAME_WIDTH)
     for heading in ("", "published", "here"):
         table.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
     last = ""
@@ -161,7 +167,7 @@ def _published(point: Point) -> list[RenderableType]:
         unit = f" {shown.unit}" if shown else ""
         published = f"{shown.text(figure.value)}{unit}" if shown else f"{figure.value:g}"
         ours = f"{shown.text(figure.ours)}{unit}" if shown and figure.ours is not None else "–"
-        table.add_row(Text("" if figure.name == last else figure.name), Text(title), published, ours)
+        table.add_row(_name("" if figure.name == last else figure.name), Text(title), published, ours)
         last = figure.name
     return [table, Text("Other machines, other loads: compare the ratios, not the figures.", style="dim"), Text("")]
 

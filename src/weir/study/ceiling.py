@@ -47,7 +47,8 @@ def _of_stack(cell: Cell, limits: Mapping[str, Limit], wait_s: float) -> Iterato
         at_once = value * limit.requests_each * cell.replicas
         each = f" × {limit.requests_each} requests" if limit.requests_each > 1 else ""
         processes = f" × {cell.replicas} processes" if cell.replicas > 1 else ""
-        yield Ceiling("stack", at_once / wait_s, f"{value} {name}{each}{processes} ÷ {wait_s:g} s", at_once, wait_s)
+        noun = name.removesuffix("s") if value == 1 else name
+        yield Ceiling("stack", at_once / wait_s, f"{value} {noun}{each}{processes} ÷ {wait_s:g} s", at_once, wait_s)
 
 
 def _of_load(cell: Cell, load: LoadTable, wait_s: float) -> Iterator[Ceiling]:

@@ -1,0 +1,59 @@
+"""From when on a load counts: after its ramp, and after the last change of level."""
+
+import numpy as np
+import pytest
+
+from weir.lab.steady import may_be_judged, window_of
+from weir.model.load import ClosedLoad, Load, OpenLoad
+from weir.model.records import Interval, IntervalQuantiles
+
+INTERVAL_S = 0.1
+
+
+def intervals(rates: list[float]) -> list[Interval]:
+    """One of 100 ms for each rate."""
+    return [
+        Interval.model_construct(
+            start_s=index * INTERVAL_S,
+            end_s=(index + 1) * INTERVAL_S,
+            completed=round(rate * INTERVAL_S),
+            response_time_us=IntervalQuantiles.model_construct(p50=1000.0),
+        )
+        for index, rate in enumerate(rates)
+    ]
+
+
+def noisy(rate: float, count: int, seed: int) -> list[float]:
+    return list(np.random.default_rng(seed).normal(rate, 0.01 * rate, count))
+
+
+RAMP = [float(rate) for rate in np.linspace(0, 100_000, 20)]
+
+
+def test_what_users_do_while_they_still_come_does_not_count() -> None:
+    window = window_of(intervals(RAMP + noisy(100_000, 60, 1)), asked_s=8.0, level_from_s=2.0)
+    assert window.start_s == pytest.approx(2.0)
+    assert window.steady is True
+    assert [segment.start_s for segment in window.segments] == [2.0]
+
+
+def test_without_a_steady_state_all_that_follows_the_ramp_counts() -> None:
+    window = window_of(intervals(RAMP + noisy(100_000, 40, 1) + noisy(50_000, 20, 2)), asked_s=8.0, level_from_s=2.0)
+    assert window.steady is False
+    assert window.start_s == pytest.approx(2.0)
+    whole = window_of(intervals(noisy(100_000, 40, 1) + noisy(50_000, 20, 2)), asked_s=6.0)
+    assert (whole.steady, whole.start_s) == (False, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("load", "judged"),
+    [
+        (ClosedLoad(8), True),
+        (ClosedLoad(((0.0, 0.0), (2.0, 8.0))), True),
+        (ClosedLoad(((0.0, 0.0), (4.0, 8.0))), False),
+        (ClosedLoad(((0.0, 8.0), (1.0, 8.0), (1.0, 16.0))), False),
+        (OpenLoad(((0.0, 0.0), (1.0, 100.0)), 8), True),
+    ],
+)
+def test_a_load_is_judged_where_it_is_the_same_for_long_enough(load: Load, judged: bool) -> None:
+    assert may_be_judged(load, 6.0, INTERVAL_S) is judged
