@@ -5,7 +5,7 @@ import pytest
 
 from weir.lab.steady import may_be_judged, window_of
 from weir.model.load import ClosedLoad, Load, OpenLoad
-from weir.model.records import Interval, IntervalQuantiles
+from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
 
 INTERVAL_S = 0.1
 
@@ -13,13 +13,22 @@ INTERVAL_S = 0.1
 def intervals(rates: list[float]) -> list[Interval]:
     """One of 100 ms for each rate."""
     return [
-        Interval.model_construct(
+        Interval(
+            index=index,
             start_s=index * INTERVAL_S,
             end_s=(index + 1) * INTERVAL_S,
-            completed=round(rate * INTERVAL_S),
-            response_time_us=IntervalQuantiles.model_construct(p50=1000.0),
+            due=count,
+            sent=count,
+            completed=count,
+            ok=count,
+            failed=0,
+            errors=ErrorCounts(),
+            in_flight=8,
+            oldest_age_us=0,
+            response_time_us=IntervalQuantiles(p50=1000.0),
+            histogram="",
         )
-        for index, rate in enumerate(rates)
+        for index, count in enumerate(round(rate * INTERVAL_S) for rate in rates)
     ]
 
 

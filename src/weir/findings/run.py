@@ -16,6 +16,7 @@ from weir.findings.stack import published_beside, stack_findings, what_ran
 from weir.findings.types import Comparison, LeftOut, Point, RunFindings, TrialCounts
 from weir.findings.words import sentence_names
 from weir.findings.work import compare_work, weakened
+from weir.model.load import ClosedLoad, Load, constant_from_s
 from weir.model.run import RunInfo, Trial
 from weir.model.stop import Stop
 from weir.store import RunReader
@@ -145,7 +146,7 @@ def _drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimat
     """How far the throughput of each trial moved within its window, where the trial itself was too short to look for a steady state."""
     drifts = {}
     for trial in used:
-        if trial.result.window is not None and trial.result.window.steady is not None:
+        if (trial.result.window is not None and trial.result.window.steady is not None) or not _is_level(trial.cell.load):
             continue
         # The last interval may be a sliver, whose rate means little.
         intervals = [row for row in reader.intervals(trial.id) if row.end_s - row.start_s > 0]
@@ -158,3 +159,8 @@ def _drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimat
         if moved is not None:
             drifts[trial.id] = moved
     return drifts
+
+
+def _is_level(load: Load) -> bool:
+    """Whether a load asks for the same all the time: it neither follows a profile nor has users who leave."""
+    return constant_from_s(load) == 0.0 and not (isinstance(load, ClosedLoad) and load.loops is not None)
