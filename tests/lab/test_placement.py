@@ -1,9 +1,10 @@
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from weir.lab.placement import place
+from weir.lab.placement import anywhere, place
 from weir.lab.run import placement_of
 from weir.model.errors import UsageError
 from weir.model.run import Limits, Network
@@ -120,3 +121,11 @@ def test_a_study_whose_stacks_need_services_has_a_place_for_them(
     assert bool(placement.services) == served
     monkeypatch.setenv("WEIR_POSTGRES_URL", "postgresql://user@127.0.0.1:5432/mine")
     assert placement_of(study_from(Path("mine.toml"), "", study, None)).services == ()
+
+
+def test_where_nothing_is_measured_everything_has_all_cpus_and_the_limits_stay() -> None:
+    placement = place(Cpus(quota={"app": 0.5}), with_services=True, available=[0, 1, 5])
+    spread = anywhere(placement)
+    assert (spread.load, spread.stack, spread.services, spread.control) == ((0,), (0, 1, 5), (0, 1, 5), (0, 1, 5))
+    assert spread.limits == placement.limits
+    assert anywhere().stack == tuple(sorted(os.sched_getaffinity(0)))

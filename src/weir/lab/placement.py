@@ -78,10 +78,15 @@ def place(
 
 
 def anywhere(placement: Placement | None = None) -> Placement:
-    """Everything on all CPUs that weir may use, which is fastest where nothing is measured: limits and network are those of `placement`."""
-    usable = tuple(sorted(os.sched_getaffinity(0)))
-    rest = Placement((), (), (), ()) if placement is None else placement
-    return replace(rest, load=usable[:1], stack=usable, services=usable, control=usable, shared=())
+    """Everything on all CPUs, which is fastest where nothing is measured.
+
+    Args:
+        placement: its CPUs, with its limits and its network; None: all CPUs that weir may use.
+    """
+    if placement is None:
+        placement = place(Cpus())
+    usable = tuple(sorted({cpu for role in _ROLES for cpu in getattr(placement, role)}))
+    return replace(placement, load=usable[:1], stack=usable, services=usable, control=usable, shared=())
 
 
 def placement_lines(placement: Placement) -> list[str]:
