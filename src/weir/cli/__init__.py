@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from weir.cli.output import give_up_output, nobody_listens, say_error
+from weir.cli.output import give_up_output, interrupted, nobody_listens, say_error
 from weir.cli.welcome import WELCOME
 from weir.model.errors import ExitCode, WeirError
 
@@ -87,7 +87,7 @@ def main() -> None:
         if isinstance(error, OSError) and nobody_listens(error):
             # The reader of our output (head, a pager) has seen enough, or the terminal was closed.
             give_up_output()
-            sys.exit(ExitCode.DONE)
+            sys.exit(ExitCode.INTERRUPTED if interrupted(error) else ExitCode.DONE)
         if os.environ.get("WEIR_DEBUG"):
             traceback.print_exc()
         say_error(f"a defect of weir's own: {type(error).__name__}: {error}", "WEIR_DEBUG=1 shows where; please report it")

@@ -32,6 +32,12 @@ def nobody_listens(error: OSError) -> bool:
     return error.errno in (errno.EPIPE, errno.EIO)
 
 
+def interrupted(error: BaseException) -> bool:
+    """Whether it came while an interruption was on its way out: Rich still writes what it has then, and a closed terminal takes nothing."""
+    context = error.__context__
+    return context is not None and (isinstance(context, KeyboardInterrupt) or interrupted(context))
+
+
 def give_up_output() -> None:
     """What is still to be written goes nowhere: Python would complain again when it flushes at exit."""
     with contextlib.suppress(OSError):
@@ -55,6 +61,8 @@ def say(message: str) -> None:
         if not nobody_listens(error):
             raise
         stderr.quiet = True
+        if interrupted(error):
+            raise KeyboardInterrupt from None
 
 
 def print_json(value: Any) -> None:
