@@ -32,10 +32,19 @@ def nobody_listens(error: OSError) -> bool:
     return error.errno in (errno.EPIPE, errno.EIO)
 
 
-def interrupted(error: BaseException) -> bool:
-    """Whether it came while an interruption was on its way out: Rich still writes what it has then, and a closed terminal takes nothing."""
+def interrupted(error: BaseException, known: BaseException | None = None) -> bool:
+    """Whether it came while an interruption was on its way out: Rich still writes what it has then, and a closed terminal takes nothing.
+
+    Args:
+        error: what came.
+        known: what was being handled already when the writing began.
+    """
     context = error.__context__
-    return context is not None and (isinstance(context, KeyboardInterrupt) or interrupted(context))
+    while context is not None and context is not known:
+        if isinstance(context, KeyboardInterrupt):
+            return True
+        context = context.__context__
+    return False
 
 
 def give_up_output() -> None:
@@ -55,13 +64,14 @@ def say_error(message: str, hint: str) -> None:
 
 def say(message: str) -> None:
     """Progress, a warning: a line on standard error, if anybody is there to read it."""
+    known = sys.exception()
     try:
         stderr.print(message, markup=False)
     except OSError as error:
         if not nobody_listens(error):
             raise
         stderr.quiet = True
-        if interrupted(error):
+        if interrupted(error, known):
             raise KeyboardInterrupt from None
 
 
