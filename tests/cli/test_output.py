@@ -7,6 +7,11 @@ import pytest
 from weir.cli import output
 
 
+@pytest.fixture(autouse=True)
+def _loud_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output.stderr, "quiet", False)
+
+
 def test_an_interruption_is_not_lost_to_a_terminal_that_takes_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     def print_(*_: object, **__: object) -> None:
         try:
@@ -29,7 +34,6 @@ def test_what_is_said_of_an_interruption_is_no_second_one(monkeypatch: pytest.Mo
         raise KeyboardInterrupt
     except KeyboardInterrupt:
         output.say("ended early; what was finished is kept")
-    output.stderr.quiet = False
 
 
 def test_progress_that_nobody_reads_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,4 +43,3 @@ def test_progress_that_nobody_reads_is_left_out(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(output.stderr, "print", print_)
     output.say("trial 3 of 4")
     assert output.stderr.quiet
-    output.stderr.quiet = False

@@ -38,8 +38,8 @@ class Method(Table):
     """Quiet between the two."""
     extension_s: float | None = Field(default=None, ge=0)
     """How much longer the load goes on, without a pause, where it shows no steady state by its end: once more `load.duration_s` if not
-    given, 0 for never. It is looked for in loads that
-    are constant, from the end of their ramp on, for at least 30 intervals (3 s, or 30 s in loads of more than a minute)."""
+    given, 0 for never. It is looked for in loads that are constant, from the end of their ramp on, for at least 30 intervals (3 s, or
+    30 s in loads of more than a minute)."""
     retries: int = Field(default=2, ge=0)
     """How often a rejected trial is tried again, in a later block."""
     failures: Failures = "reject"

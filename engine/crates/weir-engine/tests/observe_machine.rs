@@ -80,10 +80,11 @@ fn bytes_faults_and_descriptors_are_counted_those_of_ended_children_too() {
 fn the_machine_is_read_once_a_second_and_whenever_it_is_asked_for() {
     let mut host = Host::new("process-group");
     host.start("app", "exec sleep 1000");
-    let asked = wait_for("a thread to be seen", || {
+    let asked = wait_for("the shell to become the program", || {
         let sample = sample(&mut host);
-        let seen = !sample["groups"][0]["threads_by_state"].is_null();
-        seen.then_some(sample)
+        let pools = sample["groups"][0]["threads_by_state"].as_array()?;
+        let has_become = pools.iter().any(|pool| pool["pool"] == "sleep");
+        has_become.then_some(sample)
     });
     assert!(asked["network"]["sockets"]["in_use"].is_u64(), "{asked}");
     assert!(asked["network"]["listen_overflows"].is_u64(), "{asked}");
