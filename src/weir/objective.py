@@ -133,6 +133,19 @@ def judge(condition: Condition, end: LoadEnd) -> Judged:
     return Judged(condition, found, found is not None and condition.holds(found))
 
 
+def missed(condition: Condition, end: LoadEnd) -> int:
+    """How many of the intended requests did not get a right answer in time: late, failed, unsent, or unanswered for longer than that.
+
+    Args:
+        condition: about a percentile of response times, such as `p99<=50ms`.
+        end: the load.
+    """
+    requests = end.summary.requests
+    times = [*_times(end.histograms["response_time_ns"]).items(), *_times(end.histograms["unanswered_age_ns"]).items()]
+    late = sum(count for time, count in times if not condition.holds(time / 1e3))
+    return min(requests.intended, late + requests.failed + requests.unsent)
+
+
 class AbortWatch:
     """Looks at the intervals of a load as they come, the last second together, for the first condition that is true of it."""
 

@@ -62,6 +62,58 @@ def paired_ratio(numerators: Sequence[float], denominators: Sequence[float], con
     return Ratio(value, math.exp(estimate.low), math.exp(estimate.high), len(logs), p_value, spread)
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """B ÷ A of two systems that were measured apart."""
+
+    value: float
+    low: float | None
+    high: float | None
+    error: float | None
+    """The standard error of its logarithm. None, as the interval is, where a side has fewer than two values or neither has any spread."""
+    degrees: float | None
+    """Degrees of freedom of its t distribution, by Welch and Satterthwaite."""
+
+    def p_above(self, bound: float) -> float | None:
+        """One-sided, of the hypothesis that the ratio is at most `bound`; None without an interval."""
+        if self.error is None or self.degrees is None:
+            return None
+        return float(special.stdtr(self.degrees, -(math.log(self.value) - math.log(bound)) / self.error))
+
+    def p_below(self, bound: float) -> float | None:
+        """One-sided, of the hypothesis that the ratio is at least `bound`; None without an interval."""
+        above = self.p_above(bound)
+        return None if above is None else 1 - above
+
+
+def change(before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE) -> Change:
+    """The ratio of the geometric means of independent values, after ÷ before, with Welch's t interval of the logarithms.
+
+    Nothing pairs the values: they come from two runs. (Welch, Biometrika 1947.)
+
+    >>> found = change([100.0, 102.0, 98.0], [110.0, 113.0, 108.0])
+    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    (1.103, 1.051, 1.159)
+
+    Raises:
+        ValueError: a side is empty, or a value is not positive and finite.
+    """
+    sides = [np.log(np.asarray(side, dtype=np.float64)) if len(side) and min(side) > 0 else np.array([]) for side in (before, after)]
+    if not all(len(side) and np.isfinite(side).all() for side in sides):
+        raise ValueError(f"expected positive numbers on both sides: {before!r}, {after!r}")
+    old, new = sides
+    moved = float(new.mean() - old.mean())
+    if len(old) < 2 or len(new) < 2:
+        return Change(math.exp(moved), None, None, None, None)
+    parts = [float(side.var(ddof=1)) / len(side) for side in sides]
+    error = math.sqrt(sum(parts))
+    if error == 0:
+        return Change(math.exp(moved), None, None, None, None)
+    degrees = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
+    reach = float(special.stdtrit(degrees, (1 + confidence) / 2)) * error
+    return Change(math.exp(moved), math.exp(moved - reach), math.exp(moved + reach), error, degrees)
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values adjusted for looking at all of them, in the given order (Holm, Scand. J. Statist. 1979).
 

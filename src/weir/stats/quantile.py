@@ -1,9 +1,15 @@
-"""Quantiles of merged histograms, and whether the samples support them."""
+"""Quantiles of merged histograms, the intervals that trials give them, and whether the samples support them."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
 
 from weir.model import histogram
+from weir.stats.mean import CONFIDENCE
+from weir.stats.resample import LEAST_BLOCKS, Array, draws, percentile_interval, widening
 
 SAMPLES_BEYOND = 100
 """A quantile is printed when at least this many samples lie beyond it."""
@@ -16,6 +22,9 @@ class Quantile:
     probability: float
     value: float | None
     samples: int
+    low: float | None = None
+    """Of the interval over trials; None with fewer of them than it needs."""
+    high: float | None = None
 
     @property
     def supported(self) -> bool:
@@ -34,14 +43,61 @@ def is_supported(samples: int, probability: float) -> bool:
     return samples * round(beyond * 1_000_000) >= SAMPLES_BEYOND * 1_000_000
 
 
-def merged_quantiles(parts: Iterable[bytes], probabilities: Sequence[float]) -> list[Quantile]:
-    """Quantiles of all samples in `parts` together (HdrHistogram V2), in the histograms' unit.
+def merged_quantiles(parts: Sequence[bytes], probabilities: Sequence[float], confidence: float = CONFIDENCE) -> list[Quantile]:
+    """Quantiles of all samples in `parts` together (HdrHistogram V2, one a trial), in the histograms' unit.
 
-    Merging, not averaging: the mean of two p99 is the p99 of nothing. Values carry three significant digits, the histograms' own.
+    Merging, not averaging: the mean of two p99 is the p99 of nothing. Values carry three significant digits, the histograms' own. The
+    interval draws whole trials anew, since requests of one trial have its process, its memory layout and its neighbours in common: an
+    interval from the requests alone would be far too narrow.
     """
-    merged = histogram.merge(parts)
-    samples = int(merged.get_total_count())
-    return [
-        Quantile(probability, float(merged.get_value_at_percentile(probability * 100)) if samples else None, samples)
-        for probability in probabilities
-    ]
+    return quantiles_of([histogram.counts_in(part) for part in parts], probabilities, confidence)
+
+
+def quantiles_of(tables: Sequence[Mapping[int, int]], probabilities: Sequence[float], confidence: float = CONFIDENCE) -> list[Quantile]:
+    """The same from how many samples each trial has in each bucket, by the bucket's index (`histogram.counts_in`)."""
+    buckets = np.array(sorted({bucket for table in tables for bucket in table}), dtype=np.int64)
+    if not len(buckets):
+        return [Quantile(probability, None, 0) for probability in probabilities]
+    counts = np.zeros((len(tables), len(buckets)))
+    for row, table in zip(counts, tables, strict=True):
+        row[np.searchsorted(buckets, np.fromiter(table.keys(), np.int64, len(table)))] = list(table.values())
+    values = _highest()[buckets]
+    below = counts.cumsum(axis=1)
+    whole = np.ones((1, len(tables)))
+    samples = int(below[:, -1].sum())
+    drawn = draws(len(tables)) if len(tables) >= LEAST_BLOCKS else None
+    found = []
+    for probability in probabilities:
+        value = float(_quantile(below, values, whole, probability)[0])
+        low = high = None
+        if drawn is not None and value > 0:
+            moved = widening(len(tables), confidence) * np.log(_quantile(below, values, drawn, probability) / value)
+            low, high = (value * math.exp(edge) for edge in percentile_interval(moved, confidence))
+        found.append(Quantile(probability, value, samples, low, high))
+    return found
+
+
+@cache
+def _highest() -> Array:
+    """The highest value that each bucket stands for."""
+    return np.array([histogram.highest_at(index) for index in range(histogram.BUCKETS)], dtype=np.float64)
+
+
+def _quantile(below: Array, values: Array, weights: Array, probability: float) -> Array:
+    """The quantile of each row of `weights`, which says how often each trial counts.
+
+    Args:
+        below: samples of each trial up to each bucket.
+        values: of the buckets.
+        weights: rows of a weight a trial.
+        probability: which quantile.
+    """
+    # Rounding must not ask for one sample more than there is.
+    wanted = np.ceil(probability * (weights @ below[:, -1]) - 1e-6)
+    low, high = np.zeros(len(weights), dtype=np.int64), np.full(len(weights), len(values) - 1, dtype=np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        enough = np.einsum("dt,td->d", weights, below[:, middle]) >= wanted
+        low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
+    found: Array = values[low]
+    return found

@@ -1,0 +1,77 @@
+"""Intervals of merged quantiles against simulated studies whose truth is known."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from weir import stats
+from weir.model import histogram
+
+EDGES = np.array([histogram.highest_at(index) for index in range(histogram.BUCKETS)])
+SAMPLES = 3_000
+P50, P99 = 0.5, 0.99
+
+
+def table(values_ns: NDArray[np.float64]) -> dict[int, int]:
+    """As the engine's histogram holds them."""
+    buckets, counts = np.unique(np.searchsorted(EDGES, values_ns), return_counts=True)
+    return dict(zip(buckets.tolist(), counts.tolist(), strict=True))
+
+
+def trial(rng: np.random.Generator, kind: str, place: float) -> NDArray[np.float64]:
+    """Response times of one trial around 1 ms, whose process is slower or faster than others by a few percent.
+
+    Args:
+        rng: draws them.
+        kind: how they are spread.
+        place: 0 of the first trial of a study, 1 of the last.
+    """
+    shift = rng.normal(0, 0.05)
+    match kind:
+        case "heavy":
+            times = rng.lognormal(0, 0.3, SAMPLES) * np.where(rng.random(SAMPLES) < 0.02, rng.pareto(2.5, SAMPLES) + 2, 1)
+        case "drifting":
+            times = rng.lognormal(0, 0.3, SAMPLES) * np.exp(0.05 * (np.linspace(0, 1, SAMPLES) - 0.5) + 0.05 * (place - 0.5))
+        case _:
+            times = rng.lognormal(0, 0.3, SAMPLES)
+    scaled: NDArray[np.float64] = 1e6 * times * np.exp(shift)
+    return scaled
+
+
+@pytest.mark.parametrize("blocks", [10, 20])
+@pytest.mark.parametrize("kind", ["plain", "heavy", "drifting"])
+def test_intervals_of_quantiles_cover_the_truth_in_95_percent_of_studies(kind: str, blocks: int) -> None:
+    rng = np.random.default_rng(23)
+    # The system is two thousand trials, whose quantiles are known; each study draws a trial for each of its places in time.
+    system = [[table(trial(rng, kind, place)) for _ in range(2000 // blocks)] for place in np.linspace(0, 1, blocks)]
+    merged = Counter[int]()
+    for trials in system:
+        for one in trials:
+            merged.update(one)
+    truth = {quantile.probability: quantile.value for quantile in stats.quantiles_of([merged], (P50, P99))}
+    covered = dict.fromkeys(truth, 0)
+    for _ in range(1000):
+        tables = [trials[rng.integers(len(trials))] for trials in system]
+        for quantile in stats.quantiles_of(tables, (P50, P99)):
+            assert quantile.low is not None
+            assert quantile.high is not None
+            known = truth[quantile.probability]
+            assert known is not None
+            covered[quantile.probability] += quantile.low <= known <= quantile.high
+    for probability, count in covered.items():
+        assert 0.93 <= count / 1000 <= 0.97, (probability, count)
+
+
+def test_fewer_trials_than_an_interval_needs_give_none() -> None:
+    rng = np.random.default_rng(1)
+    (median,) = stats.quantiles_of([table(trial(rng, "plain", 0)) for _ in range(9)], (P50,))
+    assert median.value is not None
+    assert (median.low, median.high) == (None, None)
+
+
+def test_trials_that_are_alike_have_an_interval_of_no_width() -> None:
+    (median,) = stats.quantiles_of([table(trial(np.random.default_rng(1), "plain", 0))] * 10, (P50,))
+    assert median.low == pytest.approx(median.value)
+    assert median.high == pytest.approx(median.value)
