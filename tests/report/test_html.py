@@ -112,7 +112,7 @@ def test_the_answer_stands_first_and_every_section_follows_in_order(browser: Bro
         headings = [re.sub(r"\n.*| {2,}.*", "", text) for text in watched.page.locator("h2").all_inner_texts()]
         assert [heading.split(" ms")[0].split(" req/s")[0].split(" CPUs")[0] for heading in headings] == [
             "Comparison", "Throughput", "Throughput over time", "Response-time percentiles over time", "CPU over time, by tier",
-            "Latency distribution", "Resources", "What ran", "To keep in mind", "Trials", "How it was measured",
+            "Latency distribution", "Resources", "What holds them back", "What ran", "To keep in mind", "Trials", "How it was measured",
         ]  # fmt: skip
 
 
@@ -124,6 +124,24 @@ def test_what_ran_is_told_with_the_size_that_it_was_built_into(browser: Browser,
             ["Sanic", "30.0", "Python 3.12.3"],
             ["Spring WebFlux", "19.5", "openjdk 17.0.15 2025-04-15"],
         ]
+
+
+def test_a_run_over_several_loads_draws_its_curves_with_their_ticks_and_where_they_cross(browser: Browser, tmp_path: Path) -> None:
+    level = replace(FLASK, throughput_rps=20_000, cpu_us_per_request=40)
+    rising = replace(SANIC, throughput_rps=20_000, cpu_us_per_request=20, growth=lambda n: (n / 20) ** 0.2)
+    study = SyntheticStudy(stacks=(level, rising), loads=[ClosedLoad(n) for n in (4, 16, 64)], aa=None, blocks=10, duration_s=1.0)
+    path = tmp_path / "report.html"
+    with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
+        write_html(reader, of_run(reader), path)
+    with opened(browser, path) as watched:
+        section = watched.page.locator("section", has=watched.page.locator("[data-kind=curve-rate]"))
+        assert re.search(r"Sanic and Flask change sides at (19|2\d)(\.\d)? connections \(", section.inner_text())
+        chart = watched.page.locator("[data-kind=curve-rate]")
+        chart.focus()
+        watched.page.keyboard.press("Home")
+        assert "4 connections" in chart.locator(".u-legend").inner_text()
+        assert watched.page.locator("[data-kind=curve-time] canvas").count() == 1
+        assert watched.complaints == []
 
 
 def test_charts_over_time_share_their_cursor_and_the_keyboard_moves_it(browser: Browser, report: Path) -> None:
@@ -169,7 +187,7 @@ def test_a_dark_page_prints_on_white(browser: Browser, report: Path) -> None:
 def test_without_scripts_the_answer_and_the_tables_are_still_there(browser: Browser, report: Path) -> None:
     with opened(browser, report, scripts=False) as watched:
         assert watched.page.locator("h1").inner_text().startswith("Compared with Flask, ")
-        assert watched.page.locator("table.numbers").count() == 5
+        assert watched.page.locator("table.numbers").count() == 6
         assert watched.page.locator("#theme").is_hidden()
 
 

@@ -9,7 +9,7 @@ import math
 import random
 import sys
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -37,7 +37,7 @@ from weir.model.records import (
     Verdict,
 )
 from weir.model.resources import StackResources
-from weir.model.run import Arm, Ceiling, Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
+from weir.model.run import Arm, Ceiling, Cell, Limits, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
 from weir.model.verdict import TrialVerdict
 from weir.objective import Judged, objective
 from weir.store import RunWriter
@@ -70,6 +70,10 @@ class SyntheticStack:
     variant: str | None = None
     runtime: str = "Python 3.12.3"
     artifact_bytes: int | None = 30_000_000
+    growth: Callable[[int], float] = lambda connections: 1.0
+    """Throughput at so many connections, as a multiple of `throughput_rps`."""
+    scaled: Callable[[Mapping[str, str]], float] = lambda coordinates: 1.0
+    """The same at a cell's coordinates."""
 
 
 FLASK = SyntheticStack(
@@ -113,6 +117,8 @@ class SyntheticStudy:
     workloads: Sequence[str] = ("echo",)
     coordinates: Sequence[dict[str, str]] = ({},)
     """Where cells lie besides workload and load."""
+    limits: dict[str, Limits] = field(default_factory=dict)
+    """Quotas, by tier."""
     ceilings: dict[str, tuple[Ceiling, ...]] = field(default_factory=dict)
     """By stack."""
     unlimited: Sequence[str] = ()
@@ -160,7 +166,7 @@ def write_run(path: Path, study: SyntheticStudy = SyntheticStudy()) -> Path:
         weir_version="0.1.0",
         started_unix_ns=STARTED_UNIX_NS,
         environment=study.environment,
-        placement=Placement(load=(0,), stack=(1,), services=(), control=(0,), shared=study.shared),
+        placement=Placement(load=(0,), stack=(1,), services=(), control=(0,), shared=study.shared, limits=study.limits),
         published=study.published,
         source="A published comparison of Flask, Sanic, Tomcat and Netty: hey, 20 connections, 5 minutes, one run each",
         claims=study.claims,
@@ -177,7 +183,7 @@ def write_run(path: Path, study: SyntheticStudy = SyntheticStudy()) -> Path:
                 moment += 1
                 started = STARTED_UNIX_NS + moment * 12_000_000_000
                 trial = writer.begin_trial(cell, block=block, position=position, attempt=attempt, started_unix_ns=started)
-                result = study.change(cell.stack_label, block, _measure(writer, trial, stack, cell.load, study, rng))
+                result = study.change(cell.stack_label, block, _measure(writer, trial, stack, cell, study, rng))
                 writer.finish_trial(trial, result)
                 if result.verdict.validity != "invalid":
                     break
@@ -197,16 +203,17 @@ def _cells(study: SyntheticStudy) -> list[tuple[Cell, SyntheticStack]]:
                     cell = Cell(
                         id=len(cells) + 1, stack=stack.name, variant=stack.variant, workload=workload, load=load, arm=arm,
                         title=stack.title, model=stack.model, settings={"workers": "1"} | coordinates, coordinates=dict(coordinates),
+                        replicas=int(coordinates.get("replicas", 1)),
                         ceilings=study.ceilings.get(stack.name, ()),
                     )  # fmt: skip
                     cells.append((cell, stack))
     return cells
 
 
-def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, load: Load, study: SyntheticStudy, rng: random.Random) -> TrialResult:
+def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, study: SyntheticStudy, rng: random.Random) -> TrialResult:
     """Write the intervals, samples and events of one trial and return its result."""
-    connections = load.connections
-    level = stack.throughput_rps * rng.lognormvariate(0, stack.variation)
+    connections = cell.load.connections
+    level = stack.throughput_rps * stack.growth(connections) * stack.scaled(cell.coordinates) * rng.lognormvariate(0, stack.variation)
     whole: Recorded = []
     completed = 0
     count = round(study.duration_s / study.interval_s)

@@ -14,6 +14,15 @@ export interface ChartLine {
   edge?: boolean;
   /** Written at the line's end as well. */
   direct?: boolean;
+  /** Drawn over places without a value, and with a dot at each that has one. */
+  sparse?: boolean;
+}
+
+/** A place on the horizontal axis, with the interval around it. */
+export interface ChartMark {
+  at: number;
+  low: number;
+  high: number;
 }
 
 export interface ChartSpec {
@@ -34,6 +43,7 @@ export interface ChartSpec {
   sync?: string;
   xTicks?: (low: number, high: number) => { at: number; text: string }[];
   xText?: (value: number) => string;
+  marks?: ChartMark[];
 }
 
 /** Three significant digits, thousands separated. */
@@ -95,6 +105,30 @@ function endLabels(lines: ChartLine[]): uPlot.Plugin {
         for (const label of labels) {
           u.ctx.fillStyle = label.colour;
           u.ctx.fillText(label.text, label.x + 6 * ratio, label.y);
+        }
+        u.ctx.restore();
+      },
+    },
+  };
+}
+
+/** Places with their intervals, behind the lines. */
+function marks(places: ChartMark[]): uPlot.Plugin {
+  return {
+    hooks: {
+      drawClear: (u: uPlot) => {
+        u.ctx.save();
+        for (const place of places) {
+          const [left, at, right] = [place.low, place.at, place.high].map((value) => u.valToPos(value, "x", true)) as [number, number, number];
+          u.ctx.fillStyle = faded("--muted", 0.12);
+          u.ctx.fillRect(left, u.bbox.top, right - left, u.bbox.height);
+          u.ctx.strokeStyle = colour("--muted");
+          u.ctx.lineWidth = devicePixelRatio;
+          u.ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
+          u.ctx.beginPath();
+          u.ctx.moveTo(at, u.bbox.top);
+          u.ctx.lineTo(at, u.bbox.top + u.bbox.height);
+          u.ctx.stroke();
         }
         u.ctx.restore();
       },
@@ -205,8 +239,8 @@ export function draw(element: HTMLElement, spec: ChartSpec): uPlot {
           stroke: line.edge ? "transparent" : () => colour(line.colour),
           width: line.edge ? 0 : (line.width ?? 2),
           ...(line.dash ? { dash: line.dash } : {}),
-          points: { show: false },
-          spanGaps: false,
+          points: line.sparse && !line.edge ? { show: true, size: 6, fill: () => colour(line.colour) } : { show: false },
+          spanGaps: line.sparse ?? false,
           value: (_u, value) => (value == null ? "" : `${numberText(value)} ${spec.unit}`),
           ...(line.edge ? { class: "edge" } : {}),
         }),
@@ -216,7 +250,7 @@ export function draw(element: HTMLElement, spec: ChartSpec): uPlot {
       series: [upper + 1, lower + 1],
       fill: () => faded(spec.lines[upper]?.colour ?? "--muted", 0.16),
     })),
-    plugins: wide ? [endLabels(spec.lines)] : [],
+    plugins: [...(spec.marks?.length ? [marks(spec.marks)] : []), ...(wide ? [endLabels(spec.lines)] : [])],
   };
   const u = new uPlot(options, [spec.x, ...spec.lines.map((line) => line.values)] as uPlot.AlignedData, element);
   dashedMarkers(u, spec.lines);

@@ -39,8 +39,29 @@ export interface AnswerSeries {
   lines: (NamedLine & { colour: number | null; is_ceiling: boolean })[];
 }
 
+/** Of src/weir/report/curve_series.py. */
+export interface CurveSeries {
+  axis: string;
+  amounts: number[];
+  measured: number[];
+  lines: {
+    name: string;
+    colour: number;
+    rate_rps: Line;
+    rate_low_rps: Line;
+    rate_high_rps: Line;
+    p99_ms: Line;
+    p99_low_ms: Line;
+    p99_high_ms: Line;
+    law_rps: Line;
+  }[];
+  crossings: { at: number; low: number | null; high: number | null; text: string }[];
+}
+
 export interface ReportData {
   points: PointSeries[];
+  /** Only in the report of a run. */
+  curves?: CurveSeries[];
 }
 
 export function readData(): ReportData {

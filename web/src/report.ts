@@ -3,8 +3,8 @@
 import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import "./report.css";
-import { type ChartLine, type ChartSpec, draw } from "./chart";
-import { type PointSeries, readData } from "./data";
+import { type ChartLine, type ChartSpec, draw, numberText } from "./chart";
+import { type CurveSeries, type Line, type PointSeries, readData } from "./data";
 import { followTheme } from "./theme";
 
 const COLOURS = 7;
@@ -116,7 +116,64 @@ function distribution(point: PointSeries): ChartSpec {
   };
 }
 
-function specOf(element: HTMLElement, points: PointSeries[]): ChartSpec | undefined {
+/** Measured amounts as ticks: all of them where they have room, else the first, the last and those with some distance between. */
+function amountTicks(measured: number[]): { at: number; text: string }[] {
+  const span = Math.log10((measured[measured.length - 1] ?? 1) / (measured[0] ?? 1)) || 1;
+  const shown: { at: number; text: string }[] = [];
+  for (const amount of measured) {
+    const at = Math.log10(amount);
+    const last = shown[shown.length - 1];
+    if (last && at - last.at <= span * 0.045) {
+      // The last amount stands in any case.
+      if (amount !== measured[measured.length - 1] || shown.length === 1) continue;
+      shown.pop();
+    }
+    shown.push({ at, text: numberText(amount) });
+  }
+  return shown;
+}
+
+/** Over the amount of load, on a logarithmic axis: uPlot's own would need the same distance between all places. */
+function curve(series: CurveSeries, kind: "rate" | "time"): ChartSpec {
+  const x = series.amounts.map(Math.log10);
+  const room = Math.max(0.02, ((x[x.length - 1] ?? 0) - (x[0] ?? 0)) * 0.03);
+  const lines: ChartLine[] = [];
+  const bands: [number, number][] = [];
+  for (const stack of series.lines) {
+    const style = { ...lineOf(stack.colour), sparse: true };
+    const parts: [Line, Line, Line] = kind === "rate" ? [stack.rate_rps, stack.rate_high_rps, stack.rate_low_rps] : [stack.p99_ms, stack.p99_high_ms, stack.p99_low_ms];
+    lines.push({ label: stack.name, values: parts[0], ...style, direct: true });
+    if (parts[1].some((value) => value !== null)) {
+      bands.push([lines.length, lines.length + 1]);
+      lines.push({ label: "", values: parts[1], colour: style.colour, edge: true, sparse: true });
+      lines.push({ label: "", values: parts[2], colour: style.colour, edge: true, sparse: true });
+    }
+    if (kind === "rate" && stack.law_rps.length) {
+      lines.push({ label: `${stack.name}, the law`, values: stack.law_rps, colour: style.colour, width: 1, dash: [2, 4] });
+    }
+  }
+  const unit = series.axis === "rate_rps" ? "req/s" : "connections";
+  const [first, last] = [(x[0] ?? 0) - room, (x[x.length - 1] ?? 1) + room];
+  const ticks = amountTicks(series.measured);
+  return {
+    x, xRange: [first, last], xUnit: unit, xLabel: `${unit}, logarithmic`, unit: kind === "rate" ? "req/s" : "ms", lines, bands, height: 320, logarithmic: kind === "time",
+    xTicks: () => ticks,
+    xText: (value) => `${numberText(10 ** value)} ${unit}`,
+    ...(kind === "rate"
+      ? {
+          marks: series.crossings.map((one) => ({
+            at: Math.log10(one.at),
+            low: one.low === null ? Math.log10(one.at) : Math.max(first, Math.log10(one.low)),
+            high: one.high === null ? Math.log10(one.at) : Math.min(last, Math.log10(one.high)),
+          })),
+        }
+      : {}),
+  };
+}
+
+function specOf(element: HTMLElement, points: PointSeries[], curves: CurveSeries[]): ChartSpec | undefined {
+  const drawn = curves[Number(element.dataset["curve"] ?? -1)];
+  if (drawn) return curve(drawn, element.dataset["kind"] === "curve-rate" ? "rate" : "time");
   const at = element.dataset["point"] ?? "0";
   const point = points[Number(at)];
   const stack = Number(element.dataset["stack"] ?? 0);
@@ -159,10 +216,10 @@ function copyButton(): void {
   });
 }
 
-const points = readData().points;
+const { points, curves = [] } = readData();
 const charts: uPlot[] = [];
 for (const element of document.querySelectorAll<HTMLElement>(".chart")) {
-  const spec = specOf(element, points);
+  const spec = specOf(element, points, curves);
   if (!spec) continue;
   if (spec.lines.some((line) => line.values.some((value) => value != null))) {
     charts.push(draw(element, spec));

@@ -3,13 +3,17 @@
 Reads the store and calls `stats`; runs nothing and draws nothing.
 """
 
+from weir.findings.breakeven import METRICS as BREAK_EVEN_METRICS
+from weir.findings.breakeven import WantedPoint
+from weir.findings.capacity import Answers, Capacity, KneeFinding, capacity_of, knee_of
 from weir.findings.load import LoadFindings, of_load
 from weir.findings.metrics import BY_KEY, METRICS, Metric
-from weir.findings.run import of_run
+from weir.findings.run import break_evens_in, of_run, wanted_points_in
 from weir.findings.types import (
     FINDINGS_SCHEMA,
     Answer,
     Audit,
+    BreakEven,
     Caution,
     Comparison,
     Held,
@@ -19,21 +23,27 @@ from weir.findings.types import (
     Point,
     Published,
     RunFindings,
+    Scaling,
     StackFindings,
     TrialCounts,
     WhatRan,
 )
 
 __all__ = [
+    "BREAK_EVEN_METRICS",
     "BY_KEY",
     "FINDINGS_SCHEMA",
     "METRICS",
     "Answer",
+    "Answers",
     "Audit",
+    "BreakEven",
+    "Capacity",
     "Caution",
     "Comparison",
     "Held",
     "IdenticalCopies",
+    "KneeFinding",
     "LeftOut",
     "LoadFindings",
     "Measure",
@@ -41,9 +51,15 @@ __all__ = [
     "Point",
     "Published",
     "RunFindings",
+    "Scaling",
     "StackFindings",
     "TrialCounts",
+    "WantedPoint",
     "WhatRan",
+    "break_evens_in",
+    "capacity_of",
+    "knee_of",
     "of_load",
     "of_run",
+    "wanted_points_in",
 ]

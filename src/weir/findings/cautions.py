@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from weir.findings.compare import CLAIM_BLOCKS
 from weir.findings.evidence import is_used
-from weir.findings.types import Audit, Caution, IdenticalCopies, Point, TrialCounts
+from weir.findings.types import Audit, BrokenLaw, Caution, IdenticalCopies, Point, TrialCounts
 from weir.findings.words import counted, signed_percent
 from weir.model.run import RunInfo, Trial
 from weir.model.verdict import Reason
@@ -49,12 +49,18 @@ def cautions_of(
 
 
 def _audit(audit: Audit) -> Iterator[Caution]:
+    by_law: dict[str, list[BrokenLaw]] = {}
     for law in audit.broken:
+        by_law.setdefault(law.law, []).append(law)
+    for name, broken in by_law.items():
+        first = broken[0]
+        which = f"Trial {first.trial} breaks" if len(broken) == 1 else f"{len(broken)} trials break"
+        for_one = "" if len(broken) == 1 else f"trial {first.trial} for one: "
         yield Caution(
-            f"Trial {law.trial} breaks “{law.law}”: {law.fact}",
+            f"{which} “{name}”: {for_one}{first.fact}",
             "Every trial must obey it.",
-            "A defect of the measurement, not of the server.",
-            "Do not use this trial; please report it with the run file.",
+            "A defect of what measured, not of the server.",
+            f"Do not use {'this trial' if len(broken) == 1 else 'these trials'}; where weir measured, please report it with the run file.",
         )
 
 

@@ -8,6 +8,7 @@ compared across points.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 from weir.findings.evidence import CellTrials
 from weir.model.load import Load, OpenLoad
@@ -22,6 +23,17 @@ class PointCells:
     load: Load
     coordinates: dict[str, str]
     members: tuple[CellTrials, ...]
+
+    @property
+    def axis(self) -> Literal["connections", "rate_rps"]:
+        """What `amount` is of."""
+        return "rate_rps" if isinstance(self.load, OpenLoad) else "connections"
+
+    @property
+    def amount(self) -> float | None:
+        """How much load there is: users or arrivals a second; None where it changes over time."""
+        level = self.load.rate_rps if isinstance(self.load, OpenLoad) else self.load.users
+        return None if isinstance(level, tuple) else float(level)
 
     @property
     def place(self) -> dict[str, str]:

@@ -6,14 +6,19 @@ from dataclasses import replace
 from weir import stats
 from weir.findings.answer import answer_of, point_sentence
 from weir.findings.audit import audit_trials
+from weir.findings.bottleneck import bottlenecks
+from weir.findings.breakeven import WantedPoint, break_evens, break_evens_of, wanted_points
 from weir.findings.cautions import cautions_of
 from weir.findings.ceiling import ceiling_sentence
 from weir.findings.compare import CLAIM_BLOCKS, compare
 from weir.findings.evidence import CellTrials, is_used
+from weir.findings.experiment import proofs
 from weir.findings.identical import compare_copies
 from weir.findings.points import PointCells, PointNames, baseline_of, group_points
+from weir.findings.scalability import scalings
 from weir.findings.stack import published_beside, stack_findings, what_ran
-from weir.findings.types import Comparison, LeftOut, Point, RunFindings, TrialCounts
+from weir.findings.types import BreakEven, Comparison, LeftOut, Point, RunFindings, TrialCounts
+from weir.findings.variation import variation_of
 from weir.findings.words import sentence_names
 from weir.findings.work import compare_work, weakened
 from weir.model.load import ClosedLoad, Load, constant_from_s
@@ -52,6 +57,8 @@ def of_run(reader: RunReader) -> RunFindings:
     )
     left_out = tuple(_left_out(trial, names[trial.cell.id], labels) for trial in trials if not is_used(trial))
     audit = audit_trials(used, info.placement)
+    held_back = bottlenecks(groups, names, info.placement)
+    by_cell = {member.cell.id: member for group in groups for member in group.members}
     stopped_early = reader.ended != "complete" and counts.tried < planned
     return RunFindings(
         study=info.study,
@@ -65,7 +72,12 @@ def of_run(reader: RunReader) -> RunFindings:
         answer=answer_of(points, counts, left_out, stopped_early=stopped_early, indicative=info.indicative),
         points=tuple(points),
         what_ran=what_ran(cells, trials, names),
+        break_evens=break_evens(groups, names, info.baseline, indicative=info.indicative),
+        scalings=scalings(groups, names),
+        bottlenecks=held_back,
+        proofs=proofs(held_back, list(by_cell.values())),
         identical_copies=copies,
+        variation=variation_of(reader, used),
         trials=counts,
         left_out=left_out,
         audit=audit,
@@ -73,6 +85,26 @@ def of_run(reader: RunReader) -> RunFindings:
         claims=info.claims,
         source=info.source,
     )
+
+
+def break_evens_in(reader: RunReader, one: str, other: str, metrics: Sequence[str]) -> tuple[BreakEven, ...]:
+    """Where two stacks of a run, by their labels, change sides on each of `metrics`.
+
+    Raises:
+        WeirError: the run file is damaged.
+    """
+    cells = reader.cells()
+    info = _as_run(reader.info, reader.stopped)
+    return break_evens_of(group_points(cells, reader.trials()), sentence_names(cells), one, other, metrics, indicative=info.indicative)
+
+
+def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
+    """Where the stacks of a run should be measured next to know where they change sides.
+
+    Raises:
+        WeirError: the run file is damaged.
+    """
+    return wanted_points(group_points(reader.cells(), reader.trials()), reader.info.baseline)
 
 
 def _as_run(info: RunInfo, stop: Stop | None) -> RunInfo:
@@ -125,6 +157,8 @@ def _point(
         workload=group.workload,
         load=group.load.label,
         connections=group.load.connections,
+        axis=group.axis,
+        amount=group.amount,
         coordinates=group.coordinates,
         label=labels.of(group.workload, group.load, group.coordinates),
         where=labels.where(group.workload, group.load, group.coordinates),

@@ -90,12 +90,13 @@ def _measure(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None) 
         TrialValue(trial.id, trial.block, value) for trial in cell.used if (value := metric.of(trial)) is not None
     )  # fmt: skip
     if metric.quantile is not None:
-        # Merged, not averaged; its interval needs ten blocks and resampling, so none is printed here.
+        # Merged, not averaged; its interval needs ten trials.
         if quantile is None or quantile.value is None:
             return Measure(metric.key, metric.unit, None, None, None, trials, "not measured")
         if not quantile.supported:
             return Measure(metric.key, metric.unit, None, None, None, trials, f"not supported by {quantile.samples:,} samples")
-        return Measure(metric.key, metric.unit, quantile.value / 1e3, None, None, trials)
+        low, high = (None if edge is None else edge / 1e3 for edge in (quantile.low, quantile.high))
+        return Measure(metric.key, metric.unit, quantile.value / 1e3, low, high, trials)
     if not trials:
         return Measure(metric.key, metric.unit, None, None, None, trials, "not measured")
     mean = stats.mean_interval([trial.value for trial in trials])

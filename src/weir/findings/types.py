@@ -9,12 +9,18 @@ from typing import Any, Literal
 from weir.model.records import Validity
 from weir.model.run import Ceiling
 from weir.model.stop import Stop
+from weir.stats import Crossing, Demand, Scalability, Variance
 
 FINDINGS_SCHEMA = 1
 
 Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measured"]
 """`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: none of these can be said;
 `no interval`: fewer than two pairs, or pairs without any spread."""
+
+
+BottleneckKind = Literal["resource", "software limit", "blocked event loop", "load", "upstream", "generator", "unknown"]
+"""`resource`: CPUs or a quota are full; `software limit`: threads, a pool; `blocked event loop`: what answers waits in calls that block;
+`load`: it asks for no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +206,10 @@ class Point:
     workload: str
     load: str
     connections: int
+    axis: Literal["connections", "rate_rps"]
+    """What `amount` is of: users, a connection each, in a closed loop; arrivals a second in an open one."""
+    amount: float | None
+    """How much load there is; None where it changes over time."""
     coordinates: dict[str, str]
     label: str
     """How the point is named on screen: by what varies between the run's points."""
@@ -220,6 +230,149 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakEven:
+    """Where one stack stops being the better one, on one metric along one axis."""
+
+    axis: str
+    """`connections`, `rate_rps`, or the coordinate that varies."""
+    where: str
+    """What all points on the axis have in common."""
+    metric: str
+    label: str
+    name: str
+    against_label: str
+    against_name: str
+    places: tuple[float, ...]
+    """Where on the axis both were measured."""
+    crossings: tuple[Crossing, ...]
+    probability: float | None
+    """Of any crossing, by drawing blocks anew; None with fewer blocks than that needs."""
+    blocks: int
+    indicative: bool
+    validity: Validity
+    evidence: Evidence
+    sentence: str
+    would_change: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How the throughput of one stack grows with concurrency."""
+
+    where: str
+    """The workload, and what else all points of the curve have in common."""
+    label: str
+    name: str
+    fitted: Scalability | None
+    """None where the law does not describe what was measured."""
+    misfit: float
+    """How far the law is off on average, as a share."""
+    indicative: bool
+    evidence: Evidence
+    sentence: str
+    would_change: str
+
+
+@dataclass(frozen=True, slots=True)
+class TierDemand:
+    """What one tier does for a request, and how wide that leaves it."""
+
+    tier: str
+    demand: Demand
+    """Seconds of CPU time a request."""
+    resource: str
+    """What it works with: the narrowest of those that it has a share in."""
+    width_rps: float
+    """The most that it could pass if it had that for itself."""
+    relative_width: float
+    """The same as a multiple of the narrowest tier's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUse:
+    """CPUs, or a quota, that one tier or several work with."""
+
+    name: str
+    servers: float
+    """CPUs' worth of time a second."""
+    demand_s: float
+    """What all its tiers together need of it for a request."""
+    tiers: tuple[str, ...]
+    utilisation: float
+    """At the load with the highest throughput."""
+    width_rps: float | None
+    """The most that it can pass with what these tiers do for a request; None where that is nothing that was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What would show whether something is the bottleneck: more of it, and the throughput that this should bring."""
+
+    of: Literal["replicas", "cpus", "limit", "users"]
+    name: str
+    """What is changed, as the study file calls it: a limit's name; `connections` or `users`."""
+    before: int
+    after: int
+    predicted_ratio: float | None
+    """Throughput after ÷ before; None where nothing says how much there should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """An experiment that was made, the prediction beside the outcome."""
+
+    where: str
+    label: str
+    name: str
+    experiment: Experiment
+    ratio: float
+    """Throughput after ÷ before, paired by block."""
+    low: float | None
+    high: float | None
+    blocks: int
+    agrees: bool | None
+    """Whether it came as predicted within `experiment.TOLERANCE`, or within the interval; None without a prediction."""
+    indicative: bool
+    evidence: Evidence
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What holds a stack back, and what would show that it does."""
+
+    where: str
+    label: str
+    name: str
+    kind: BottleneckKind
+    what: str
+    """The resource, the limit or the load, in words."""
+    throughput_rps: float
+    """The highest that was measured."""
+    at: str
+    """The load at which it was."""
+    most_rps: float | None
+    """What that bottleneck lets pass at most; None where nobody knows."""
+    tiers: tuple[TierDemand, ...]
+    """In the order of the flow where it is known, else by name."""
+    resources: tuple[ResourceUse, ...]
+    """The fullest first."""
+    indicative: bool
+    evidence: Evidence
+    sentence: str
+    would_prove: str
+    """The experiment that would show whether this is the bottleneck, with what it should come to."""
+    cell: int
+    """The cell at that load."""
+    experiment: Experiment | None
+    """The same for `weir prove`; None where a study file cannot ask for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class IdenticalCopies:
     """The A/A arm: how often and how far two copies of one stack differ. It bounds what the other comparisons are worth."""
 
@@ -230,6 +383,14 @@ class IdenticalCopies:
     spread_low: float | None
     spread_high: float | None
     comparisons: tuple[Comparison, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """Where the spread of throughput comes from."""
+
+    split: Variance
     sentence: str
 
 
@@ -327,7 +488,17 @@ class RunFindings:
     points: tuple[Point, ...]
     what_ran: tuple[WhatRan, ...]
     """Each stack once."""
+    break_evens: tuple[BreakEven, ...]
+    """Of every stack and the baseline, along everything that the study varies in at least two numbers."""
+    scalings: tuple[Scaling, ...]
+    """Of every stack that was measured at enough concurrencies."""
+    bottlenecks: tuple[Bottleneck, ...]
+    """Of every stack whose processes were watched."""
+    proofs: tuple[Proof, ...]
+    """Experiments on these that the run itself holds."""
     identical_copies: IdenticalCopies | None
+    variation: Variation | None
+    """None with fewer than two stacks in two blocks."""
     trials: TrialCounts
     left_out: tuple[LeftOut, ...]
     audit: Audit

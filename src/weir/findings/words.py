@@ -31,15 +31,20 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{round(value, decimals):,.{max(0, decimals)}f}"
 
 
+def amount(value: float) -> str:
+    """A number of users or arrivals, or a setting: whole ones as they are, others with three digits."""
+    return f"{value:,.0f}" if value == round(value) else significant(value)
+
+
 def signed_percent(share: float) -> str:
     """0.39 as '+39 %', with a true minus sign; what rounds to nothing has no sign."""
     whole = round(abs(share) * 100)
     return f"{('−' if share < 0 else '+') if whole else ''}{whole} %"
 
 
-def counted(count: int, noun: str) -> str:
-    """'1 trial', '3 trials'."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """'1 trial', '3 trials'; `plural` where an s is not enough."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
 
 
 def listed(parts: Sequence[str]) -> str:

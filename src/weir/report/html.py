@@ -17,11 +17,13 @@ from markupsafe import Markup
 from weir.findings import BY_KEY, RunFindings, StackFindings
 from weir.findings.metrics import CPU, MEMORY, METRICS, P50, P99, READY, THROUGHPUT
 from weir.findings.points import PointNames
+from weir.findings.words import significant
 from weir.model.errors import WeirError
 from weir.model.run import Trial
 from weir.report import sentences
 from weir.report.bundle import load_bundle, policy_hash
 from weir.report.ceiling_series import answer_series
+from weir.report.curve_series import curve_series
 from weir.report.numbers import display, found_text, interval_text, size_text, value_text
 from weir.report.overview import overview_of
 from weir.report.series import point_series
@@ -63,7 +65,11 @@ def render_html(reader: RunReader, findings: RunFindings) -> str:
     """The report of a run, as a page."""
     series = [point_series(reader, point) for point in findings.points]
     answers = [answer_series(reader, point) for point in findings.points]
-    data = {"points": [{**asdict(one), "answers": asdict(counted)} for one, counted in zip(series, answers, strict=True)]}
+    curves = curve_series(findings)
+    data = {
+        "curves": [asdict(curve) for curve in curves],
+        "points": [{**asdict(one), "answers": asdict(counted)} for one, counted in zip(series, answers, strict=True)],
+    }
     points = [
         {
             "point": point,
@@ -84,6 +90,7 @@ def render_html(reader: RunReader, findings: RunFindings) -> str:
         findings=findings,
         points=points,
         several=len(points) > 1,
+        curves=curves,
         answer_text=_split_basis(findings.answer.sentence),
         answer_strip=_answer_strip(findings),
         sentences=sentences,
@@ -95,6 +102,7 @@ def render_html(reader: RunReader, findings: RunFindings) -> str:
         objectives=findings.objectives(),
         found_text=found_text,
         size_text=size_text,
+        significant=significant,
         environment=flat(reader.info.environment),
         settings=_settings(findings),
         placement=_placement(reader),

@@ -35,6 +35,7 @@ def render_terminal(run: RunFindings) -> RenderableType:
             parts += [Text(point.ceilings, style="dim"), Text("")]
         parts += _work(point)
         parts += _published(point)
+    parts += _curves(findings)
     parts += _what_ran(findings)
     parts += _objectives(findings)
     parts.append(_evidence(findings))
@@ -139,6 +140,21 @@ def _work(point: Point) -> list[RenderableType]:
     return [table, Text(point.work.sentence, style="dim"), Text("")]
 
 
+def _curves(findings: RunFindings) -> list[RenderableType]:
+    """Where stacks change sides, how they grow, and what holds them back."""
+    parts: list[RenderableType] = []
+    for title, found in (
+        ("Break-even", [(one.sentence, one.would_change) for one in findings.break_evens if one.metric == THROUGHPUT or one.crossings]),
+        ("Scalability", [(one.sentence, one.would_change) for one in findings.scalings]),
+        ("What holds them back", [(one.sentence, one.would_prove) for one in findings.bottlenecks]),
+        ("Experiments on that", [(one.sentence, "") for one in findings.proofs]),
+    ):
+        if found:
+            lines = [Text(sentence).append(f" {rest}", style="dim") for sentence, rest in found]
+            parts += [Text(title, style="bold"), _bullets(lines), Text("")]
+    return parts
+
+
 def _what_ran(findings: RunFindings) -> list[RenderableType]:
     """What the stacks were built into, and what ran them."""
     if not any(stack.runtimes or stack.artifact_bytes for stack in findings.what_ran):
@@ -184,6 +200,8 @@ def _evidence(findings: RunFindings) -> Text:
         text += f" The run ended: {findings.stopped.text}."
     if findings.identical_copies:
         text += f" {findings.identical_copies.sentence}"
+    if findings.variation:
+        text += f" {findings.variation.sentence}"
     text += f" What would change the answer: {findings.answer.would_change}"
     return Text(text)
 

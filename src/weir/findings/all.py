@@ -1,0 +1,28 @@
+"""Every finding of a run as sentences, by what they are about."""
+
+from collections.abc import Iterator, Sequence
+
+from weir.findings.types import RunFindings
+
+Told = tuple[str, str]
+"""A sentence, and what would change or prove it."""
+
+
+def told(run: RunFindings) -> Iterator[tuple[str, Sequence[Told]]]:
+    """Headings with their sentences, the answer first; headings without any are left out."""
+    answer = run.answer
+    noise = [found.sentence for found in (run.identical_copies, run.variation, run.audit) if found is not None]
+    for heading, sentences in (
+        ("Answer", [(answer.sentence, answer.would_change)]),
+        ("Comparisons", [(point.where + found.sentence, found.would_change) for point in run.points for found in point.comparisons]),
+        ("Break-even", [(found.sentence, found.would_change) for found in run.break_evens]),
+        ("Scalability", [(found.sentence, found.would_change) for found in run.scalings]),
+        ("Bottlenecks", [(found.sentence, found.would_prove) for found in run.bottlenecks]),
+        ("Experiments", [(found.sentence, "") for found in run.proofs]),
+        ("Ceilings", [(point.where + point.ceilings, "") for point in run.points if point.ceilings]),
+        ("Work", [(point.where + point.work.sentence, "") for point in run.points if point.work is not None]),
+        ("Steady state and noise", [(sentence, "") for sentence in noise]),
+        ("To keep in mind", [(caution.fact, caution.next_step) for caution in run.cautions]),
+    ):
+        if sentences:
+            yield heading, sentences

@@ -1,0 +1,302 @@
+"""What holds a stack back: the resource that is full, a limit of the software, or the load itself.
+
+A resource is a set of CPUs or a quota; tiers that share one add their demands. The bottleneck is the fullest, if it is full; a plateau
+with every resource below that is a limit of the software: threads, a pool, or requests that wait for something else.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from weir import stats
+from weir.findings.compare import CLAIM_BLOCKS
+from weir.findings.experiment import experiment_on, would_prove
+from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.points import PointCells
+from weir.findings.types import Bottleneck, BottleneckKind, Evidence, ResourceUse, TierDemand
+from weir.findings.words import counted, listed, significant
+from weir.model.load import ClosedLoad, Load
+from weir.model.resources import StackResources, TierResources
+from weir.model.run import Cell, Placement, Trial, coordinate_text
+
+_AT_CEILING = 0.90
+"""Who reaches this share of what arithmetic allows is held back by that."""
+_GENERATOR = "generator"
+_BLOCKED = 0.6
+"""An event loop that spends this share of its time in waits other than for events is blocked by what its handlers call,"""
+_LISTENS = 0.25
+"""unless it waits for events as much as this: then it has nothing to do."""
+_FLAT = 0.05
+"""Throughputs that differ by no more are one level."""
+_FEWEST_LOOPS = 4
+"""A loop for each CPU, or so many on fewer: what Netty, Vert.x and the like start."""
+_BLOCKING_WAITS = ("sleep", "lock", "socket_io", "disk")
+_JVMS_OWN = (
+    "C1 Compiler", "C2 Compiler", "G1 ", "GC Thread", "VM ", "Reference Handl", "Finalizer", "Signal Dispatch", "Service Thread",
+    "Monitor Deflati", "Sweeper", "Common-Cleaner", "Notification T", "Attach Listener",
+)  # fmt: skip
+"""How HotSpot calls the threads of its own, which answer no request."""
+_KIND_OF: dict[str, BottleneckKind] = {"stack": "software limit", "load": "load", "upstream": "upstream"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A cell's used trials under one load."""
+
+    cell: Cell
+    load: Load
+    trials: tuple[Trial, ...]
+
+    @property
+    def throughput_rps(self) -> float:
+        rates = [rate for trial in self.trials if (rate := BY_KEY[THROUGHPUT].of(trial)) is not None]
+        return fmean(rates) if rates else 0.0
+
+
+def bottlenecks(groups: Sequence[PointCells], names: Mapping[int, str], placement: Placement) -> tuple[Bottleneck, ...]:
+    """Of each stack at each place that differs in more than the load: what held it back where it answered most."""
+    places: dict[tuple[str, str], dict[int, _Loaded]] = {}
+    for group in groups:
+        where = ", ".join([group.workload, *(coordinate_text(name, value) for name, value in group.coordinates.items())])
+        for member in group.members:
+            trials = tuple(trial for trial in member.used if trial.result.resources is not None)
+            if member.cell.arm == "main" and trials:
+                places.setdefault((where, member.cell.stack_label), {})[member.cell.id] = _Loaded(member.cell, group.load, trials)
+    return tuple(_bottleneck(where, list(loaded.values()), names, placement) for (where, _), loaded in places.items())
+
+
+def _bottleneck(where: str, loaded: Sequence[_Loaded], names: Mapping[int, str], placement: Placement) -> Bottleneck:
+    heaviest = max(loaded, key=lambda one: one.throughput_rps)
+    cell, reached = heaviest.cell, heaviest.throughput_rps
+    demands = _demands(loaded)
+    resources = _resources(heaviest, demands, placement)
+    tiers = _tiers(demands, resources)
+    fullest = resources[0] if resources else None
+    loops = _blocked_loops(heaviest, len(placement.stack) if cell.cpus is None else cell.cpus)
+    lowest = cell.ceilings[0] if cell.ceilings else None
+    kind: BottleneckKind = "unknown"
+    what, most = "nothing that was watched is full", None
+    if fullest is not None and fullest.utilisation >= stats.BUSY:
+        kind = "generator" if fullest.name == _GENERATOR else "resource"
+        what, most = fullest.name, fullest.width_rps
+    elif loops is not None:
+        kind, what = "blocked event loop", loops
+        most = lowest.throughput_rps if lowest is not None and lowest.of == "stack" else None
+    elif lowest is not None and reached >= _AT_CEILING * lowest.throughput_rps:
+        kind = _KIND_OF[lowest.of]
+        what, most = lowest.because, lowest.throughput_rps
+    else:
+        limit = _full_limit(heaviest) or _plateau(loaded, heaviest)
+        if limit:
+            kind, what = "software limit", limit
+    blocks = len({trial.block for trial in heaviest.trials})
+    found = Bottleneck(
+        where=where,
+        label=cell.stack_label,
+        name=names[cell.id],
+        kind=kind,
+        what=what,
+        throughput_rps=reached,
+        at=heaviest.load.label,
+        most_rps=most,
+        tiers=tiers,
+        resources=tuple(resources),
+        indicative=blocks < CLAIM_BLOCKS,
+        evidence=Evidence(tuple(sorted(trial.id for one in loaded for trial in one.trials))),
+        sentence="",
+        would_prove="",
+        cell=cell.id,
+        experiment=None,
+    )
+    experiment = experiment_on(found, cell)
+    return replace(found, sentence=_sentence(found, blocks), would_prove=would_prove(found, experiment), experiment=experiment)
+
+
+def _demands(loaded: Sequence[_Loaded]) -> dict[str, stats.Demand]:
+    """The service demand of each tier, over all loads."""
+    busy: dict[str, list[tuple[float, float]]] = {}
+    for one in loaded:
+        for trial in one.trials:
+            rate, summary = BY_KEY[THROUGHPUT].of(trial), trial.result.summary
+            if rate is None or rate <= 0 or summary is None or summary.duration_s <= 0:
+                continue
+            for tier, used in _tiers_of(trial).items():
+                busy.setdefault(tier, []).append((used.cpu_s / summary.duration_s, rate))
+    demands = {}
+    for tier, pairs in busy.items():
+        demand = stats.service_demand([used_s for used_s, _ in pairs], [rate for _, rate in pairs])
+        if demand is not None:
+            demands[tier] = demand
+    return demands
+
+
+def _resources_of(loaded: _Loaded) -> list[StackResources]:
+    return [trial.result.resources for trial in loaded.trials if trial.result.resources is not None]
+
+
+def _tiers_of(trial: Trial) -> Mapping[str, TierResources]:
+    resources = trial.result.resources
+    assert resources is not None
+    return resources.tiers or {"app": resources}
+
+
+def _services_of(trial: Trial) -> set[str]:
+    """Tiers that are services: what wrote a log of its own beside the stack's processes, which are `app` and `app-2` and so on."""
+    return {name for name in trial.result.logs if name.partition("-")[0] != "app"} | {work.service for work in trial.result.work}
+
+
+def _resources(heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement: Placement) -> list[ResourceUse]:
+    """What the tiers work with, the fullest first."""
+    services = set().union(*map(_services_of, heaviest.trials))
+    stack_cpus = placement.stack if heaviest.cell.cpus is None else placement.stack[-heaviest.cell.cpus :]
+    shared: dict[tuple[int, ...], list[str]] = {}
+    uses = []
+    for tier in demands:
+        cpus = (placement.services or stack_cpus) if tier in services else stack_cpus
+        if cpus:
+            shared.setdefault(tuple(cpus), []).append(tier)
+        limits = placement.limits.get(tier)
+        if limits is not None and limits.cpus is not None:
+            processes = 1 if tier in services else heaviest.cell.replicas
+            times = f" × {processes}" if processes > 1 else ""
+            uses.append(_use(f"{tier}'s quota of {limits.cpus:g} CPUs{times}", limits.cpus * processes, [tier], heaviest, demands))
+    for cpus, tiers in shared.items():
+        noun = "CPU" if len(cpus) == 1 else "CPUs"
+        name = f"{noun} {', '.join(map(str, cpus))} ({listed(tiers)})"
+        uses.append(_use(name, float(len(cpus)), tiers, heaviest, demands))
+    busy = [fraction for trial in heaviest.trials if (fraction := _generator_busy(trial)) is not None]
+    if busy:
+        uses.append(ResourceUse(_GENERATOR, float(len(placement.load) or 1), 0.0, (), fmean(busy), None))
+    return sorted(uses, key=lambda use: -use.utilisation)
+
+
+def _generator_busy(trial: Trial) -> float | None:
+    return None if trial.result.summary is None else trial.result.summary.generator.busy_fraction
+
+
+def _use(name: str, servers: float, tiers: Sequence[str], heaviest: _Loaded, demands: Mapping[str, stats.Demand]) -> ResourceUse:
+    used = []
+    for trial in heaviest.trials:
+        summary = trial.result.summary
+        if summary is not None and summary.duration_s > 0:
+            of = _tiers_of(trial)
+            used.append(sum(of[tier].cpu_s for tier in tiers if tier in of) / summary.duration_s / servers)
+    demand_s = sum(demands[tier].per_request_s.value for tier in tiers)
+    width_rps = servers / demand_s if demand_s > 0 else None
+    return ResourceUse(name, servers, demand_s, tuple(tiers), fmean(used) if used else 0.0, width_rps)
+
+
+def _tiers(demands: Mapping[str, stats.Demand], resources: Sequence[ResourceUse]) -> tuple[TierDemand, ...]:
+    widths = {}
+    for tier, demand in demands.items():
+        mine = [use for use in resources if tier in use.tiers]
+        if not mine or demand.per_request_s.value <= 0:
+            continue
+        narrowest = min(mine, key=lambda use: use.servers)
+        widths[tier] = (demand, narrowest.name, narrowest.servers / demand.per_request_s.value)
+    least = min((width for _, _, width in widths.values()), default=1.0)
+    return tuple(TierDemand(tier, demand, resource, width, width / least) for tier, (demand, resource, width) in widths.items())
+
+
+def _full_limit(heaviest: _Loaded) -> str:
+    """A number of threads or connections that the requests in hand fill; empty where none is known to be."""
+    in_hand = fmean(
+        [
+            (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (trial.result.summary.response_time_us.mean or 0.0) / 1e6
+            for trial in heaviest.trials
+            if trial.result.summary is not None
+        ]
+    )
+    cell = heaviest.cell
+    # A worker with an event loop has any number of requests in hand.
+    limiting = ("threads", "pool") if "event loop" in cell.model else ("threads", "pool", "workers")
+    found = []
+    for name, text in cell.settings.items():
+        if name in limiting and text.isdigit() and 0 < int(text) * cell.replicas <= in_hand:
+            found.append((int(text) * cell.replicas, name, text))
+    if not found:
+        return ""
+    _, name, text = min(found)
+    times = f" × {cell.replicas} processes" if cell.replicas > 1 else ""
+    return f"{name} {text}{times}, with {significant(in_hand)} requests in hand and every CPU below {stats.BUSY:.0%}"
+
+
+def _blocked_loops(heaviest: _Loaded, stack_cpus: int) -> str | None:
+    """What the event loops of a stack wait for while requests do; None of a stack that has none, or whose loops wait for events.
+
+    The loops are the threads that compute most, since who answers requests does; they are no more than a few for each CPU, unlike a pool
+    that is there to wait.
+    """
+    if "event loop" not in heaviest.cell.model:
+        return None
+    most_threads = max(_FEWEST_LOOPS, 2 * stack_cpus) * max(resources.peak_processes for resources in _resources_of(heaviest))
+    states: dict[str, dict[str, float]] = {}
+    threads: dict[str, int] = {}
+    for trial in heaviest.trials:
+        services = _services_of(trial)
+        for name, tier in _tiers_of(trial).items():
+            for pool in tier.pools if name not in services else ():
+                if not pool.pool.startswith(_JVMS_OWN):
+                    threads[pool.pool] = pool.threads
+                    of_pool = states.setdefault(pool.pool, {})
+                    for state, mean in pool.in_state.items():
+                        of_pool[state] = of_pool.get(state, 0.0) + mean
+    if not states:
+        return None
+    name = max(states, key=lambda pool: states[pool].get("on_cpu", 0.0))
+    shares = {state: mean / (sum(states[name].values()) or 1.0) for state, mean in states[name].items()}
+    blocked = sum(shares.get(state, 0.0) for state in _BLOCKING_WAITS)
+    if threads[name] > most_threads or blocked < _BLOCKED or shares.get("event_wait", 0.0) > _LISTENS:
+        return None
+    where = max(_BLOCKING_WAITS, key=lambda state: shares.get(state, 0.0))
+    waits = {"sleep": "asleep", "lock": "on a lock or parked", "socket_io": "on a socket", "disk": "on the disk"}[where]
+    return (
+        f"the event loop is blocked: {counted(threads[name], 'thread')} named {name} spend {blocked:.0%} of the time in "
+        f"calls that wait, most of it {waits}, and {shares.get('event_wait', 0.0):.0%} waiting for events"
+    )
+
+
+def _plateau(loaded: Sequence[_Loaded], heaviest: _Loaded) -> str:
+    """Throughput that twice as many users do not raise while no resource is full; empty where it grows, or nobody looked."""
+    if not heaviest.trials or not isinstance(heaviest.load, ClosedLoad):
+        return ""
+    level = heaviest.throughput_rps
+    flat = sorted(
+        one.load.connections for one in loaded if isinstance(one.load, ClosedLoad) and one.throughput_rps >= (1 - _FLAT) * level
+    )  # fmt: skip
+    if len(flat) < 2 or flat[-1] < 2 * flat[0]:
+        return ""
+    return (
+        f"throughput is the same from {flat[0]:,} to {flat[-1]:,} connections while every CPU has time left: threads, a pool or a lock "
+        "of its own that requests wait for"
+    )
+
+
+def _sentence(found: Bottleneck, blocks: int) -> str:
+    basis = counted(blocks, "block") + (": indicative" if found.indicative else "")
+    reached = f"{found.name} on {found.where} answers at most {significant(found.throughput_rps)} req/s (at {found.at}, {basis})"
+    fullest = found.resources[0] if found.resources else None
+    full = "" if fullest is None else f" {fullest.utilisation:.0%} of the fullest resource, {fullest.name}, is used."
+    match found.kind:
+        case "resource":
+            assert fullest is not None
+            verb = "are" if found.what.startswith("CPUs") else "is"
+            text = f"{reached}: {found.what} {verb} full ({fullest.utilisation:.0%})."
+        case "generator":
+            text = f"{reached}: the generator is the limit, not the stack."
+        case "load":
+            text = f"{reached}: the load asks for no more ({found.what})."
+        case "upstream":
+            text = f"{reached}: the upstream answers no more ({found.what})."
+        case "software limit":
+            text = f"{reached}: {found.what} is the limit.{full}"
+        case "blocked event loop":
+            most = "" if found.most_rps is None else f"; that allows {significant(found.most_rps)} req/s"
+            text = f"{reached}: {found.what}{most}.{full}"
+        case _:
+            text = f"{reached}: {found.what}.{full}"
+    if len(found.tiers) > 1:
+        names = " : ".join(tier.tier for tier in found.tiers)
+        widths = " : ".join(significant(tier.relative_width, 2) for tier in found.tiers)
+        text += f" Widths of {names} are {widths}."
+    return text

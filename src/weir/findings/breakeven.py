@@ -1,0 +1,240 @@
+"""Break-even: at which concurrency, rate or setting one stack stops being the better one."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from weir import stats
+from weir.findings.evidence import CellTrials, pair_by_block
+from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
+from weir.findings.points import PointCells, baseline_of
+from weir.findings.types import BreakEven, Evidence
+from weir.findings.words import amount, counted, listed, significant
+from weir.model.records import Validity
+from weir.model.run import coordinate_text
+from weir.model.verdict import worst
+
+METRICS = (THROUGHPUT, P99, CPU)
+"""What crossings are looked for on."""
+CONNECTIONS = "connections"
+RATE = "rate_rps"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Points of a run that differ in one number alone."""
+
+    axis: str
+    where: str
+    """What they have in common, for a sentence; empty where the run has nothing else."""
+    points: Mapping[float, PointCells]
+
+
+def break_evens(groups: Sequence[PointCells], names: Mapping[int, str], baseline: str | None, *, indicative: bool) -> tuple[BreakEven, ...]:
+    """Every stack against the baseline, along everything that the study varies in at least two numbers.
+
+    Args:
+        groups: the points of the run.
+        names: the short name of each cell's stack, by the cell's id.
+        baseline: the stack that the others are compared with.
+        indicative: whether the run has fewer blocks than a claim needs.
+    """
+    found = []
+    for line in _lines(groups):
+        against = next((cell for point in line.points.values() if (cell := baseline_of(point.members, baseline))), None)
+        labels = dict.fromkeys(member.cell.stack_label for point in line.points.values() for member in point.members if _is_main(member))
+        for label in labels:
+            if against is not None and label != against.cell.stack_label:
+                found += [_break_even(line, label, against.cell.stack_label, key, names, indicative=indicative) for key in METRICS]
+    return tuple(one for one in found if one is not None)
+
+
+def break_evens_of(
+    groups: Sequence[PointCells], names: Mapping[int, str], one: str, other: str, metrics: Sequence[str], *, indicative: bool
+) -> tuple[BreakEven, ...]:
+    """Two stacks of a run, by their labels, along everything that it varies."""
+    found = [
+        _break_even(line, one, other, key, names, indicative=indicative) for line in _lines(groups) for key in metrics
+    ]  # fmt: skip
+    return tuple(one for one in found if one is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPoint:
+    """A place where two stacks should be measured next."""
+
+    axis: str
+    """`connections` or `rate_rps`."""
+    place: float
+    workload: str
+    coordinates: Mapping[str, str]
+    labels: tuple[str, str]
+
+
+def wanted_points(groups: Sequence[PointCells], baseline: str | None) -> list[WantedPoint]:
+    """Where a stack and the baseline change sides on throughput and nobody knows well enough where: the middle of the gap.
+
+    A crossing is known well enough within ±10 %, and not known better by looking more closely where its interval reaches beyond both of its
+    neighbours. Without an interval the gap alone says how well it is known.
+    """
+    wanted = []
+    for line in _lines(groups):
+        if line.axis not in (CONNECTIONS, RATE):
+            continue
+        first = next(iter(line.points.values()))
+        against = next((cell for point in line.points.values() if (cell := baseline_of(point.members, baseline))), None)
+        labels = dict.fromkeys(member.cell.stack_label for point in line.points.values() for member in point.members if _is_main(member))
+        for label in labels:
+            if against is None or label == against.cell.stack_label:
+                continue
+            found = stats.crossings(list(_log_ratios(line, label, against.cell.stack_label, BY_KEY[THROUGHPUT]).blocks.values()))
+            for crossing in found.crossings if found is not None else ():
+                place = round(crossing.next_place) if line.axis == CONNECTIONS else crossing.next_place
+                left, right = crossing.between
+                is_known = crossing.is_narrow or crossing.is_zone or right <= left * (1 + stats.NARROW) ** 2
+                if not is_known and left < place < right:
+                    wanted.append(WantedPoint(line.axis, place, first.workload, first.coordinates, (label, against.cell.stack_label)))
+    return wanted
+
+
+def _lines(groups: Sequence[PointCells]) -> list[_Line]:
+    """The points in lines, each along one number: a load's, or a coordinate's."""
+    lines: dict[tuple[str, ...], dict[float, PointCells]] = {}
+    told: dict[tuple[str, ...], tuple[str, str]] = {}
+    for group in groups:
+        place: dict[str, str] = dict(group.coordinates)
+        numbers = {name: number for name, value in place.items() if (number := _number(value)) is not None}
+        if group.amount is not None:
+            key = (group.axis, group.workload, *sorted(f"{name}={value}" for name, value in place.items()))
+            lines.setdefault(key, {})[group.amount] = group
+            told[key] = (group.axis, _where(group, None, with_load=False))
+        for name, number in numbers.items():
+            others = sorted(f"{other}={value}" for other, value in place.items() if other != name)
+            key = (name, group.load.label, group.workload, *others)
+            lines.setdefault(key, {})[number] = group
+            told[key] = (name, _where(group, name, with_load=True))
+    return [_Line(*told[key], points) for key, points in lines.items() if len(points) > 1]
+
+
+def _where(group: PointCells, left_out: str | None, *, with_load: bool) -> str:
+    others = [coordinate_text(name, value) for name, value in group.coordinates.items() if name != left_out]
+    load = [group.load.label] if with_load else []
+    return ", ".join([group.workload, *load, *others])
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number > 0 else None
+
+
+def _is_main(member: CellTrials) -> bool:
+    return member.cell.arm == "main"
+
+
+def _break_even(line: _Line, label: str, against: str, key: str, names: Mapping[int, str], *, indicative: bool) -> BreakEven | None:
+    """None where the two were not both measured at two places at least."""
+    metric = BY_KEY[key]
+    ratios = _log_ratios(line, label, against, metric)
+    crossings = stats.crossings(list(ratios.blocks.values()))
+    if crossings is None:
+        return None
+    found = BreakEven(
+        axis=line.axis,
+        where=line.where,
+        metric=key,
+        label=label,
+        name=names[ratios.cells[0]],
+        against_label=against,
+        against_name=names[ratios.cells[1]],
+        places=crossings.places,
+        crossings=crossings.crossings,
+        probability=crossings.probability,
+        blocks=crossings.blocks,
+        indicative=indicative or crossings.blocks < stats.LEAST_BLOCKS,
+        validity=worst(ratios.validities),
+        evidence=Evidence(tuple(sorted(ratios.used))),
+        sentence="",
+        would_change="",
+    )
+    return replace(found, sentence=_sentence(found, crossings, metric), would_change=_would_change(found))
+
+
+@dataclass(slots=True)
+class _Ratios:
+    """ln(A/B) along a line, and what it rests on."""
+
+    blocks: dict[int, dict[float, float]] = field(default_factory=dict)
+    """By block and place."""
+    used: set[int] = field(default_factory=set)
+    """Trials."""
+    validities: list[Validity] = field(default_factory=list)
+    cells: tuple[int, int] = (0, 0)
+    """A cell of each, for their names."""
+
+
+def _log_ratios(line: _Line, label: str, against: str, metric: Metric) -> _Ratios:
+    found = _Ratios()
+    for place, point in line.points.items():
+        members = {member.cell.stack_label: member for member in point.members}
+        if label not in members or against not in members:
+            continue
+        one, other = members[label], members[against]
+        found.cells = one.cell.id, other.cell.id
+        pairs = pair_by_block(one, other, metric.of)
+        for block, value, beside in zip(pairs.blocks, pairs.values, pairs.against, strict=True):
+            found.blocks.setdefault(block, {})[place] = math.log(value / beside)
+        if pairs.blocks:
+            found.used |= set(pairs.evidence.used)
+            found.validities.append(pairs.validity)
+    return found
+
+
+def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> str:
+    unit = {CONNECTIONS: "connections", RATE: "requests/s"}.get(found.axis, found.axis)
+    measured = f"measured at {listed([amount(place) for place in found.places])} {unit}"
+    where = f"On {found.where}: " if found.where else ""
+    if not found.crossings:
+        side = {"above": "higher", "below": "lower", "neither": "neither always higher nor lower"}[crossings.side]
+        chance = ""
+        if found.probability:
+            chance = f"; {found.probability:.0%} of draws of blocks have a crossing somewhere"
+        return (
+            f"{where}on {metric.title} {found.name} is {side} than {found.against_name} everywhere ({measured}, "
+            f"{counted(found.blocks, 'block')}{chance})."
+        )
+    parts = []
+    for crossing in found.crossings:
+        # On throughput the higher one is better below a crossing that falls, on times the lower one.
+        better_before = found.name if crossing.falls == metric.higher_is_better else found.against_name
+        better_after = found.against_name if better_before == found.name else found.name
+        at = significant(crossing.at)
+        left, right = (amount(place) for place in crossing.between)
+        parts.append(
+            f"{better_before} is better up to {at} {unit} and {better_after} beyond ({_interval(crossing)}; nothing was measured between "
+            f"{left} and {right})"
+        )
+    return f"{where}on {metric.title} {'; '.join(parts)} ({measured}, {counted(found.blocks, 'block')})."
+
+
+def _interval(crossing: stats.Crossing) -> str:
+    if not crossing.has_interval:
+        return f"no interval with fewer than {stats.LEAST_BLOCKS} blocks"
+    low = "below all that was measured" if crossing.low is None else significant(crossing.low)
+    high = "beyond all that was measured" if crossing.high is None else significant(crossing.high)
+    certain = "" if crossing.probability is None or crossing.probability >= 0.9995 else f", crossing in {crossing.probability:.1%} of draws"
+    return f"95 % interval {low}–{high}{certain}"
+
+
+def _would_change(found: BreakEven) -> str:
+    parts = []
+    wide = [crossing for crossing in found.crossings if not crossing.is_narrow]
+    if found.blocks < stats.LEAST_BLOCKS:
+        parts.append(f"{stats.LEAST_BLOCKS} blocks give an interval.")
+    elif wide:
+        places = listed([significant(crossing.next_place) for crossing in wide])
+        parts.append(f"A point at {places} would narrow it most (refine = true in [method] places them).")
+    parts.append("Another machine, another upstream or another version may cross elsewhere.")
+    return " ".join(parts)

@@ -1,0 +1,222 @@
+"""How much a server carries within an objective, from several searches: as a rate, as users, and where more users gain nothing."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from weir import stats
+from weir.findings.words import counted, significant
+
+QUANTILES = (0.50, 0.90, 0.99)
+"""What is said of the response times at the capacity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """How many users that is, who pause between an answer and their next request."""
+
+    think_s: float
+    """How long a user pauses, on average."""
+    users: stats.Estimate
+    """N = X·(R + Z), of every search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The highest rate at which an objective holds."""
+
+    title: str
+    """What was searched."""
+    objective: str
+    missed_share: float
+    """How many requests may miss it, of all that were intended."""
+    is_fresh: bool
+    """Whether each search had a process of its own."""
+    rate_rps: stats.Estimate | None
+    """Over the searches; without an interval with fewer than `stats.LEAST_SEARCHES`; None where a search found no bound on one side."""
+    searches: tuple[stats.Search, ...]
+    quantiles: tuple[stats.Quantile, ...]
+    """Of the response times at the highest rates that held, in nanoseconds."""
+    mean_s: float | None
+    """Their mean."""
+    users: Users | None
+    """None where no pause was asked for."""
+    reasons: tuple[str, ...]
+    """What speaks against it."""
+    sentence: str
+    would_change: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class KneeFinding:
+    """The fewest users with whom a server answers nearly as much as with any number."""
+
+    title: str
+    is_fresh: bool
+    users: stats.Estimate
+    """Over the searches."""
+    throughput_rps: stats.Estimate
+    """With so many users."""
+    searches: tuple[stats.Knee, ...]
+    sentence: str
+    would_change: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers of one search at the highest rate that held."""
+
+    histogram: bytes
+    mean_s: float
+
+
+def capacity_of(
+    title: str,
+    objective: str,
+    missed_share: float,
+    searches: Sequence[stats.Search],
+    answers: Sequence[Answers],
+    *,
+    is_fresh: bool,
+    think_s: float | None,
+    reasons: Sequence[str],
+) -> Capacity:
+    """What several searches come to.
+
+    Args:
+        title: what was searched.
+        objective: as it was asked for.
+        missed_share: how many requests may miss it.
+        searches: every one of them.
+        answers: of those that found a rate that held.
+        is_fresh: whether each had a process of its own.
+        think_s: how long users pause, on average; None: nobody asked for users.
+        reasons: what speaks against it.
+    """
+    rate = stats.capacity_interval(searches)
+    quantiles = stats.merged_quantiles([one.histogram for one in answers], QUANTILES) if answers else []
+    mean_s = sum(one.mean_s for one in answers) / len(answers) if answers else None
+    users = None
+    if think_s is not None and rate is not None and len(answers) == len(searches):
+        found = [
+            capacity * (one.mean_s + think_s)
+            for search, one in zip(searches, answers, strict=True)
+            if (capacity := search.capacity) is not None
+        ]
+        interval = stats.mean_interval(found)
+        enough = len(found) >= stats.LEAST_SEARCHES
+        users = Users(think_s, interval if enough else stats.Estimate(interval.value, None, None, len(found)))
+    return Capacity(
+        title=title,
+        objective=objective,
+        missed_share=missed_share,
+        is_fresh=is_fresh,
+        rate_rps=rate,
+        searches=tuple(searches),
+        quantiles=tuple(quantiles),
+        mean_s=mean_s,
+        users=users,
+        reasons=tuple(reasons),
+        sentence=_capacity_sentence(title, objective, searches, rate, users, quantiles, is_fresh=is_fresh),
+        would_change=_what_would_change(len(searches), is_fresh=is_fresh),
+    )
+
+
+def knee_of(title: str, searches: Sequence[stats.Knee], *, is_fresh: bool) -> KneeFinding:
+    """What several searches for the knee come to. There must be at least one."""
+    users = _estimate([float(one.users) for one in searches])
+    throughput = _estimate([one.throughput_rps for one in searches])
+    return KneeFinding(
+        title=title,
+        is_fresh=is_fresh,
+        users=users,
+        throughput_rps=throughput,
+        searches=tuple(searches),
+        sentence=(
+            f"{title} answers {_interval(throughput)} req/s with {_interval(users)} users who ask again at once, "
+            f"{stats.KNEE_SHARE:.0%} of the most that any number of users reaches ({_basis(len(searches), is_fresh=is_fresh)})."
+        ),
+        would_change=_what_would_change(len(searches), is_fresh=is_fresh),
+    )
+
+
+def _estimate(values: Sequence[float]) -> stats.Estimate:
+    interval = stats.mean_interval(values)
+    return interval if len(values) >= stats.LEAST_SEARCHES else stats.Estimate(interval.value, None, None, len(values))
+
+
+def _capacity_sentence(
+    title: str,
+    objective: str,
+    searches: Sequence[stats.Search],
+    rate: stats.Estimate | None,
+    users: Users | None,
+    quantiles: Sequence[stats.Quantile],
+    *,
+    is_fresh: bool,
+) -> str:
+    basis = _basis(len(searches), is_fresh=is_fresh)
+    if rate is None:
+        return f"Cannot say how much {title} carries within {objective}, because {_why_not(searches)} ({basis})."
+    times = ", ".join(
+        f"p{quantile.probability * 100:g} {_time(quantile.value)}"
+        for quantile in quantiles
+        if quantile.supported and quantile.value is not None
+    )
+    seen = f", who then see {times}" if times else ""
+    if users is not None:
+        who = f"{_interval(users.users)} users, each pausing {users.think_s:g} s between an answer and the next request"
+        return f"{title} carries {who}, within {objective}{seen}: that is {_interval(rate)} req/s ({basis})."
+    return f"{title} carries {_interval(rate)} req/s within {objective}{seen.replace('who then see', 'with')} ({basis})."
+
+
+def _why_not(searches: Sequence[stats.Search]) -> str:
+    missed = sum(search.lower is None for search in searches)
+    held = sum(search.upper is None for search in searches)
+    parts = []
+    if missed:
+        lowest = min(attempt.load for search in searches for attempt in search.attempts)
+        parts.append(f"in {missed} of {counted(len(searches), 'search', 'searches')} not even {significant(lowest)} req/s held")
+    if held:
+        highest = max(attempt.load for search in searches for attempt in search.attempts)
+        parts.append(f"in {held} of {counted(len(searches), 'search', 'searches')} even {significant(highest)} req/s held")
+    return " and ".join(parts) or "nothing was searched"
+
+
+def _basis(searches: int, *, is_fresh: bool) -> str:
+    text = counted(searches, "search", "searches") + (" on fresh processes" if is_fresh else " on the same process")
+    return text if searches >= stats.LEAST_SEARCHES else f"{text}: indicative, an interval needs {stats.LEAST_SEARCHES}"
+
+
+def _what_would_change(searches: int, *, is_fresh: bool) -> str:
+    parts = []
+    if searches < stats.LEAST_SEARCHES:
+        parts.append(f"{stats.LEAST_SEARCHES} searches give an interval.")
+    if not is_fresh:
+        parts.append(
+            "Another start of the server may differ by more than the interval: weir starts it anew for each search if it is a stack."
+        )
+    parts.append("Another machine, other data or another mix of requests carries something else.")
+    return " ".join(parts)
+
+
+def _interval(estimate: stats.Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return significant(estimate.value)
+    return f"{significant(estimate.value)} ({significant(estimate.low)}–{significant(estimate.high)})"
+
+
+def _time(ns: float | None) -> str:
+    assert ns is not None
+    us = ns / 1e3
+    if us >= 1e6:
+        return f"{significant(us / 1e6)} s"
+    return f"{significant(us / 1e3)} ms" if us >= 1e3 else f"{significant(us)} us"

@@ -1,0 +1,262 @@
+"""The regression gate: whether a run is worse than an earlier one by more than a threshold, on what it is asked about.
+
+Two runs share no blocks, so nothing pairs their trials; what differs between two days is in neither run's spread. A metric is worse when
+that is shown at 5 % after Holm's correction, and no worse when it is shown that it is not; everything else is undecided.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from weir import stats
+from weir.findings.compare import ALPHA, CLAIM_BLOCKS
+from weir.findings.evidence import CellTrials, is_used
+from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
+from weir.findings.words import counted, significant
+from weir.model.errors import UsageError
+from weir.model.run import Cell, RunInfo
+from weir.store import RunReader
+
+METRICS = (THROUGHPUT, P99, CPU)
+"""What a gate looks at where nobody says."""
+THRESHOLD = 0.05
+_MACHINE = (
+    "kernel", "architecture", "cpu_model", "cpus", "cpus_available", "governor", "memory_bytes", "libc", "isolation",
+)  # fmt: skip
+"""Of a run's environment, what must be alike: load averages, limits and left-out stacks may differ."""
+
+Verdict = Literal["worse", "no worse", "undecided", "cannot say"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One metric of one cell in both runs."""
+
+    label: str
+    where: str
+    metric: str
+    title: str
+    unit: str
+    base: float | None
+    """The geometric mean over trials, in the metric's unit."""
+    head: float | None
+    change: stats.Change | None
+    """Head ÷ base."""
+    base_trials: int
+    head_trials: int
+    verdict: Verdict
+    why: str = ""
+    """Why nothing can be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A run held against an earlier one."""
+
+    base: str
+    head: str
+    threshold: float
+    checked: tuple[Checked, ...]
+    only_in_one: tuple[str, ...]
+    """Cells that one of the runs lacks, in words."""
+    differences: tuple[str, ...]
+    """How the machines, or what measured, differ."""
+    indicative: bool
+    """A side has fewer trials of a cell than a claim needs."""
+    sentence: str
+
+    @property
+    def worse(self) -> tuple[Checked, ...]:
+        """What is shown to be worse."""
+        return tuple(one for one in self.checked if one.verdict == "worse")
+
+    @property
+    def unsettled(self) -> tuple[Checked, ...]:
+        """What is shown neither way."""
+        return tuple(one for one in self.checked if one.verdict in ("undecided", "cannot say"))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def differences(base: RunInfo, head: RunInfo) -> list[str]:
+    """How the machines of two runs differ, or what measured there: a change between them may be just that."""
+    found = [
+        f"{key}: {base.environment.get(key)} and {head.environment.get(key)}"
+        for key in _MACHINE
+        if base.environment.get(key) != head.environment.get(key)
+    ]
+    if base.weir_version != head.weir_version:
+        found.append(f"weir: {base.weir_version} and {head.weir_version}")
+    for role in ("load", "stack", "services", "control"):
+        mine, theirs = getattr(base.placement, role), getattr(head.placement, role)
+        if mine != theirs:
+            found.append(f"CPUs of {role}: {list(mine)} and {list(theirs)}")
+    if base.placement.limits != head.placement.limits:
+        found.append("limits of CPU and memory")
+    if base.placement.network != head.placement.network:
+        found.append("the stacks' network")
+    return found
+
+
+def gate(base: RunReader, head: RunReader, metrics: Sequence[str], threshold: float, *, any_environment: bool) -> Gate:
+    """Hold `head` against `base`.
+
+    Args:
+        base: the run that is the measure.
+        head: the run that is judged.
+        metrics: keys of `BY_KEY`.
+        threshold: how much worse is too much, as a share.
+        any_environment: go on although the machines differ.
+
+    Raises:
+        UsageError: one of them is no run of a study, the machines differ, or they have no cell in common.
+    """
+    for reader in (base, head):
+        if reader.info.is_load:
+            raise UsageError(f"{reader.path}: found a single load, expected a run of a study", hint="weir run STUDY")
+    differ = differences(base.info, head.info)
+    if differ and not any_environment:
+        raise UsageError(
+            f"{base.path} and {head.path} were not measured alike: {'; '.join(differ)}",
+            hint="measure both on one machine, one right after the other; --any-environment compares them all the same",
+        )
+    olds, news = _cells_of(base), _cells_of(head)
+    shared = [key for key in news if key in olds]
+    if not shared:
+        raise UsageError(f"{base.path} and {head.path}: found no stack under the same load in both, expected at least one")
+    checked = [_checked(olds[key], news[key], BY_KEY[metric]) for key in shared for metric in metrics]
+    judged = _judged(checked, threshold)
+    only = [
+        f"{_words(key)}: only in {reader.path}"
+        for reader, mine, other in ((base, olds, news), (head, news, olds))
+        for key in mine
+        if key not in other
+    ]
+    indicative = any(min(one.base_trials, one.head_trials) < CLAIM_BLOCKS for one in judged)
+    found = Gate(str(base.path), str(head.path), threshold, tuple(judged), tuple(only), tuple(differ), indicative, "")
+    return replace(found, sentence=_sentence(found))
+
+
+def markdown(found: Gate) -> str:
+    """The gate as a comment on a pull request."""
+    lines = [f"**{found.sentence}**", ""]
+    lines += ["| stack | where | metric | base | head | change (95 % interval) | |", "|---|---|---|---:|---:|---:|---|"]
+    for one in found.checked:
+        base, head = (f"{significant(value, 4)} {one.unit}" if value is not None else "–" for value in (one.base, one.head))
+        lines.append(f"| {one.label} | {one.where} | {one.title} | {base} | {head} | {_change(one)} | {_mark(one)} |")
+    lines.append("")
+    for said in (*(f"Differs: {text}" for text in found.differences), *found.only_in_one):
+        lines.append(f"- {said}")
+    trials = sorted({one.base_trials for one in found.checked}), sorted({one.head_trials for one in found.checked})
+    counts = [f"{low}" if low == high else f"{low} to {high}" for low, high in ((side[0], side[-1]) for side in trials)]
+    few = f" (indicative: a claim needs {CLAIM_BLOCKS})" if found.indicative else ""
+    lines.append(
+        f"- Trials of each cell: {counts[0]} and {counts[1]}{few}. Worse and no worse are meant by more"
+        f" than {found.threshold:.0%}, at 95 %, corrected for {counted(len(found.checked), 'comparison')} (Holm)."
+    )
+    return "\n".join(lines)
+
+
+def _cells_of(reader: RunReader) -> dict[tuple[str, ...], CellTrials]:
+    trials = reader.trials()
+    return {
+        _key(cell): CellTrials(cell, tuple(trial for trial in trials if trial.cell.id == cell.id))
+        for cell in reader.cells()
+        if cell.arm == "main"
+    }
+
+
+def _key(cell: Cell) -> tuple[str, ...]:
+    return (cell.stack_label, cell.workload, cell.load.label, *(f"{name} {value}" for name, value in sorted(cell.coordinates.items())))
+
+
+def _words(key: tuple[str, ...]) -> str:
+    return f"{key[0]} on {', '.join(key[1:])}"
+
+
+def _checked(old: CellTrials, new: CellTrials, metric: Metric) -> Checked:
+    before, after = (_values(cell, metric) for cell in (old, new))
+    key = _key(new.cell)
+    found = stats.change(before, after) if before and after else None
+    why = ""
+    if not before or not after:
+        side = "base" if not before else "head"
+        why = f"no usable trial of {side} gives it"
+    elif found is not None and found.error is None:
+        why = "a side has a single trial" if min(len(before), len(after)) < 2 else "the trials have no spread"
+    middle = [None if not side else stats.change([1.0], side).value for side in (before, after)]
+    return Checked(
+        label=key[0],
+        where=", ".join(key[1:]),
+        metric=metric.key,
+        title=metric.title,
+        unit=metric.unit,
+        base=middle[0],
+        head=middle[1],
+        change=found,
+        base_trials=len(before),
+        head_trials=len(after),
+        verdict="cannot say" if why else "undecided",
+        why=why,
+    )
+
+
+def _values(cell: CellTrials, metric: Metric) -> list[float]:
+    return [value for trial in cell.trials if is_used(trial) and (value := metric.of(trial)) is not None and value > 0]
+
+
+def _judged(checked: Sequence[Checked], threshold: float) -> list[Checked]:
+    """Each with its verdict; the family of Holm's correction is all of them."""
+    tested = [one for one in checked if one.change is not None and one.change.error is not None]
+    p_worse = []
+    fine = []
+    for one in tested:
+        assert one.change is not None
+        if BY_KEY[one.metric].higher_is_better:
+            worse, better = one.change.p_below(1 - threshold), one.change.p_above(1 - threshold)
+        else:
+            worse, better = one.change.p_above(1 + threshold), one.change.p_below(1 + threshold)
+        assert worse is not None
+        assert better is not None
+        p_worse.append(worse)
+        fine.append(better < ALPHA)
+    verdicts: dict[int, Verdict] = {}
+    for one, p_value, is_fine in zip(tested, stats.holm(p_worse), fine, strict=True):
+        verdicts[id(one)] = "worse" if p_value < ALPHA else "no worse" if is_fine else "undecided"
+    return [replace(one, verdict=verdicts.get(id(one), one.verdict)) for one in checked]
+
+
+def _sentence(found: Gate) -> str:
+    if found.worse:
+        parts = [f"{one.title} of {one.label} ({one.where}) {_change(one)}" for one in found.worse]
+        return f"Worse by more than {found.threshold:.0%}: {'; '.join(parts)}."
+    if not found.unsettled:
+        return f"No worse: nothing is worse by {found.threshold:.0%} or more."
+    cannot = [one for one in found.unsettled if one.verdict == "cannot say"]
+    if len(cannot) == len(found.checked):
+        return f"Cannot say, because {cannot[0].why}."
+    open_ones = counted(len(found.unsettled), "comparison")
+    return (
+        f"Nothing is shown to be worse by more than {found.threshold:.0%}; {open_ones} of {len(found.checked)} "
+        "cannot rule it out: more blocks would."
+    )
+
+
+def _change(one: Checked) -> str:
+    if one.change is None:
+        return "–"
+    text = _percent(one.change.value)
+    if one.change.low is None or one.change.high is None:
+        return text
+    return f"{text} ({_percent(one.change.low)} to {_percent(one.change.high)})"
+
+
+def _percent(ratio: float) -> str:
+    share = (ratio - 1) * 100
+    return f"{'−' if share < 0 else '+'}{abs(share):.1f} %"
+
+
+def _mark(one: Checked) -> str:
+    return {"worse": "**worse**", "no worse": "no worse", "undecided": "undecided"}.get(one.verdict, f"cannot say: {one.why}")

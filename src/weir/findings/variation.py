@@ -1,0 +1,54 @@
+"""Where the spread of throughput comes from in a run: within trials, between them, or between blocks."""
+
+import math
+from collections.abc import Sequence
+
+from weir import stats
+from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.types import Variation
+from weir.findings.words import counted
+from weir.model.run import Trial
+from weir.store import RunReader
+
+_SMALL = 0.0005
+"""Below this a share is nothing at the digits that are printed."""
+
+
+def variation_of(reader: RunReader, used: Sequence[Trial]) -> Variation | None:
+    """The split over all cells that have a used trial in every block that counts; None where it cannot be told."""
+    values: dict[int, dict[int, float]] = {}
+    for trial in used:
+        value = BY_KEY[THROUGHPUT].of(trial)
+        if value is not None and value > 0:
+            values.setdefault(trial.cell.id, {})[trial.block] = math.log(value)
+    if len(values) < 2:
+        return None
+    common = sorted(set.intersection(*(set(of_cell) for of_cell in values.values())))
+    table = [[of_cell[block] for of_cell in values.values()] for block in common]
+    if len(table) < 2:
+        return None
+    counted_trials = [trial for trial in used if trial.block in common and trial.cell.id in values]
+    errors = [error for trial in counted_trials if (error := _error(reader, trial)) is not None]
+    found = stats.split_variance(table, errors)
+    return None if found is None else Variation(found, _sentence(found))
+
+
+def _error(reader: RunReader, trial: Trial) -> float | None:
+    start_s = 0.0 if trial.result.window is None else trial.result.window.start_s
+    rows = [row for row in reader.intervals(trial.id) if row.start_s >= start_s]
+    longest = max((row.end_s - row.start_s for row in rows), default=0.0)
+    # The last interval may be a sliver, whose rate means little.
+    return stats.error_of_mean([row.completed / (row.end_s - row.start_s) for row in rows if row.end_s - row.start_s > longest / 2])
+
+
+def _sentence(found: stats.Variance) -> str:
+    parts = {"within trials": found.within, "between trials": found.between_trials, "between blocks": found.between_blocks}
+    said = ", ".join(f"{value * 100:.1f} % {name}" for name, value in parts.items())
+    name, most = max(parts.items(), key=lambda part: part[1])
+    advice = {
+        "within trials": "longer loads would narrow the intervals most",
+        "between trials": "more blocks would narrow the intervals most",
+        "between blocks": "what a block has in common, comparisons leave out",
+    }[name]
+    tail = f"; {advice}" if most > _SMALL else ""
+    return f"Throughput varies by {said} ({counted(found.trials, 'trial')} in {counted(found.blocks, 'block')}){tail}."

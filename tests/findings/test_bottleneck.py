@@ -1,0 +1,132 @@
+"""What holds a stack back, in runs whose truth is known."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.synthetic_run import NETTY, SANIC, SyntheticStudy, write_run
+from weir.findings import of_run
+from weir.findings.types import Bottleneck
+from weir.model.load import ClosedLoad
+from weir.model.resources import PoolUse, TierResources
+from weir.model.run import Ceiling, TrialResult
+
+STUDY = SyntheticStudy(stacks=(SANIC,), baseline="sanic", aa=None, blocks=2, duration_s=1.0)
+SLOW = replace(SANIC, throughput_rps=190, cpu_us_per_request=500)
+BLOCKED = replace(SANIC, throughput_rps=9.7, cpu_us_per_request=2_000, model="event loop per process, blocking I/O on it")
+
+
+def only(path: Path, study: SyntheticStudy) -> Bottleneck:
+    from weir.store import RunReader
+
+    with RunReader(write_run(path / "run.weir", study)) as reader:
+        (found,) = of_run(reader).bottlenecks
+    return found
+
+
+def changed(**resources: object) -> Callable[[str, int, TrialResult], TrialResult]:
+    def change(_: str, __: int, result: TrialResult) -> TrialResult:
+        assert result.resources is not None
+        return replace(result, resources=replace(result.resources, **resources))  # type: ignore[arg-type]
+
+    return change
+
+
+def pool(name: str, threads: int, **in_state: float) -> PoolUse:
+    return PoolUse(tier="app", pool=name, threads=threads, in_state=in_state)
+
+
+def tier(cpu_s: float) -> TierResources:
+    return TierResources(
+        cpu_user_s=cpu_s, cpu_system_s=0.0, peak_threads=1, peak_processes=1, pss_bytes=None, private_bytes=None
+    )  # fmt: skip
+
+
+def test_a_full_cpu_is_the_bottleneck_and_its_width_is_one_over_the_demand(tmp_path: Path) -> None:
+    found = only(tmp_path, STUDY)
+    assert found.kind == "resource"
+    assert found.what == "CPU 1 (app)"
+    # 92 us a request.
+    assert found.most_rps == pytest.approx(1e6 / 92, rel=0.05)
+    assert "is full" in found.sentence
+    assert "2 CPUs instead of 1 CPU: about" in found.would_prove
+
+
+def test_tiers_on_one_cpu_share_it_and_have_widths_of_their_own(tmp_path: Path) -> None:
+    # 9,900 req/s in 1 s: 0.6 and 0.3 CPU seconds, widths 1 : 2.
+    found = only(tmp_path, replace(STUDY, change=changed(tiers={"node": tier(0.6), "proxy": tier(0.3)})))
+    assert found.kind == "resource"
+    assert {one.tier: round(one.relative_width, 1) for one in found.tiers} == {"node": 1.0, "proxy": 2.0}
+    assert "Widths of node : proxy are 1.0 : 2.0" in found.sentence
+    (cpu,) = [use for use in found.resources if use.tiers]
+    assert cpu.tiers == ("node", "proxy")
+    assert cpu.utilisation == pytest.approx(0.9, rel=0.02)
+
+
+def test_a_load_that_asks_for_no_more_is_named_as_the_limit(tmp_path: Path) -> None:
+    ceiling = Ceiling("load", 200.0, "20 users ÷ 0.1 s")
+    found = only(tmp_path, replace(STUDY, stacks=(SLOW,), ceilings={"sanic": (ceiling,)}))
+    assert (found.kind, found.what, found.most_rps) == ("load", "20 users ÷ 0.1 s", 200.0)
+    assert "the load asks for no more" in found.sentence
+
+
+def test_threads_that_all_wait_are_a_limit_of_the_software(tmp_path: Path) -> None:
+    ceiling = Ceiling("stack", 200.0, "20 threads ÷ 0.1 s")
+    found = only(
+        tmp_path, replace(STUDY, stacks=(replace(SLOW, model="thread per request, blocking I/O"),), ceilings={"sanic": (ceiling,)})
+    )
+    assert (found.kind, found.what) == ("software limit", "20 threads ÷ 0.1 s")
+
+
+def test_an_event_loop_that_waits_in_calls_is_named_as_blocked(tmp_path: Path) -> None:
+    change = changed(pools=[], tiers={"app": replace(tier(0.02), pools=[pool("sanic", 1, sleep=0.95, on_cpu=0.02, event_wait=0.03)])})
+    ceiling = Ceiling("stack", 10.0, "1 worker ÷ 0.1 s")
+    found = only(tmp_path, replace(STUDY, stacks=(BLOCKED,), change=change, ceilings={"sanic": (ceiling,)}))
+    assert found.kind == "blocked event loop"
+    assert "1 thread named sanic spend 95% of the time in calls that wait, most of it asleep" in found.what
+    assert found.most_rps == 10.0
+    assert "calls that do not block" in found.would_prove
+
+
+@pytest.mark.parametrize(
+    ("why", "pools"),
+    [
+        ("it waits for events", [pool("sanic", 1, event_wait=0.9, on_cpu=0.02, sleep=0.08)]),
+        ("its pool is there to wait", [pool("elastic-", 100, socket_io=95.0, on_cpu=0.2), pool("loop", 1, event_wait=0.9, on_cpu=0.01)]),
+        ("what waits is the JVM's", [pool("C2 CompilerThre", 1, lock=0.8, on_cpu=0.2), pool("reactor-", 4, event_wait=3.9, on_cpu=0.1)]),
+        ("nobody looked", []),
+    ],
+)  # fmt: skip
+def test_an_event_loop_is_not_called_blocked_where(tmp_path: Path, why: str, pools: list[PoolUse]) -> None:
+    change = changed(tiers={"app": replace(tier(0.02), pools=pools)})
+    assert only(tmp_path, replace(STUDY, stacks=(BLOCKED,), change=change)).kind == "unknown", why
+
+
+def test_threads_per_request_are_no_event_loop(tmp_path: Path) -> None:
+    stack = replace(BLOCKED, model="thread per request, blocking I/O")
+    change = changed(tiers={"app": replace(tier(0.02), pools=[pool("http-nio-exec", 1, socket_io=0.98, on_cpu=0.02)])})
+    found = only(tmp_path, replace(STUDY, stacks=(stack,), change=change))
+    # One worker, and twenty requests in hand.
+    assert (found.kind, found.what.split(",")[0]) == ("software limit", "workers 1")
+
+
+def test_a_busy_generator_is_named_before_the_stack(tmp_path: Path) -> None:
+    def change(_: str, __: int, result: TrialResult) -> TrialResult:
+        assert result.summary is not None
+        generator = result.summary.generator.model_copy(update={"busy_fraction": 0.97})
+        return replace(result, summary=result.summary.model_copy(update={"generator": generator}))
+
+    found = only(tmp_path, replace(STUDY, stacks=(replace(SANIC, cpu_us_per_request=30),), change=change))
+    assert found.kind == "generator"
+    assert "the generator is the limit" in found.sentence
+
+
+def test_demands_come_from_every_load_of_a_stack(tmp_path: Path) -> None:
+    stack = replace(NETTY, warm_up=0.0, variation=0.01, growth=lambda n: n / 64)
+    loads = [ClosedLoad(4), ClosedLoad(16), ClosedLoad(64)]
+    found = only(tmp_path, replace(STUDY, stacks=(stack,), baseline="spring-webflux", loads=loads))
+    (node,) = found.tiers
+    assert node.demand.per_request_s.value == pytest.approx(84e-6, rel=0.05)
+    assert found.at == "64 connections"

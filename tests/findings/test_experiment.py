@@ -1,0 +1,87 @@
+"""Experiments that prove a bottleneck: what is predicted, and what a run that holds them says."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.synthetic_run import SANIC, SyntheticStudy, write_run
+from weir.findings import RunFindings, of_run
+from weir.model.load import ClosedLoad
+from weir.model.run import Ceiling, Limits
+from weir.store import RunReader
+
+# 2 ms of CPU a request and 0.2 CPUs for each process: 100 a second and process.
+NODE = replace(SANIC, throughput_rps=100, cpu_us_per_request=2_000, variation=0.01, scaled=lambda at: int(at["replicas"]))
+STUDY = SyntheticStudy(
+    stacks=(NODE,), baseline="sanic", aa=None, blocks=10, indicative=False, duration_s=1.0, limits={"app": Limits(cpus=0.2)},
+    coordinates=[{"replicas": "1"}, {"replicas": "2"}],
+)  # fmt: skip
+
+
+def of(path: Path, study: SyntheticStudy) -> RunFindings:
+    with RunReader(write_run(path / "run.weir", study)) as reader:
+        return of_run(reader)
+
+
+def test_one_more_process_brings_what_its_quota_allows_and_the_run_proves_it(tmp_path: Path) -> None:
+    findings = of(tmp_path, STUDY)
+    one, two = findings.bottlenecks
+    assert (one.kind, one.what, two.what) == ("resource", "app's quota of 0.2 CPUs", "app's quota of 0.2 CPUs × 2")
+    assert one.experiment is not None
+    assert (one.experiment.of, one.experiment.before, one.experiment.after) == ("replicas", 1, 2)
+    assert one.experiment.predicted_ratio == pytest.approx(2.0, rel=0.03)
+    assert "2 replicas instead of 1 replica: about 200 req/s, 2.00× as many" in one.would_prove
+    (proof,) = findings.proofs
+    assert proof.agrees is True
+    assert proof.ratio == pytest.approx(2.0, rel=0.03)
+    assert proof.sentence.endswith("predicted were 2.00×: app's quota of 0.2 CPUs is what held it back.")
+
+
+def test_a_prediction_that_does_not_come_true_is_said(tmp_path: Path) -> None:
+    findings = of(tmp_path, replace(STUDY, stacks=(replace(NODE, scaled=lambda at: 1.0),)))
+    (proof,) = findings.proofs
+    assert proof.agrees is False
+    assert proof.sentence.endswith("something else holds it back as well.")
+
+
+def test_what_the_next_narrowest_allows_bounds_the_prediction(tmp_path: Path) -> None:
+    # All of CPU 1 for 16 processes: the 17th brings nothing that the CPU has not.
+    study = replace(STUDY, stacks=(replace(NODE, throughput_rps=475, scaled=lambda at: 1.0),), coordinates=[{"replicas": "5"}], blocks=2)
+    (found,) = of(tmp_path, study).bottlenecks
+    assert found.kind == "resource"
+    assert found.experiment is not None
+    assert found.experiment.predicted_ratio == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_limit_is_doubled_until_the_next_ceiling(tmp_path: Path) -> None:
+    ceilings = (Ceiling("stack", 40.0, "4 threads ÷ 0.1 s", 4, 0.1), Ceiling("load", 60.0, "6 users ÷ 0.1 s"))
+    stack = replace(
+        SANIC, throughput_rps=39, cpu_us_per_request=1_000, model="thread per request", scaled=lambda at: int(at["threads"]) / 4
+    )
+    study = replace(
+        STUDY,
+        stacks=(stack,),
+        limits={},
+        ceilings={"sanic": ceilings},
+        coordinates=[{"threads": "4"}, {"threads": "6"}],
+        loads=[ClosedLoad(6)],
+    )
+    found = of(tmp_path, study).bottlenecks[0]
+    assert found.experiment is not None
+    assert (found.experiment.of, found.experiment.name, found.experiment.before, found.experiment.after) == ("limit", "threads", 4, 8)
+    assert found.experiment.predicted_ratio == pytest.approx(60 / 39, rel=0.03)
+    # No cell has eight threads.
+    assert of(tmp_path / "again", study).proofs == ()
+
+
+def test_a_load_that_asks_for_no_more_is_doubled(tmp_path: Path) -> None:
+    stack = replace(SANIC, throughput_rps=1, cpu_us_per_request=1_000, growth=lambda n: 9.8 * n, variation=0.005)
+    study = replace(
+        STUDY, stacks=(stack,), limits={}, coordinates=[{}], loads=[ClosedLoad(10), ClosedLoad(20)],
+        ceilings={"sanic": (Ceiling("load", 196.5, "20 users ÷ 0.1 s"),)},
+    )  # fmt: skip
+    (found,) = of(tmp_path, study).bottlenecks
+    assert (found.kind, found.at) == ("load", "20 connections")
+    assert found.experiment is not None
+    assert (found.experiment.of, found.experiment.name, found.experiment.after) == ("users", "connections", 40)
