@@ -12,6 +12,7 @@ import pytest
 MODES = (
     "good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load", "fails-under-load", "slow",
     "slower", "warms-up", "hoards-memory", "wrong-now-and-then", "starts-late", "ignores-sigterm", "leaves-processes", "writes-elsewhere",
+    "one-at-a-time",
 )  # fmt: skip
 SERVER = Path(__file__).with_name("server.py")
 END_S = 60.0

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +21,7 @@ CHECKS = 10
 UNDER_LOAD = 50
 
 KEPT: list[bytes] = []
+ONE_AT_A_TIME = threading.Lock()
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -39,6 +41,9 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(3600)
         warming_up = MODE == "warms-up" and time.monotonic() - LOADED < WARM_AFTER_S
         time.sleep(0.2 if warming_up else 0.04 if MODE == "warms-up" else SERVICE_S.get(MODE, 0.0))
+        if MODE == "one-at-a-time":
+            with ONE_AT_A_TIME:
+                time.sleep(0.002)
         if MODE == "dies-under-load" and self.asked > UNDER_LOAD:
             os._exit(9)
         if MODE == "hoards-memory" and self.asked > UNDER_LOAD:

@@ -16,7 +16,24 @@ from weir.cli.welcome import WELCOME
 from weir.model.errors import ExitCode, WeirError
 
 # In the order in which they are listed.
-COMMANDS = ("load", "run", "report", "audit", "doctor", "demo", "stacks", "study")
+COMMANDS = (
+    "load",
+    "run",
+    "report",
+    "findings",
+    "breakeven",
+    "capacity",
+    "prove",
+    "gate",
+    "import",
+    "audit",
+    "doctor",
+    "demo",
+    "stacks",
+    "study",
+)
+# A keyword of Python's is the name of no module and of no function.
+_MODULES = {"import": "import_csv"}
 
 
 class Commands(TyperGroup):
@@ -31,14 +48,15 @@ class Commands(TyperGroup):
         """The several commands of a module's `app`, or the one that is named as its module; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"weir.cli.{cmd_name}")
+        name = _MODULES.get(cmd_name, cmd_name)
+        module = import_module(f"weir.cli.{name}")
         holder = typer.Typer(rich_markup_mode=None, add_completion=False)
         # With a callback it is a group even of one.
         holder.callback()(lambda: None)
         if hasattr(module, "app"):
             holder.add_typer(module.app, name=cmd_name)
         else:
-            holder.command(name=cmd_name)(getattr(module, cmd_name))
+            holder.command(name=cmd_name)(getattr(module, name))
         return get_group(holder).commands[cmd_name]
 
 

@@ -16,19 +16,17 @@ from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s
 from weir.cli.load_text import summary_text
 from weir.cli.output import at_terminal, say, write_json
 from weir.cli.transport import TlsFlags, connect_to, kernel_timestamps, local_addresses, several_targets, tls
-from weir.cli.values import body, cpu_list, header
+from weir.cli.values import cpu_list, request
 from weir.generators.engine import EngineLoad, LoadListener
 from weir.load_values import duration_s
 from weir.model.errors import ExitCode, UsageError
-from weir.model.load import LoadPlan, Request
+from weir.model.load import LoadPlan
 from weir.model.records import Interval, LoadEvent, LoadStarted
 from weir.objective import AbortWatch, Judged, abort_condition, judge, objective
 from weir.observe.figures import stack_resources
 from weir.observe.watch import Watch
 from weir.scenario import read_scenario
 from weir.store.histogram_log import HistogramLog
-
-_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 
 def load(
@@ -158,7 +156,7 @@ def load(
     plan = LoadPlan(
         targets=several_targets(urls, chosen.connections, has_scenario=scenario is not None),
         pipeline=pipelining(pipeline, chosen, FLAGS, keep_alive=not no_keepalive, has_scenario=scenario is not None),
-        request=_request(urls[0], method, headers or [], body_),
+        request=request(urls[0], method, headers or [], body_),
         load=chosen,
         duration_s=default_duration_s(chosen, ramp, requests, until_failure) if duration is None else duration_s(duration, "-d/--duration"),
         timeout_s=duration_s(timeout, "--timeout"),
@@ -264,13 +262,6 @@ def _scenario(file: str, method: str | None, headers: list[str] | None, body_: s
         if value:
             raise UsageError(f"{flag}: found {value!r} beside --scenario, expected it in the steps of {file}")
     return read_scenario(Path(file))
-
-
-def _request(url: str, method: str | None, headers: list[str], body_: str | None) -> Request:
-    chosen = (method or ("GET" if body_ is None else "POST")).upper()
-    if chosen not in _METHODS:
-        raise UsageError(f"-m/--method: found {method!r}, expected one of: {', '.join(_METHODS)}")
-    return Request(chosen, url, tuple(header(text) for text in headers), None if body_ is None else body(body_))
 
 
 def _say_event(event: LoadEvent) -> None:

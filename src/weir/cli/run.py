@@ -39,7 +39,7 @@ def run(
 
     Example: weir run sync-vs-async --scale quick
     """
-    progress = Progress(on_step=lambda step: say(f"weir: {step}"), on_trial=_say_trial, on_result=_say_result)
+    progress = run_progress()
     if resume_ is not None:
         if study is not None or scale is not None or out is not None or skip_missing:
             raise UsageError("--resume: found a study, --scale, --out or --skip-missing beside it; expected none: the run file knows them")
@@ -71,6 +71,11 @@ def run(
     code = outcome(path)
     if code is not ExitCode.DONE:
         raise typer.Exit(code)
+
+
+def run_progress() -> Progress:
+    """A run's progress on standard error."""
+    return Progress(on_step=lambda step: say(f"weir: {step}"), on_trial=_say_trial, on_result=_say_result)
 
 
 def free_folder(name: str) -> Path:

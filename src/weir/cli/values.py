@@ -1,10 +1,13 @@
-"""Values of flags: CPUs, headers, bodies. Those of loads are in `weir.load_values`, which studies share."""
+"""Values of flags: CPUs, requests, headers, bodies. Those of loads are in `weir.load_values`, which studies share."""
 
 import os
 import re
 from pathlib import Path
 
 from weir.model.errors import UsageError
+from weir.model.load import Request
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 
 
 def cpu_list(text: str) -> tuple[int, ...]:
@@ -52,3 +55,15 @@ def body(text: str) -> bytes:
         return Path(text[1:]).read_bytes()
     except OSError as error:
         raise UsageError(f"-b/--body: {text[1:]}: cannot be read: {error.strerror}") from None
+
+
+def request(url: str, method: str | None, headers: list[str], body_: str | None) -> Request:
+    """What is asked of `url`; without a method GET, or POST where there is a body.
+
+    Raises:
+        UsageError: the method is none, or a header or the body cannot be read.
+    """
+    chosen = (method or ("GET" if body_ is None else "POST")).upper()
+    if chosen not in _METHODS:
+        raise UsageError(f"-m/--method: found {method!r}, expected one of: {', '.join(_METHODS)}")
+    return Request(chosen, url, tuple(header(text) for text in headers), None if body_ is None else body(body_))

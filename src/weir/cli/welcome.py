@@ -11,6 +11,9 @@ weir: a laboratory for HTTP servers
                                           a fixed rate, response time from the intended start
   weir run sync-vs-async --scale quick    run a study: blocks in random order, fresh processes, intervals
   weir report runs/sync-vs-async-1        print its answer again, and write its HTML report
+  weir capacity http://127.0.0.1:8000/ --objective 'p99<=50ms'
+                                          the highest rate at which that holds, with its interval
+  weir gate runs/main runs/branch         did it become worse?
   weir stacks list                        the stacks that weir can start
   weir audit hey.txt --users 20           what in another tool's figures cannot be
   weir doctor                             what is present, what is missing, and how to get it

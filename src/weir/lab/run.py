@@ -19,6 +19,7 @@ from weir.lab.environment import capture
 from weir.lab.host import Host
 from weir.lab.placement import anywhere, place
 from weir.lab.possible import check_stacks, possible
+from weir.lab.refine import refine
 from weir.lab.services import Services, started_services
 from weir.lab.stack import process_names, running_stack
 from weir.lab.trial import STACK_ENDED
@@ -89,7 +90,7 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
             study_folder=str(study.path.resolve().parent),
         )
         with RunWriter.create(path, info, [one.cell for one in cells]) as writer:
-            run_blocks(host, services, study, folder, cells, built, writer, (), _known_ceiling(cells, writer), progress)
+            _run_all(host, services, study, folder, cells, built, writer, (), progress)
     return path
 
 
@@ -110,7 +111,7 @@ def resume(path: Path, *, progress: Progress) -> Path:
     study = replace(study, left_out=frozenset(info.environment.get("left_out_stacks", ())))
     placement = placement_of(study)
     cells = study.cells(len(placement.stack))
-    if placement != info.placement or [one.cell for one in cells] != stored_cells:
+    if placement != info.placement or [one.cell for one in cells] != stored_cells[: len(cells)]:
         raise UsageError(
             f"{path}: this machine or its stacks differ from those of the run, so that its trials could not stand together",
             hint="weir run " + info.study,
@@ -122,8 +123,32 @@ def resume(path: Path, *, progress: Progress) -> Path:
         RunWriter.resume(path) as writer,
     ):
         built = _built_and_verified(host, services, cells, placement, study, progress)
-        run_blocks(host, services, study, path.parent, cells, built, writer, earlier, _known_ceiling(cells, writer), progress)
+        _run_all(host, services, study, path.parent, cells, built, writer, earlier, progress)
     return path
+
+
+def _run_all(
+    host: Host,
+    services: Services,
+    study: Study,
+    folder: Path,
+    cells: Sequence[PlannedCell],
+    built: dict[str, BuiltStack],
+    writer: RunWriter,
+    earlier: Sequence[Trial],
+    progress: Progress,
+) -> None:
+    """All blocks of the study's cells that are missing, and then further points, where it asks for them."""
+
+    def run_cells(wanted: Sequence[PlannedCell], done: Sequence[Trial]) -> None:
+        ids = {one.cell.id for one in wanted}
+        of_these = [trial for trial in done if trial.cell.id in ids]
+        run_blocks(host, services, study, folder, wanted, built, writer, of_these, _known_ceiling(wanted, writer), progress)
+
+    run_cells(cells, earlier)
+    if study.file.method.refine:
+        stack_cpus = len(writer.info.placement.stack)
+        refine(study, cells, writer, stack_cpus, lambda wanted: run_cells(wanted, earlier), progress)
 
 
 def outcome(path: Path) -> ExitCode:

@@ -122,6 +122,12 @@ class RunWriter:
             os.close(folder_lock)
             raise
 
+    def add_cells(self, cells: Sequence[Cell]) -> None:
+        """Add cells that nobody knew of when the run began."""
+        with self._transaction() as connection:
+            connection.executemany(_insert("cell", rows.CELL_COLUMNS), [rows.cell_row(cell) for cell in cells])
+        self.cells = (*self.cells, *cells)
+
     def begin_trial(self, cell: Cell, *, block: int, position: int, attempt: int, started_unix_ns: int) -> int:
         """Start a trial and return its id. Readers do not see it until it is finished."""
         columns = ("cell_id", "block", "position", "attempt", "started_unix_ns")

@@ -42,6 +42,12 @@ class Method(Table):
     30 s in loads of more than a minute)."""
     retries: int = Field(default=2, ge=0)
     """How often a rejected trial is tried again, in a later block."""
+    refine: bool = False
+    """After the last block, measure further points where a stack and the baseline change sides on throughput: each halves the gap in which
+    they do, until the crossing is known within 10 %, cannot be told more closely, or `most_points` are used up. Of connections, users and
+    rates."""
+    most_points: int = Field(default=6, ge=1)
+    """With `refine`: the most further points in all."""
     failures: Failures = "reject"
     """What a failed request makes of its trial: `reject` leaves it out of the averages and tries it again; with `measure`, in a study of
     overload, failures are a result: the trial counts, its throughput is that of right answers, and the share of failures is shown."""
@@ -54,6 +60,8 @@ class Method(Table):
             raise ValueError("most_blocks: expected width beside it, such as width = 0.05: without it a run has just `blocks`")
         if self.most_blocks is not None and self.most_blocks < self.blocks:
             raise ValueError(f"most_blocks: found {self.most_blocks}, expected at least blocks = {self.blocks}")
+        if self.refine and self.width is not None:
+            raise ValueError("refine: found beside width, expected one of them: further points have as many blocks as the others")
         if self.width is not None and self.most_blocks is None and self.budget_s is None:
             raise ValueError("width: expected most_blocks or budget_s beside it: a noisy machine may never get there; budget_s = 1200")
         return self

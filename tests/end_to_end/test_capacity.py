@@ -1,0 +1,149 @@
+"""The capacity of servers whose queue has a closed form, searched as a user does it."""
+
+import json
+import math
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from scipy.optimize import brentq
+
+from tests.end_to_end.conftest import Weir
+
+SERVICE_S = 0.002
+LIMIT_S = 0.05
+
+
+@contextmanager
+def queue(distribution: str) -> Iterator[str]:
+    """A single server that takes one request after the other, and the URL where it is."""
+    command = ["weir-engine", "serve", "times", "--distribution", distribution, "--servers", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            yield f"http://{json.loads(server.stdout.readline())['address']}/"
+        finally:
+            server.stdin.close()
+
+
+def asked(weir: Weir, url: str, *options: str, timeout_s: float = 110) -> dict[str, object]:
+    done = weir("capacity", url, "--json", "-", *options, timeout_s=timeout_s)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_a_server_with_a_fixed_service_time_carries_one_over_that(weir: Weir) -> None:
+    # Twenty milliseconds each and a generous objective: a neighbour on the same CPUs takes less than that.
+    with queue("constant:20ms") as url:
+        options = ["--searches", "1", "--shortest", "1s", "--longest", "2s", "--width", "0.1", "--think", "1s"]
+        found = asked(weir, url, "--objective", "p90<=100ms", *options)
+    rate = found["rate_rps"]
+    assert isinstance(rate, dict)
+    assert rate["value"] == pytest.approx(50, rel=0.15)
+    # One search is no interval.
+    assert (rate["low"], rate["count"]) == (None, 1)
+    users = found["users"]
+    assert isinstance(users, dict)
+    # A second of thinking, and tens of milliseconds for the answer.
+    assert 1.02 * rate["value"] <= users["users"]["value"] <= 1.1 * rate["value"]
+    assert "users, each pausing 1 s" in str(found["sentence"])
+
+
+def test_a_server_that_never_meets_the_objective_is_said_to_have_no_capacity_or_not_to_rest(weir: Weir) -> None:
+    with queue("constant:20ms") as url:
+        done = weir("capacity", url, "--objective", "p99<=5ms", "--searches", "1", timeout_s=110)
+    assert done.returncode == 3
+    assert "did not come to rest" in done.stderr
+    assert "p99<=5ms" in done.stderr
+
+
+def test_the_knee_of_a_server_that_waits_is_its_servers(weir: Weir) -> None:
+    command = ["weir-engine", "serve", "times", "--distribution", "constant:50ms", "--servers", "4"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        url = f"http://{json.loads(server.stdout.readline())['address']}/"
+        found = asked(weir, url, "--knee", "--searches", "1", "-c", "16")
+        server.stdin.close()
+    users, throughput = found["users"], found["throughput_rps"]
+    assert isinstance(users, dict)
+    assert isinstance(throughput, dict)
+    assert users["value"] == 4
+    assert throughput["value"] == pytest.approx(80, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--objective: missing"),
+        (["--objective", "errors<1%"], "expected a percentile and a time"),
+        (["--objective", "p99<=50ms", "--knee"], "expected one of them"),
+        (["--objective", "p99<=5s"], "--timeout: found 2s"),
+        (["--objective", "p99<=50ms", "--width", "2"], "--width: found 2"),
+        (["--objective", "p99<=50ms", "--longest", "1s"], "--longest: found 1s"),
+        (["hello", "--objective", "p99<=50ms"], "WORKLOAD: found 'hello' beside a URL"),
+    ],
+)
+def test_what_does_not_fit_together_is_said_before_anything_is_asked(weir: Weir, arguments: Sequence[str], said: str) -> None:
+    done = weir("capacity", "http://127.0.0.1:9/", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_stack_is_started_anew_for_each_search(weir: Weir, stacks: Path) -> None:
+    found = asked(
+        weir, "slow", "hello", "--objective", "p90<=40ms", "--searches", "2", "--shortest", "500ms", "--longest", "500ms", "--width", "0.2",
+        "-c", "16", "--prime", "500ms",
+    )  # fmt: skip
+    assert found["is_fresh"] is True
+    rate = found["rate_rps"]
+    assert isinstance(rate, dict)
+    # Sixteen connections of 10 ms each are the most that the load may use.
+    assert 300 < rate["value"] <= 1_700
+
+
+def test_a_stack_that_does_not_serve_what_is_asked_names_what_it_serves(weir: Weir, stacks: Path) -> None:
+    done = weir("capacity", "slow", "echo", "--objective", "p99<=50ms")
+    assert done.returncode == 2
+    assert "expected one that slow serves: hello" in done.stderr
+    done = weir("capacity", "slow", "--objective", "p99<=50ms")
+    assert done.returncode == 2
+    assert "WORKLOAD: missing" in done.stderr
+
+
+def markovian_capacity() -> float:
+    """M/M/1: P(R > L) = exp(−(μ − λ)L) = 1 %."""
+    return 1 / SERVICE_S - math.log(100) / LIMIT_S
+
+
+def deterministic_capacity() -> float:
+    """M/D/1, by Erlang's distribution of waiting times (1909): P(W ≤ t) = (1 − ρ) Σ (λ(kD − t))^k ÷ k! · e^(−λ(kD − t)), k to ⌊t/D⌋."""
+
+    def late(rate: float) -> float:
+        wait_s = LIMIT_S - SERVICE_S
+        terms = [
+            (rate * (k * SERVICE_S - wait_s)) ** k / math.factorial(k) * math.exp(-rate * (k * SERVICE_S - wait_s))
+            for k in range(math.floor(wait_s / SERVICE_S) + 1)
+        ]
+        return 1 - (1 - rate * SERVICE_S) * math.fsum(terms)
+
+    return float(brentq(lambda rate: late(rate) - 0.01, 0.5 / SERVICE_S, 0.999 / SERVICE_S))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("distribution", "truth_rps"),
+    [(f"exponential:{SERVICE_S * 1e3:g}ms", markovian_capacity()), (f"constant:{SERVICE_S * 1e3:g}ms", deterministic_capacity())],
+    ids=["M/M/1", "M/D/1"],
+)
+def test_the_capacity_of_a_known_queue_is_within_five_percent_of_theory(weir: Weir, distribution: str, truth_rps: float) -> None:
+    with queue(distribution) as url:
+        found = asked(weir, url, "--objective", f"p99<={LIMIT_S * 1e3:g}ms", "--poisson", timeout_s=2400)
+    rate = found["rate_rps"]
+    assert isinstance(rate, dict)
+    print(f"{distribution}: {rate['value']:.1f} ({rate['low']:.1f}–{rate['high']:.1f}) req/s, theory {truth_rps:.1f}")
+    assert rate["value"] == pytest.approx(truth_rps, rel=0.05)
