@@ -7,10 +7,12 @@ import typer
 
 from weir.cli.load_text import summary_text
 from weir.cli.output import say, stdout
+from weir.model.errors import UsageError
 from weir.model.text import printable
 from weir.store import RUN_FILE_NAME, RunReader, find_run
 
 REPORT_NAME = "report.html"
+FORMATS = ("json", "md", "csv", "jmeter", "locust", "hgrm")
 
 
 def report(
@@ -18,7 +20,16 @@ def report(
     html: Annotated[
         Path | None, typer.Option("--html", help="Where the HTML report goes. Default: beside the run file.", show_default=False)
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the findings as JSON: the same as --format json.")] = False,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Print it in another form, and nothing else: json; md; csv (every figure); jmeter (aggregate report); locust (stats); "
+            "hgrm (percentiles as HdrHistogram prints them).",
+            show_default=False,
+        ),
+    ] = None,
     times: Annotated[bool, typer.Option("--times", help="Print what trials took beside their loads, and nothing else.")] = False,
 ) -> None:
     """Print the answer of a run or of a load and write its HTML report, from the run file alone.
@@ -26,12 +37,8 @@ def report(
     Example: weir report runs/sync-vs-async-1
     """
     path = find_run(run)
-    if json_:
-        from weir.findings import of_load, of_run
-        from weir.report import render_json
-
-        with RunReader(path) as reader:
-            print(render_json(of_load(reader) if reader.info.is_load else of_run(reader)))
+    if json_ or format_ is not None:
+        print(_rendered(path, "json" if format_ is None else format_), end="")
         return
     if times:
         from weir.findings.times import times_of
@@ -41,6 +48,30 @@ def report(
             stdout.print(render_times(times_of(reader.trials())))
         return
     show(path, html=html or beside(path))
+
+
+def _rendered(path: Path, form: str) -> str:
+    """What the run at `path` says, in one of `FORMATS`."""
+    if form not in FORMATS:
+        raise UsageError(f"--format: found {form!r}, expected one of {', '.join(FORMATS)}", hint="weir report --help")
+    # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
+    from weir.findings import of_load, of_run
+    from weir.report import exports, render_json
+
+    of_samples = {"jmeter": exports.jmeter, "locust": exports.locust, "hgrm": exports.hgrm}
+    with RunReader(path) as reader:
+        if reader.info.is_load:
+            load = of_load(reader)
+            if form == "json":
+                return render_json(load) + "\n"
+            if form not in of_samples:
+                expected = ", ".join(["json", *of_samples])
+                raise UsageError(f"--format: found {form!r}, expected one of {expected}: {path} holds a single load")
+            return of_samples[form](exports.of_load(reader, load))
+        run = of_run(reader)
+        if form in of_samples:
+            return of_samples[form](exports.of_run(reader, run))
+        return {"json": lambda: render_json(run) + "\n", "md": lambda: exports.markdown(run), "csv": lambda: exports.table(run)}[form]()
 
 
 def beside(path: Path) -> Path:
