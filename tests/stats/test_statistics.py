@@ -77,6 +77,26 @@ def test_intervals_of_ratios_cover_the_truth_in_95_percent_of_studies(blocks: in
     assert 0.935 <= covered / studies <= 0.965
 
 
+@pytest.mark.parametrize("blocks", [10, 20])
+@pytest.mark.parametrize("kind", ["plain", "heavy", "drifting"])
+def test_two_copies_of_one_system_are_called_different_in_3_to_7_percent_of_studies(blocks: int, kind: str) -> None:
+    random = np.random.default_rng(5)
+    different = 0
+    for _ in range(1000):
+        block = random.lognormal(0, 0.1, blocks)
+        if kind == "drifting":
+            block = block * np.linspace(1, 1.3, blocks)
+        noise = random.lognormal(0, 0.03, (2, blocks))
+        if kind == "heavy":
+            # Now and then a trial is much slower than the others.
+            noise = noise * np.where(random.random((2, blocks)) < 0.03, 0.8, 1.0)
+        ratio = stats.paired_ratio(list(block * noise[0]), list(block * noise[1]))
+        assert ratio.low is not None
+        assert ratio.high is not None
+        different += not ratio.low <= 1 <= ratio.high
+    assert 30 <= different <= 70, different
+
+
 def test_intervals_of_means_cover_the_truth_in_95_percent_of_studies() -> None:
     random = np.random.default_rng(7)
     covered = 0

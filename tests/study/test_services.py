@@ -55,3 +55,52 @@ def test_an_upstream_runs_beside_the_workloads_that_are_about_it_alone(tmp_path:
 def test_a_setting_that_reaches_nothing_is_refused(tmp_path: Path, setting: str, service: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         planned(tmp_path, setting, service)
+
+
+VARIED = """
+schema = 1
+title = "T"
+question = "Q?"
+[matrix]
+stacks = ["flask-gunicorn[gthread]", "sanic"]
+workloads = ["ping"]
+connections = [100]
+services."{key}" = {values}
+[load]
+duration_s = 1
+[method]
+blocks = 2
+baseline = "flask-gunicorn[gthread]"
+"""
+
+
+def varied(folder: Path, key: str = "delay.delay", values: str = '["50ms", "2s"]') -> str:
+    path = folder / "mine.toml"
+    path.write_text(VARIED.format(key=key, values=values))
+    return str(path)
+
+
+def test_a_setting_of_a_service_is_crossed_like_a_limit_and_moves_the_ceilings(tmp_path: Path) -> None:
+    cells = read_study(varied(tmp_path)).cells(1)
+    assert [(one.cell.stack, one.cell.coordinates["delay.delay"]) for one in cells] == [
+        ("flask-gunicorn", "50ms"), ("flask-gunicorn", "2s"), ("sanic", "50ms"), ("sanic", "2s"),
+    ]  # fmt: skip
+    assert [one.services["delay"].settings["delay"] for one in cells] == ["50ms", "2s", "50ms", "2s"]
+    short, long = (one.cell.ceilings[0].throughput_rps for one in cells[:2])
+    assert short == pytest.approx(40 * long)
+    assert cells[0].cell.point_label.endswith("delay 50ms")
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "message"),
+    [
+        ("postgres.max_connections", '["1"]', "found a setting of no service that a stack of the matrix needs"),
+        ("delay", '["1s"]', "expected SERVICE.SETTING"),
+        ("delay.delay", '["1s", "1s"]', "every one once"),
+        ("delay.delay", "[]", "expected values"),
+        ("delay.delay", '["soon"]', "delay"),
+    ],
+)
+def test_a_varied_setting_that_nobody_has_is_named(tmp_path: Path, key: str, values: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        read_study(varied(tmp_path, key=key, values=values)).cells(1)

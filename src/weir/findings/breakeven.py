@@ -1,6 +1,7 @@
 """Break-even: at which concurrency, rate or setting one stack stops being the better one."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,7 @@ from weir.model.verdict import worst
 
 METRICS = (THROUGHPUT, P99, CPU)
 """What crossings are looked for on."""
+_UNITS_S = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
 CONNECTIONS = "connections"
 RATE = "rate_rps"
 
@@ -123,8 +125,10 @@ def _where(group: PointCells, left_out: str | None, *, with_load: bool) -> str:
 
 
 def _number(text: str) -> float | None:
+    # A setting of a service may be a duration.
+    match = re.fullmatch(r"([\d.]+)(ms|s|m)?", text)
     try:
-        number = float(text)
+        number = float(match.group(1)) * _UNITS_S[match.group(2) or ""] if match else math.nan
     except ValueError:
         return None
     return number if math.isfinite(number) and number > 0 else None
@@ -193,7 +197,7 @@ def _log_ratios(line: _Line, label: str, against: str, metric: Metric) -> _Ratio
 
 
 def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> str:
-    unit = {CONNECTIONS: "connections", RATE: "requests/s"}.get(found.axis, found.axis)
+    unit = _unit(found.axis)
     measured = f"measured at {listed([amount(place) for place in found.places])} {unit}"
     where = f"On {found.where}: " if found.where else ""
     if not found.crossings:
@@ -217,6 +221,13 @@ def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> s
             f"{left} and {right})"
         )
     return f"{where}on {metric.title} {'; '.join(parts)} ({measured}, {counted(found.blocks, 'block')})."
+
+
+def _unit(axis: str) -> str:
+    _, dot, setting = axis.rpartition(".")
+    if dot:
+        return f"s of {setting}"
+    return {CONNECTIONS: "connections", RATE: "requests/s"}.get(axis, axis)
 
 
 def _interval(crossing: stats.Crossing) -> str:

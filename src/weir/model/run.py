@@ -80,7 +80,8 @@ def coordinate_text(name: str, value: str) -> str:
         case "scenario":
             # Behind the name stands a digest of what users do.
             return f"scenario {value.split()[0]}"
-    return f"{name} {value}"
+    # Of a service's setting, `delay.delay`, the service is known from what is measured.
+    return f"{name.rpartition('.')[2]} {value}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class _Crossing:
         self._check_limits(main)
         self._check_services(main)
         planned = [cell for stack, arm in arms for workload_id in matrix.workloads for cell in self._of_stack(stack, arm, workload_id)]
-        known = {"workload", "connections", *(["rates_rps"] if matrix.rates_rps else []), *planned[0].cell.coordinates, *matrix.limits}
+        known = {"workload", "connections", *(["rates_rps"] if matrix.rates_rps else []), *planned[0].cell.coordinates, *matrix.limits, *matrix.services}
         for index, figure in enumerate(self._file.published):
             for key in figure.where:
                 if key not in known:
@@ -203,6 +203,14 @@ class _Crossing:
 
     def _check_services(self, stacks: Iterable[Stack | ExternalStack]) -> None:
         needed = {name for stack in stacks if isinstance(stack, Stack) for name in stack.services}
+        for key in self._file.matrix.services:
+            service, dot, setting = key.partition(".")
+            if service not in needed or not dot or not setting:
+                raise UsageError(
+                    f"matrix.services.{key}: found a setting of no service that a stack of the matrix needs, expected SERVICE.SETTING; "
+                    f"they need: {', '.join(sorted(needed)) or 'none'}",
+                    hint="weir stacks list",
+                )
         for name in self._file.services:
             if name not in needed:
                 raise UsageError(
@@ -210,10 +218,11 @@ class _Crossing:
                     hint="weir stacks list",
                 )
 
-    def _services_of(self, stack: Stack | ExternalStack, workload: Workload) -> dict[str, Needed]:
+    def _services_of(self, stack: Stack | ExternalStack, workload: Workload, varied: Mapping[str, str]) -> dict[str, Needed]:
         found = {}
         for name, needed in stack.services_for(workload).items():
-            found[name] = needed.model_copy(update={"settings": {**needed.settings, **self._file.services.get(name, {})}})
+            mine = {key.partition(".")[2]: value for key, value in varied.items() if key.partition(".")[0] == name}
+            found[name] = needed.model_copy(update={"settings": {**needed.settings, **self._file.services.get(name, {}), **mine}})
             try:
                 read_service(name).check(found[name].settings)
             except ValueError as error:
@@ -234,15 +243,18 @@ class _Crossing:
         else:
             # What weir did not start has the processes, the settings and the CPUs that it has.
             limits, started = {}, ([1], [None])
-        for amount, values, (replicas, cpus), generator in product(
-            matrix.amounts(), product(*limits.values()), product(*started), matrix.generators
+        needed = stack.services_for(workload)
+        served = {key: values for key, values in matrix.services.items() if key.partition(".")[0] in needed}
+        for amount, values, settings, (replicas, cpus), generator in product(
+            matrix.amounts(), product(*limits.values()), product(*served.values()), product(*started), matrix.generators
         ):
             chosen = dict(zip(limits, values, strict=True))
-            coordinates: dict[str, str] = {name: str(value) for name, value in chosen.items()}
+            varied = dict(zip(served, settings, strict=True))
+            coordinates: dict[str, str] = {name: str(value) for name, value in chosen.items()} | varied
             if isinstance(stack, Stack):
                 coordinates |= {"replicas": str(replicas)} if len(matrix.replicas) > 1 else {}
                 coordinates |= {} if cpus is None else {"cpus": str(cpus)}
-            where = _described(stack, workload_id, amount, chosen, replicas, cpus, generator)
+            where = _described(stack, workload_id, amount, {**chosen, **varied}, replicas, cpus, generator)
             load, method = self._overridden(where)
             scenario = None if load.scenario is None else read_scenario(self._path.parent / load.scenario)
             cell = Cell(
@@ -262,7 +274,7 @@ class _Crossing:
                 coordinates=coordinates,
             )
             _check_replicas(cell, load)
-            services = self._services_of(stack, workload)
+            services = self._services_of(stack, workload, varied)
             # What users of a scenario ask, and what an external server holds, is not known beforehand.
             if isinstance(stack, Stack) and scenario is None:
                 cell = replace(cell, ceilings=ceilings(cell, load, stack.limits, services))
@@ -272,7 +284,7 @@ class _Crossing:
         load, method = self._file.load.model_dump(exclude_unset=True), self._file.method.model_dump(exclude_unset=True)
         for index, override in enumerate(self._file.override):
             for key in override.where:
-                if key not in where and key not in self._file.matrix.limits:
+                if key not in where and key not in self._file.matrix.limits and key not in self._file.matrix.services:
                     near = difflib.get_close_matches(key, where, n=1)
                     guess = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(sorted(where))}"
                     raise UsageError(f"override.{index}.where.{key}: unknown key; {guess}")
@@ -290,7 +302,7 @@ def _described(
     stack: Stack | ExternalStack,
     workload: str,
     amount: Mapping[str, Profile | int],
-    limits: Mapping[str, int],
+    settings: Mapping[str, int | str],
     replicas: int,
     cpus: int | None,
     generator: str,
@@ -304,7 +316,7 @@ def _described(
         "generator": frozenset({generator}),
     }
     where |= {key: frozenset({value}) for key, value in amount.items()}
-    return where | {name: frozenset({value}) for name, value in limits.items()}
+    return where | {name: frozenset({value}) for name, value in settings.items()}
 
 
 def _check_replicas(cell: Cell, load: LoadTable) -> None:

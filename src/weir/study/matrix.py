@@ -38,6 +38,9 @@ class Matrix(Table):
     limits: dict[str, Counts] = Field(default_factory=dict)
     """Settings of stacks, by the names that their manifests give them under `[limits]`: `threads = [50, 200]`. A stack without the setting
     runs as it is and stands beside each of its values."""
+    services: dict[str, list[str]] = Field(default_factory=dict)
+    """Settings of services, as `SERVICE.SETTING`: `services."delay.delay" = ["50ms", "2s"]`. A stack that needs no such service runs as it is
+    and stands beside each of its values."""
     cpus: Counts | None = None
     """Numbers of CPUs of the stack. Not given: those of `[cpus]`."""
 
@@ -46,6 +49,9 @@ class Matrix(Table):
         for name, names in (("stacks", self.stacks), ("variants", self.variants), ("workloads", self.workloads)):
             if len(set(names)) != len(names):
                 raise ValueError(f"{name}: expected every name once")
+        for name, values in self.services.items():
+            if not values or len(set(values)) != len(values):
+                raise ValueError(f"services.{name}: expected values, every one once")
         if self.users is not None:
             for name, other in (("connections", self.connections), ("rates_rps", self.rates_rps)):
                 if other is not None:
