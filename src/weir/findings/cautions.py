@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from weir.findings.compare import CLAIM_BLOCKS
 from weir.findings.evidence import is_used
+from weir.findings.metrics import P50, P99
 from weir.findings.types import Audit, BrokenLaw, Caution, IdenticalCopies, Point, TrialCounts
 from weir.findings.words import counted, signed_percent
 from weir.model.run import RunInfo, Trial
@@ -175,7 +176,8 @@ def _unsupported(points: Sequence[Point]) -> Iterator[Caution]:
     for point in points:
         for stack in point.stacks:
             for measure in stack.measures:
-                if measure.note.startswith("not supported"):
+                # Of those that tables show: whoever asks for a p99.9 sees its note there.
+                if measure.metric in (P50, P99) and measure.note.startswith("not supported"):
                     yield Caution(
                         f"{measure.metric.removeprefix('response_time_us.')} of {stack.name} at {point.label}: {measure.note}.",
                         "At least 100 samples must lie beyond a quantile.",

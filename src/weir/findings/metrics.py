@@ -12,7 +12,9 @@ from weir.model.run import Trial
 THROUGHPUT = "throughput_rps"
 MEAN = "response_time_us.mean"
 P50 = "response_time_us.p50"
+P90 = "response_time_us.p90"
 P99 = "response_time_us.p99"
+P99_9 = "response_time_us.p99_9"
 CPU = "cpu_us_per_request"
 MEMORY = "pss_bytes"
 READY = "ready_s"
@@ -74,7 +76,9 @@ METRICS = (
     Metric(THROUGHPUT, "throughput", "req/s", True, "answers {ratio}× as many requests per second as", _throughput),
     Metric(MEAN, "mean response time", "µs", False, "takes {ratio}× as long on average as", _mean),
     Metric(P50, "median response time", "µs", False, "takes {ratio}× as long for the median response as", _quantile("p50", 0.5), 0.5),
+    Metric(P90, "p90 response time", "µs", False, "takes {ratio}× as long at the 90th percentile as", _quantile("p90", 0.9), 0.9),
     Metric(P99, "p99 response time", "µs", False, "takes {ratio}× as long at the 99th percentile as", _quantile("p99", 0.99), 0.99),
+    Metric(P99_9, "p99.9 response time", "µs", False, "takes {ratio}× as long at the 99.9th percentile as", _quantile("p99_9", 0.999), 0.999),
     Metric(CPU, "CPU time per request", "µs", False, "needs {ratio}× the CPU per request of", _cpu),
     Metric(MEMORY, "memory", "bytes", False, "holds {ratio}× the memory of", _memory),
     Metric(READY, "start-up time", "s", False, "takes {ratio}× as long to its first right answer as", lambda trial: trial.result.ready_s),
