@@ -85,7 +85,9 @@ def test_a_run_is_told_by_stack_and_point_with_its_trials_merged(run: Path) -> N
     ]  # fmt: skip
     # The A/A copy is no stack of its own.
     assert sum(one.requests for one in found) == sum(
-        trial.result.summary.requests.completed for trial in trials.values() if trial.cell.arm == "main" and trial.result.summary is not None
+        trial.result.summary.requests.completed
+        for trial in trials.values()
+        if trial.cell.arm == "main" and trial.result.summary is not None
     )
     assert all(sum(one.times_ns.values()) == one.requests for one in found)
 
@@ -94,7 +96,14 @@ def test_a_run_is_told_by_stack_and_point_with_its_trials_merged(run: Path) -> N
 def test_the_prompt_prints_each_form_and_nothing_else(run: Path, form: str) -> None:
     done = CliRunner().invoke(app, ["report", str(run), "--format", form])
     assert done.exit_code == 0
-    begins = {"json": "{", "md": "## Sync against async", "csv": "workload,load,", "jmeter": "Label,", "locust": "Type,Name", "hgrm": "# Flask"}
+    begins = {
+        "json": "{",
+        "md": "## Sync against async",
+        "csv": "workload,load,",
+        "jmeter": "Label,",
+        "locust": "Type,Name",
+        "hgrm": "# Flask",
+    }
     assert done.stdout.startswith(begins[form])
     assert not (run.parent / "report.html").exists()
 
@@ -129,4 +138,3 @@ def test_a_stack_whose_requests_all_failed_has_no_times() -> None:
     nothing = replace(sampled(), failed=5_010, times_ns={}, parts=())
     assert rows(exports.jmeter([nothing]))[0]["Error %"] == "100.000%"
     assert "Total count    =            0" in exports.hgrm([nothing])
-

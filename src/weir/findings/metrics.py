@@ -78,7 +78,9 @@ METRICS = (
     Metric(P50, "median response time", "µs", False, "takes {ratio}× as long for the median response as", _quantile("p50", 0.5), 0.5),
     Metric(P90, "p90 response time", "µs", False, "takes {ratio}× as long at the 90th percentile as", _quantile("p90", 0.9), 0.9),
     Metric(P99, "p99 response time", "µs", False, "takes {ratio}× as long at the 99th percentile as", _quantile("p99", 0.99), 0.99),
-    Metric(P99_9, "p99.9 response time", "µs", False, "takes {ratio}× as long at the 99.9th percentile as", _quantile("p99_9", 0.999), 0.999),
+    Metric(
+        P99_9, "p99.9 response time", "µs", False, "takes {ratio}× as long at the 99.9th percentile as", _quantile("p99_9", 0.999), 0.999
+    ),
     Metric(CPU, "CPU time per request", "µs", False, "needs {ratio}× the CPU per request of", _cpu),
     Metric(MEMORY, "memory", "bytes", False, "holds {ratio}× the memory of", _memory),
     Metric(READY, "start-up time", "s", False, "takes {ratio}× as long to its first right answer as", lambda trial: trial.result.ready_s),

@@ -4,6 +4,7 @@ import http.client
 import random
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -15,6 +16,8 @@ _READY_PAUSE_S = 0.02
 _READY_ASK_S = 2.0
 CHECKED_REQUESTS = 5
 """Requests with random inputs that must all be answered right before each trial and after it."""
+_LONG_S = 0.5
+"""A stack that takes this long for an answer waits for something, and can wait for several at once."""
 _MANY_REQUESTS = 300
 """Before the first: one wrong answer in a hundred is among so many with a probability of 95 %."""
 _MANY_S = 1.0
@@ -91,22 +94,35 @@ def check_answers(
     timeout_s: float,
     times: int = CHECKED_REQUESTS,
 ) -> None:
-    """Asks with random inputs and checks every answer.
+    """Asks with random inputs and checks every answer: one after the other, or the others at once where the first has taken long.
 
     Raises:
         WrongAnswerError: an answer is wrong.
         TargetError: one does not come.
     """
-    for _ in range(times):
-        request = workload.draw(base_url, inputs, path=path)
-        asked = f"workload {workload.id}: {request.method} {urlsplit(request.target).path}"
-        try:
-            status, body = ask(request, timeout_s=timeout_s)
-        except (OSError, http.client.HTTPException) as error:
-            raise TargetError(f"{asked}: no answer within {timeout_s:g} s: {error or type(error).__name__}") from None
-        wrong = workload.why_wrong(request, status, body, path=path)
-        if wrong is not None:
-            raise WrongAnswerError(f"{asked}: wrong answer: {wrong}")
+    first, *others = [workload.draw(base_url, inputs, path=path) for _ in range(times)]
+    began = time.monotonic()
+    _check_answer(workload, first, path=path, timeout_s=timeout_s)
+    if not others or time.monotonic() - began < _LONG_S:
+        for request in others:
+            _check_answer(workload, request, path=path, timeout_s=timeout_s)
+        return
+    with ThreadPoolExecutor(len(others)) as pool:
+        # Whoever serves one at a time takes as long for all of them as one after the other.
+        checks = [pool.submit(_check_answer, workload, request, path=path, timeout_s=timeout_s * len(others)) for request in others]
+    for check in checks:
+        check.result()
+
+
+def _check_answer(workload: Workload, request: Request, *, path: str | None, timeout_s: float) -> None:
+    asked = f"workload {workload.id}: {request.method} {urlsplit(request.target).path}"
+    try:
+        status, body = ask(request, timeout_s=timeout_s)
+    except (OSError, http.client.HTTPException) as error:
+        raise TargetError(f"{asked}: no answer within {timeout_s:g} s: {error or type(error).__name__}") from None
+    wrong = workload.why_wrong(request, status, body, path=path)
+    if wrong is not None:
+        raise WrongAnswerError(f"{asked}: wrong answer: {wrong}")
 
 
 def check_many_answers(workload: Workload, base_url: str, inputs: random.Random, *, path: str | None, timeout_s: float) -> None:

@@ -129,7 +129,14 @@ class _Crossing:
         self._check_limits(main)
         self._check_services(main)
         planned = [cell for stack, arm in arms for workload_id in matrix.workloads for cell in self._of_stack(stack, arm, workload_id)]
-        known = {"workload", "connections", *(["rates_rps"] if matrix.rates_rps else []), *planned[0].cell.coordinates, *matrix.limits, *matrix.services}
+        known = {
+            "workload",
+            "connections",
+            *(["rates_rps"] if matrix.rates_rps else []),
+            *planned[0].cell.coordinates,
+            *matrix.limits,
+            *matrix.services,
+        }
         for index, figure in enumerate(self._file.published):
             for key in figure.where:
                 if key not in known:

@@ -39,8 +39,8 @@ class Matrix(Table):
     """Settings of stacks, by the names that their manifests give them under `[limits]`: `threads = [50, 200]`. A stack without the setting
     runs as it is and stands beside each of its values."""
     services: dict[str, list[str]] = Field(default_factory=dict)
-    """Settings of services, as `SERVICE.SETTING`: `services."delay.delay" = ["50ms", "2s"]`. A stack that needs no such service runs as it is
-    and stands beside each of its values."""
+    """Settings of services, as `SERVICE.SETTING`: `services."delay.delay" = ["50ms", "2s"]`. A stack that needs no such service runs as
+    it is and stands beside each of its values."""
     cpus: Counts | None = None
     """Numbers of CPUs of the stack. Not given: those of `[cpus]`."""
 
