@@ -16,6 +16,8 @@ from weir.objective import Condition, objective
 from weir.stacks.manifest import read_stack
 
 if TYPE_CHECKING:
+    from weir.findings import Capacity, KneeFinding
+    from weir.lab.capacity import Target, Wanted
     from weir.stats import Attempt
 
 _KNEE_LOAD_S = 5.0
@@ -71,9 +73,8 @@ def capacity(
         raise UsageError(f"--longest: found {longest}, expected at least --shortest {shortest}")
     think_s = None if think is None else think_time(think).mean_s
     # Here and not above: scipy takes most of a second to import, and a wrong flag does not need it.
-    from weir.findings import Answers, capacity_of, knee_of
     from weir.lab.blocks import Progress
-    from weir.lab.capacity import Server, Target, Wanted, find_knee, search, started_stack
+    from weir.lab.capacity import Server, Wanted, started_stack
     from weir.stats import Goal
 
     opened: AbstractContextManager[Target]
@@ -94,7 +95,6 @@ def capacity(
         for flag, given in (("-m/--method", method), ("-H/--header", headers), ("-b/--body", body), ("--insecure", insecure)):
             if given:
                 raise UsageError(f"{flag}: found beside a stack, expected only beside a URL: the workload says what is asked")
-        progress = Progress(on_step=lambda step: say(f"weir: {step}"))
         opened = started_stack(
             read_stack(target),
             workload,
@@ -102,44 +102,56 @@ def capacity(
             prime_users=connections,
             timeout_s=timeout_s,
             seed=_SEED,
-            progress=progress,
+            progress=Progress(on_step=lambda step: say(f"weir: {step}")),
         )
-    with opened as opened_target:
+    found: Capacity | KneeFinding
+    with opened as searched:
         if condition is None:
-            knees = []
-            for number in range(searches):
-                say(f"weir: search {number + 1} of {searches}")
-                knees.append(find_knee(opened_target, most_users=connections, length_s=_KNEE_LOAD_S, tell=_say_users))
-            found_knee = knee_of(opened_target.title, knees, is_fresh=opened_target.is_fresh)
-            sentence, would_change, value, known = found_knee.sentence, found_knee.would_change, found_knee.to_json(), True
+            found = _knee(searched, searches, connections)
         else:
             share = 1 - (condition.quantile or 0.0)
             wanted = Wanted(condition, Goal(share, shortest_s, longest_s, width), connections, "poisson" if poisson else "constant")
-            found = []
-            for number in range(searches):
-                say(f"weir: search {number + 1} of {searches}")
-                found.append(search(opened_target, wanted, _say_attempt))
-            finding = capacity_of(
-                opened_target.title,
-                condition.text,
-                share,
-                [one.search for one in found],
-                [Answers(one.histogram, one.mean_s) for one in found if one.histogram is not None and one.mean_s is not None],
-                is_fresh=opened_target.is_fresh,
-                think_s=think_s,
-                reasons=list(dict.fromkeys(reason for one in found for reason in one.reasons)),
-            )
-            sentence, would_change, value = finding.sentence, finding.would_change, finding.to_json()
-            known = finding.rate_rps is not None
-            for reason in finding.reasons:
-                say(f"weir: suspect: {reason}")
+            found = _capacity(searched, searches, wanted, think_s)
+    for reason in found.reasons:
+        say(f"weir: suspect: {reason}")
     if json_ != "-":
-        stdout.print(printable(sentence), soft_wrap=True, highlight=False, markup=False)
-        stdout.print(printable(f"  {would_change}"), soft_wrap=True, highlight=False, markup=False, style="dim")
+        stdout.print(printable(found.sentence), soft_wrap=True, highlight=False, markup=False)
+        stdout.print(printable(f"  {found.would_change}"), soft_wrap=True, highlight=False, markup=False, style="dim")
     if json_ is not None:
-        write_json(value, json_)
-    if not known:
+        write_json(found.to_json(), json_)
+    if not found.is_known:
         raise typer.Exit(ExitCode.NOT_VALID)
+
+
+def _knee(target: "Target", searches: int, most_users: int) -> "KneeFinding":
+    from weir.findings import knee_of
+    from weir.lab.capacity import find_knee
+
+    knees = []
+    for number in range(searches):
+        say(f"weir: search {number + 1} of {searches}")
+        knees.append(find_knee(target, most_users=most_users, length_s=_KNEE_LOAD_S, tell=_say_users))
+    return knee_of(target.title, knees, is_fresh=target.is_fresh)
+
+
+def _capacity(target: "Target", searches: int, wanted: "Wanted", think_s: float | None) -> "Capacity":
+    from weir.findings import Answers, capacity_of
+    from weir.lab.capacity import search
+
+    found = []
+    for number in range(searches):
+        say(f"weir: search {number + 1} of {searches}")
+        found.append(search(target, wanted, _say_attempt))
+    return capacity_of(
+        target.title,
+        wanted.condition.text,
+        wanted.goal.missed_share,
+        [one.search for one in found],
+        [Answers(one.histogram, one.mean_s) for one in found if one.histogram is not None and one.mean_s is not None],
+        is_fresh=target.is_fresh,
+        think_s=think_s,
+        reasons=list(dict.fromkeys(reason for one in found for reason in one.reasons)),
+    )
 
 
 def _condition(text: str | None, *, knee: bool) -> Condition | None:

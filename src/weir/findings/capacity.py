@@ -46,6 +46,11 @@ class Capacity:
     sentence: str
     would_change: str
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a rate."""
+        return self.rate_rps is not None
+
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
         return asdict(self)
@@ -64,6 +69,13 @@ class KneeFinding:
     searches: tuple[stats.Knee, ...]
     sentence: str
     would_change: str
+    reasons: tuple[str, ...] = ()
+    """What speaks against it."""
+
+    @property
+    def is_known(self) -> bool:
+        """A search for a knee always ends at one."""
+        return True
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
