@@ -130,3 +130,12 @@ def test_demands_come_from_every_load_of_a_stack(tmp_path: Path) -> None:
     (node,) = found.tiers
     assert node.demand.per_request_s.value == pytest.approx(84e-6, rel=0.05)
     assert found.at == "64 connections"
+
+
+def test_a_burst_that_fills_all_threads_is_held_back_by_them_though_the_ceiling_is_far(tmp_path: Path) -> None:
+    # Of a burst most of the time is the last wave's: throughput lies far below threads ÷ wait. Twenty requests in hand fill the threads.
+    ceiling = Ceiling("stack", 400.0, "20 threads ÷ 0.05 s", 20, 0.05)
+    stack = replace(SLOW, model="thread per request, blocking I/O")
+    found = only(tmp_path, replace(STUDY, stacks=(stack,), ceilings={"sanic": (ceiling,)}))
+    assert found.kind == "software limit"
+    assert found.what.startswith("20 threads ÷ 0.05 s, with ")

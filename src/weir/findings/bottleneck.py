@@ -19,7 +19,7 @@ from weir.model.load import ClosedLoad, Load
 from weir.model.resources import StackResources, TierResources
 from weir.model.run import Cell, Placement, Trial, coordinate_text
 
-_AT_CEILING = 0.90
+_AT_CEILING = 0.85
 """Who reaches this share of what arithmetic allows is held back by that."""
 _GENERATOR = "generator"
 _BLOCKED = 0.6
@@ -199,7 +199,10 @@ def _tiers(demands: Mapping[str, stats.Demand], resources: Sequence[ResourceUse]
 
 
 def _full_limit(heaviest: _Loaded) -> str:
-    """A number of threads or connections that the requests in hand fill; empty where none is known to be."""
+    """A number of threads or connections that the requests in hand fill; empty where none is known to be.
+
+    What a manifest says to hold a request each is known beforehand; a setting by a name that says so is the second best.
+    """
     in_hand = fmean(
         [
             (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (trial.result.summary.response_time_us.mean or 0.0) / 1e6
@@ -208,6 +211,9 @@ def _full_limit(heaviest: _Loaded) -> str:
         ]
     )
     cell = heaviest.cell
+    for ceiling in cell.ceilings:
+        if ceiling.of == "stack" and ceiling.at_once is not None and in_hand >= _AT_CEILING * ceiling.at_once:
+            return f"{ceiling.because}, with {significant(in_hand)} requests in hand,"
     # A worker with an event loop has any number of requests in hand.
     limiting = ("threads", "pool") if "event loop" in cell.model else ("threads", "pool", "workers")
     found = []

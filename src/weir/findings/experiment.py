@@ -105,9 +105,10 @@ def proof_of(found: Bottleneck, before: CellTrials, after: CellTrials) -> Proof 
     ratio = stats.paired_ratio(pairs.values, pairs.against)
     expected = found.experiment.predicted_ratio
     agrees = None
-    if expected is not None:
+    if expected is not None and ratio.low is not None and ratio.high is not None:
         is_near = 1 / (1 + TOLERANCE) <= ratio.value / expected <= 1 + TOLERANCE
-        agrees = is_near or (ratio.low is not None and ratio.high is not None and ratio.low <= expected <= ratio.high)
+        # Where the interval holds the prediction and the ratio is far from it, the measurement leaves both open.
+        agrees = True if is_near else None if ratio.low <= expected <= ratio.high else False
     proof = Proof(
         where=found.where,
         label=found.label,
@@ -198,9 +199,11 @@ def _sentence(proof: Proof, found: Bottleneck) -> str:
         f"({f'95 % interval {interval}, ' if interval else 'no interval, '}{basis})"
     )
     expected = proof.experiment.predicted_ratio
-    if expected is None or proof.agrees is None:
+    if expected is None:
         return f"{text}."
     said = f"{text}; predicted were {significant(expected)}×"
+    if proof.agrees is None:
+        return f"{said}: cannot say whether that is what held it back; more blocks would."
     if proof.agrees:
         return f"{said}: {found.what} is what held it back."
     return f"{said}: {'something else holds it back as well' if proof.ratio < expected else 'it held it back more than its demand says'}."

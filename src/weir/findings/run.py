@@ -77,7 +77,7 @@ def of_run(reader: RunReader) -> RunFindings:
         bottlenecks=held_back,
         proofs=proofs(held_back, list(by_cell.values())),
         identical_copies=copies,
-        variation=variation_of(reader, used),
+        variation=variation_of(reader, [trial for trial in used if _is_level(trial.cell.load)]),
         trials=counts,
         left_out=left_out,
         audit=audit,

@@ -335,7 +335,7 @@ class Proof:
     high: float | None
     blocks: int
     agrees: bool | None
-    """Whether it came as predicted within `experiment.TOLERANCE`, or within the interval; None without a prediction."""
+    """Whether it came as predicted within `experiment.TOLERANCE`; None where the measurement leaves that open, or nothing was predicted."""
     indicative: bool
     evidence: Evidence
     sentence: str
