@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import brentq
 
 from tests.end_to_end.conftest import Weir
+from weir.places import engine_binary
 
 SERVICE_S = 0.002
 LIMIT_S = 0.05
@@ -19,7 +20,7 @@ LIMIT_S = 0.05
 @contextmanager
 def queue(distribution: str) -> Iterator[str]:
     """A single server that takes one request after the other, and the URL where it is."""
-    command = ["weir-engine", "serve", "times", "--distribution", distribution, "--servers", "1"]
+    command = [str(engine_binary()), "serve", "times", "--distribution", distribution, "--servers", "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None
@@ -62,7 +63,7 @@ def test_a_server_that_never_meets_the_objective_is_said_to_have_no_capacity_or_
 
 
 def test_the_knee_of_a_server_that_waits_is_its_servers(weir: Weir) -> None:
-    command = ["weir-engine", "serve", "times", "--distribution", "constant:50ms", "--servers", "4"]
+    command = [str(engine_binary()), "serve", "times", "--distribution", "constant:50ms", "--servers", "4"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None
