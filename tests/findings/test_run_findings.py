@@ -300,9 +300,9 @@ def test_what_a_stack_was_built_into_and_what_ran_it_is_said_once_for_all_points
     alone = replace(NETTY, runtime="", artifact_bytes=None)
     findings = find(replace(QUICK, stacks=(FLASK, SANIC, alone), loads=(ClosedLoad(4), ClosedLoad(20)), change=moved))
     assert findings.what_ran == (
-        WhatRan("flask-gunicorn", "Flask", 30_000_000, ("Python 3.12.3",)),
-        WhatRan("sanic", "Sanic", 31_000_000, ("Python 3.12.3", "Python 3.13.0")),
-        WhatRan("spring-webflux", "Spring WebFlux", None, ()),
+        WhatRan("flask-gunicorn", "Flask", 30_000_000, None, ("Python 3.12.3",)),
+        WhatRan("sanic", "Sanic", 31_000_000, 31 / 30, ("Python 3.12.3", "Python 3.13.0")),
+        WhatRan("spring-webflux", "Spring WebFlux", None, None, ()),
     )
 
 

@@ -120,9 +120,9 @@ def test_what_ran_is_told_with_the_size_that_it_was_built_into(browser: Browser,
     with opened(browser, report) as watched:
         rows = watched.page.get_by_label("What ran").locator("tbody tr").all_inner_texts()
         assert [row.split("\t") for row in rows] == [
-            ["Flask", "30.0", "Python 3.12.3"],
-            ["Sanic", "30.0", "Python 3.12.3"],
-            ["Spring WebFlux", "19.5", "openjdk 17.0.15 2025-04-15"],
+            ["Flask", "30.0", "–", "Python 3.12.3"],
+            ["Sanic", "30.0", "1.00×", "Python 3.12.3"],
+            ["Spring WebFlux", "19.5", "0.649×", "openjdk 17.0.15 2025-04-15"],
         ]
 
 

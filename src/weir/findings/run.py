@@ -71,7 +71,7 @@ def of_run(reader: RunReader) -> RunFindings:
         stopped=reader.stopped,
         answer=answer_of(points, counts, left_out, stopped_early=stopped_early, indicative=info.indicative),
         points=tuple(points),
-        what_ran=what_ran(cells, trials, names),
+        what_ran=what_ran(cells, trials, names, _baseline_label(groups, info)),
         break_evens=break_evens(groups, names, info.baseline, indicative=info.indicative),
         scalings=scalings(groups, names),
         bottlenecks=held_back,
@@ -169,6 +169,11 @@ def _point(
         work=work,
         ceilings=ceiling_sentence(stacks),
     )
+
+
+def _baseline_label(groups: Sequence[PointCells], info: RunInfo) -> str | None:
+    baseline = next((found for group in groups if (found := baseline_of(group.members, info.baseline)) is not None), None)
+    return None if baseline is None else baseline.cell.stack_label
 
 
 def _left_out(trial: Trial, name: str, labels: PointNames) -> LeftOut:

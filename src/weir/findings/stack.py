@@ -1,6 +1,7 @@
 """What one stack did at one point: every metric over its used trials, with the interval that they support."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from weir import stats
@@ -62,21 +63,26 @@ def published_beside(
     return tuple(found)
 
 
-def what_ran(cells: Sequence[Cell], trials: Sequence[Trial], names: Mapping[int, str]) -> tuple[WhatRan, ...]:
+def what_ran(cells: Sequence[Cell], trials: Sequence[Trial], names: Mapping[int, str], baseline: str | None) -> tuple[WhatRan, ...]:
     """What each stack was built into and what ran it, in the order of the study.
 
     Args:
         cells: all cells of the run.
         trials: its finished trials, in the order in which they ran; those that count for nothing tell as well.
         names: the short name of each cell's stack, by the cell's id.
+        baseline: the label of the stack that the others are compared with.
     """
-    found = []
+    found: list[WhatRan] = []
     for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():
         results = [trial.result for trial in trials if trial.cell.stack_label == label]
         sizes = [result.artifact_bytes for result in results if result.artifact_bytes is not None]
         runtimes = dict.fromkeys(result.runtime for result in results if result.runtime)
-        found.append(WhatRan(label, name, sizes[-1] if sizes else None, tuple(runtimes)))
-    return tuple(found)
+        found.append(WhatRan(label, name, sizes[-1] if sizes else None, None, tuple(runtimes)))
+    against = next((one.artifact_bytes for one in found if one.label == baseline), None)
+    return tuple(
+        replace(one, size_ratio=one.artifact_bytes / against) if against and one.artifact_bytes and one.label != baseline else one
+        for one in found
+    )
 
 
 def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]:

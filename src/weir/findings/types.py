@@ -166,6 +166,8 @@ class WhatRan:
     name: str
     artifact_bytes: int | None
     """The size of what it was built into: a jar, a Python environment; None where it is not built or its manifest names nothing."""
+    size_ratio: float | None
+    """That size ÷ the baseline's: exact, since a build has one size; None where either is unknown, and of the baseline itself."""
     runtimes: tuple[str, ...]
     """What ran it, in that program's own words: none of a program that runs by itself, several where it changed between trials."""
 

@@ -24,7 +24,7 @@ from weir.report import sentences
 from weir.report.bundle import load_bundle, policy_hash
 from weir.report.ceiling_series import answer_series
 from weir.report.curve_series import curve_series
-from weir.report.numbers import display, found_text, interval_text, size_text, value_text
+from weir.report.numbers import display, found_text, interval_text, size_ratio_text, size_text, value_text
 from weir.report.overview import overview_of
 from weir.report.series import point_series
 from weir.report.strips import colours_of, measure_strip, ratio_strip, tile_rows
@@ -102,6 +102,7 @@ def render_html(reader: RunReader, findings: RunFindings) -> str:
         objectives=findings.objectives(),
         found_text=found_text,
         size_text=size_text,
+        size_ratio_text=size_ratio_text,
         significant=significant,
         environment=flat(reader.info.environment),
         settings=_settings(findings),

@@ -59,6 +59,11 @@ def size_text(size_bytes: int | None) -> str:
     return "–" if size_bytes is None else Display(*_DISPLAY["bytes"]).text(size_bytes)
 
 
+def size_ratio_text(ratio: float | None) -> str:
+    """A size as a multiple of the baseline's, '1.85×', or a dash."""
+    return "–" if ratio is None else f"{significant(ratio)}×"
+
+
 def found_text(held: Held) -> str:
     """What an objective found, in its unit: '43.1 ms', '0.2 %'."""
     if held.found is None:

@@ -11,7 +11,7 @@ from weir.findings import BY_KEY, Caution, Point, RunFindings, StackFindings
 from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
 from weir.findings.words import counted
 from weir.model.text import printable
-from weir.report.numbers import display, found_text, interval_text, size_text, value_text
+from weir.report.numbers import display, found_text, interval_text, size_ratio_text, size_text, value_text
 from weir.report.overview import Overview, overview_of
 
 MOST_LEFT_OUT = 12
@@ -162,9 +162,12 @@ def _what_ran(findings: RunFindings) -> list[RenderableType]:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="What ran", title_justify="left", title_style="bold")
     table.add_column("stack", overflow="fold", max_width=_NAME_WIDTH)
     table.add_column("built MB", justify="right", no_wrap=True)
+    table.add_column("÷ baseline", justify="right", no_wrap=True)
     table.add_column("runs on", overflow="fold")
     for stack in findings.what_ran:
-        table.add_row(_name(stack.name), size_text(stack.artifact_bytes), Text(", ".join(stack.runtimes) or "–"))
+        table.add_row(
+            _name(stack.name), size_text(stack.artifact_bytes), size_ratio_text(stack.size_ratio), Text(", ".join(stack.runtimes) or "–")
+        )
     return [table, Text("")]
 
 
