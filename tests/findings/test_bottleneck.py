@@ -12,6 +12,7 @@ from weir.findings.types import Bottleneck
 from weir.model.load import ClosedLoad
 from weir.model.resources import PoolUse, TierResources
 from weir.model.run import Ceiling, TrialResult
+from weir.store import RunReader
 
 STUDY = SyntheticStudy(stacks=(SANIC,), baseline="sanic", aa=None, blocks=2, duration_s=1.0)
 SLOW = replace(SANIC, throughput_rps=190, cpu_us_per_request=500)
@@ -19,8 +20,6 @@ BLOCKED = replace(SANIC, throughput_rps=9.7, cpu_us_per_request=2_000, model="ev
 
 
 def only(path: Path, study: SyntheticStudy) -> Bottleneck:
-    from weir.store import RunReader
-
     with RunReader(write_run(path / "run.weir", study)) as reader:
         (found,) = of_run(reader).bottlenecks
     return found

@@ -8,7 +8,8 @@ import pytest
 from tests.support.synthetic_run import SANIC, SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
 from weir.model.load import ClosedLoad
-from weir.model.run import Ceiling, Limits
+from weir.model.resources import TierResources
+from weir.model.run import Ceiling, Limits, TrialResult
 from weir.store import RunReader
 
 # 2 ms of CPU a request and 0.2 CPUs for each process: 100 a second and process.
@@ -85,3 +86,16 @@ def test_a_load_that_asks_for_no_more_is_doubled(tmp_path: Path) -> None:
     assert (found.kind, found.at) == ("load", "20 connections")
     assert found.experiment is not None
     assert (found.experiment.of, found.experiment.name, found.experiment.after) == ("users", "connections", 40)
+
+
+def test_more_processes_are_no_answer_to_a_service_that_is_full(tmp_path: Path) -> None:
+    def with_database(_: str, __: int, result: TrialResult) -> TrialResult:
+        assert result.resources is not None
+        used = TierResources(cpu_user_s=0.2, cpu_system_s=0.0, peak_threads=1, peak_processes=1, pss_bytes=None, private_bytes=None)
+        tiers = {"app": replace(used, cpu_user_s=0.05), "postgres": used}
+        return replace(result, resources=replace(result.resources, tiers=tiers), logs={"app": "a.log", "postgres": "p.log"})
+
+    study = replace(STUDY, limits={"postgres": Limits(cpus=0.2)}, change=with_database, blocks=2)
+    for found in of(tmp_path, study).bottlenecks:
+        assert (found.kind, found.what, found.experiment) == ("resource", "postgres's quota of 0.2 CPUs", None)
+        assert found.would_prove.startswith("More of postgres's quota of 0.2 CPUs: up to about ")

@@ -12,6 +12,7 @@ from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, judged, wr
 from weir import stats
 from weir.cli import app
 from weir.findings.gate import METRICS, Gate, gate, markdown
+from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
 from weir.store import RunReader
 
@@ -78,7 +79,7 @@ def test_where_every_trial_was_rejected_nothing_can_be_said(tmp_path: Path) -> N
 
 def test_runs_of_different_machines_are_refused_unless_told(tmp_path: Path) -> None:
     other = replace(STUDY, environment={**STUDY.environment, "kernel": "Linux 7.0"})
-    with pytest.raises(Exception, match=r"not measured alike: kernel: Linux 6\.1\.0 x86_64 and Linux 7\.0"):
+    with pytest.raises(UsageError, match=r"not measured alike: kernel: Linux 6\.1\.0 x86_64 and Linux 7\.0"):
         held(tmp_path / "one", STUDY, other)
     found = held(tmp_path / "two", STUDY, other, any_environment=True)
     assert found.differences == ("kernel: Linux 6.1.0 x86_64 and Linux 7.0",)
@@ -86,7 +87,7 @@ def test_runs_of_different_machines_are_refused_unless_told(tmp_path: Path) -> N
 
 
 def test_runs_without_a_cell_in_common_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="no stack under the same load in both"):
+    with pytest.raises(UsageError, match="no stack under the same load in both"):
         held(tmp_path, STUDY, replace(STUDY, loads=[ClosedLoad(7)]))
 
 
@@ -150,3 +151,12 @@ def test_a_change_without_spread_or_with_one_value_has_no_interval() -> None:
         stats.change([], [1.0])
     with pytest.raises(ValueError, match="positive"):
         stats.change([0.0], [1.0])
+
+
+def test_what_nobody_can_say_is_not_promised_to_more_blocks(tmp_path: Path) -> None:
+    # Too few requests in a trial for a p99.
+    few = replace(STUDY, stacks=(replace(SLOW, throughput_rps=2_000),))
+    found = held(tmp_path, few, few)
+    assert found.sentence == (
+        "Nothing is shown to be worse by more than 5%; nothing can be said of 1 of 3, because no usable trial of base gives it."
+    )

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from weir.cli.output import print_json, stdout
+from weir.cli.values import metrics as named_metrics
 from weir.model.errors import UsageError
 from weir.model.text import printable
 from weir.store import RunReader, find_run
@@ -29,11 +30,9 @@ def breakeven(
 
     Example: weir breakeven spring-webflux-r2dbc-pg spring-mvc-jdbc runs/blocking-vs-nonblocking-1
     """
-    from weir.findings import BREAK_EVEN_METRICS, BY_KEY, break_evens_in
+    from weir.findings import BREAK_EVEN_METRICS, break_evens_in
 
-    unknown = [metric for metric in metrics or () if metric not in BY_KEY]
-    if unknown:
-        raise UsageError(f"--metric: found {unknown[0]!r}, expected one of {', '.join(BY_KEY)}", hint="weir breakeven --help")
+    wanted = named_metrics(metrics, BREAK_EVEN_METRICS, "breakeven")
     path = find_run(run)
     with RunReader(path) as reader:
         labels = {cell.stack_label for cell in reader.cells() if cell.arm == "main"}
@@ -42,7 +41,7 @@ def breakeven(
                 raise UsageError(f"{path}: found no stack {asked}, expected one of {', '.join(sorted(labels))}", hint=f"weir report {run}")
         if one == other:
             raise UsageError(f"weir breakeven: found {one} twice, expected two stacks", hint=f"weir report {run}")
-        found = break_evens_in(reader, one, other, metrics or BREAK_EVEN_METRICS)
+        found = break_evens_in(reader, one, other, wanted)
     if json_:
         print_json([one.to_json() for one in found])
         return

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from weir.cli.output import print_json
+from weir.cli.values import metrics as named_metrics
 from weir.model.errors import ExitCode, UsageError
 from weir.model.text import printable
 from weir.store import RunReader, find_run
@@ -35,16 +36,13 @@ def gate(
     Example: weir gate runs/main runs/branch --threshold 5%
     """
     # Here and not above: scipy takes most of a second to import, and a wrong flag does not need it.
-    from weir.findings import BY_KEY
     from weir.findings.gate import METRICS, markdown
     from weir.findings.gate import gate as held_against
 
-    unknown = [metric for metric in metrics or () if metric not in BY_KEY]
-    if unknown:
-        raise UsageError(f"--metric: found {unknown[0]!r}, expected one of {', '.join(BY_KEY)}", hint="weir gate --help")
+    wanted = named_metrics(metrics, METRICS, "gate")
     share = _share(threshold)
     with RunReader(find_run(base)) as old, RunReader(find_run(head)) as new:
-        found = held_against(old, new, metrics or METRICS, share, any_environment=any_environment)
+        found = held_against(old, new, wanted, share, any_environment=any_environment)
     if json_:
         print_json(found.to_json())
     else:

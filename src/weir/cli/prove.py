@@ -32,7 +32,7 @@ def prove(
     """
     # Here and not above: scipy takes most of a second to import, and a missing file does not need it.
     from weir.findings import of_run
-    from weir.findings.evidence import CellTrials
+    from weir.findings.evidence import by_cell
     from weir.findings.experiment import proof_of
     from weir.lab.run import placement_of, start
     from weir.study.experiment import experiment_study
@@ -43,6 +43,8 @@ def prove(
         if reader.info.is_load:
             raise UsageError(f"{path}: found a single load, expected a run of a study", hint=f"weir report {path}")
         info, found = reader.info, of_run(reader)
+    if not info.study_text:
+        raise UsageError(f"{path}: found trials that weir did not measure, expected a run of a study: nothing can be measured once more")
     labels = list(dict.fromkeys(one.label for one in found.bottlenecks))
     if stack is not None and stack not in labels:
         raise UsageError(f"--stack: found {stack}, expected one of {', '.join(labels) or 'none'}", hint=f"weir report {run}")
@@ -69,9 +71,7 @@ def prove(
         folder = free_folder(asked.name) if out is None else out / f"{number}"
         start(asked, folder, command=shlex.join(["weir", *sys.argv[1:]]), progress=run_progress())
         with RunReader(folder) as proved:
-            trials = proved.trials()
-            of_cells = [CellTrials(cell, tuple(trial for trial in trials if trial.cell.id == cell.id)) for cell in proved.cells()]
-        before, after = of_cells
+            before, after = by_cell(proved.cells(), proved.trials())
         proof = proof_of(replace(one, cell=before.cell.id), before, after)
         if proof is None:
             failed = True

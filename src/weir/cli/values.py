@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from weir.model.errors import UsageError
@@ -55,6 +56,21 @@ def body(text: str) -> bytes:
         return Path(text[1:]).read_bytes()
     except OSError as error:
         raise UsageError(f"-b/--body: {text[1:]}: cannot be read: {error.strerror}") from None
+
+
+def metrics(asked: list[str] | None, usual: Sequence[str], command: str) -> Sequence[str]:
+    """The metrics of findings that `--metric` names, or the usual ones.
+
+    Raises:
+        UsageError: there is no such metric.
+    """
+    # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
+    from weir.findings import BY_KEY
+
+    for metric in asked or ():
+        if metric not in BY_KEY:
+            raise UsageError(f"--metric: found {metric!r}, expected one of {', '.join(BY_KEY)}", hint=f"weir {command} --help")
+    return asked or usual
 
 
 def request(url: str, method: str | None, headers: list[str], body_: str | None) -> Request:

@@ -13,11 +13,11 @@ from weir.findings.compare import CLAIM_BLOCKS
 from weir.findings.experiment import experiment_on, would_prove
 from weir.findings.metrics import BY_KEY, THROUGHPUT
 from weir.findings.points import PointCells
-from weir.findings.types import Bottleneck, BottleneckKind, Evidence, ResourceUse, TierDemand
+from weir.findings.types import Bottleneck, BottleneckKind, Evidence, ResourceKind, ResourceUse, TierDemand
 from weir.findings.words import counted, listed, significant
 from weir.model.load import ClosedLoad, Load
 from weir.model.resources import StackResources, TierResources
-from weir.model.run import Cell, Placement, Trial, coordinate_text
+from weir.model.run import Cell, Placement, Trial
 
 _AT_CEILING = 0.85
 """Who reaches this share of what arithmetic allows is held back by that."""
@@ -57,11 +57,10 @@ def bottlenecks(groups: Sequence[PointCells], names: Mapping[int, str], placemen
     """Of each stack at each place that differs in more than the load: what held it back where it answered most."""
     places: dict[tuple[str, str], dict[int, _Loaded]] = {}
     for group in groups:
-        where = ", ".join([group.workload, *(coordinate_text(name, value) for name, value in group.coordinates.items())])
         for member in group.members:
             trials = tuple(trial for trial in member.used if trial.result.resources is not None)
             if member.cell.arm == "main" and trials:
-                places.setdefault((where, member.cell.stack_label), {})[member.cell.id] = _Loaded(member.cell, group.load, trials)
+                places.setdefault((group.where, member.cell.stack_label), {})[member.cell.id] = _Loaded(member.cell, group.load, trials)
     return tuple(_bottleneck(where, list(loaded.values()), names, placement) for (where, _), loaded in places.items())
 
 
@@ -77,7 +76,7 @@ def _bottleneck(where: str, loaded: Sequence[_Loaded], names: Mapping[int, str],
     kind: BottleneckKind = "unknown"
     what, most = "nothing that was watched is full", None
     if fullest is not None and fullest.utilisation >= stats.BUSY:
-        kind = "generator" if fullest.name == _GENERATOR else "resource"
+        kind = "generator" if fullest.kind == "generator" else "resource"
         what, most = fullest.name, fullest.width_rps
     elif loops is not None:
         kind, what = "blocked event loop", loops
@@ -151,6 +150,7 @@ def _resources(heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement
     stack_cpus = placement.stack if heaviest.cell.cpus is None else placement.stack[-heaviest.cell.cpus :]
     shared: dict[tuple[int, ...], list[str]] = {}
     uses = []
+    kind: ResourceKind
     for tier in demands:
         cpus = (placement.services or stack_cpus) if tier in services else stack_cpus
         if cpus:
@@ -159,14 +159,16 @@ def _resources(heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement
         if limits is not None and limits.cpus is not None:
             processes = 1 if tier in services else heaviest.cell.replicas
             times = f" × {processes}" if processes > 1 else ""
-            uses.append(_use(f"{tier}'s quota of {limits.cpus:g} CPUs{times}", limits.cpus * processes, [tier], heaviest, demands))
+            name, kind = f"{tier}'s quota of {limits.cpus:g} CPUs{times}", "service quota" if tier in services else "quota"
+            uses.append(_use(name, kind, limits.cpus * processes, [tier], heaviest, demands))
     for cpus, tiers in shared.items():
         noun = "CPU" if len(cpus) == 1 else "CPUs"
         name = f"{noun} {', '.join(map(str, cpus))} ({listed(tiers)})"
-        uses.append(_use(name, float(len(cpus)), tiers, heaviest, demands))
+        kind = "cpus" if cpus == tuple(stack_cpus) else "service cpus"
+        uses.append(_use(name, kind, float(len(cpus)), tiers, heaviest, demands))
     busy = [fraction for trial in heaviest.trials if (fraction := _generator_busy(trial)) is not None]
     if busy:
-        uses.append(ResourceUse(_GENERATOR, float(len(placement.load) or 1), 0.0, (), fmean(busy), None))
+        uses.append(ResourceUse(_GENERATOR, "generator", float(len(placement.load) or 1), 0.0, (), fmean(busy), None))
     return sorted(uses, key=lambda use: -use.utilisation)
 
 
@@ -174,7 +176,9 @@ def _generator_busy(trial: Trial) -> float | None:
     return None if trial.result.summary is None else trial.result.summary.generator.busy_fraction
 
 
-def _use(name: str, servers: float, tiers: Sequence[str], heaviest: _Loaded, demands: Mapping[str, stats.Demand]) -> ResourceUse:
+def _use(
+    name: str, kind: ResourceKind, servers: float, tiers: Sequence[str], heaviest: _Loaded, demands: Mapping[str, stats.Demand]
+) -> ResourceUse:
     used = []
     for trial in heaviest.trials:
         summary = trial.result.summary
@@ -183,7 +187,7 @@ def _use(name: str, servers: float, tiers: Sequence[str], heaviest: _Loaded, dem
             used.append(sum(of[tier].cpu_s for tier in tiers if tier in of) / summary.duration_s / servers)
     demand_s = sum(demands[tier].per_request_s.value for tier in tiers)
     width_rps = servers / demand_s if demand_s > 0 else None
-    return ResourceUse(name, servers, demand_s, tuple(tiers), fmean(used) if used else 0.0, width_rps)
+    return ResourceUse(name, kind, servers, demand_s, tuple(tiers), fmean(used) if used else 0.0, width_rps)
 
 
 def _tiers(demands: Mapping[str, stats.Demand], resources: Sequence[ResourceUse]) -> tuple[TierDemand, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from weir import stats
-from weir.findings.evidence import CellTrials, pair_by_block
+from weir.findings.evidence import pair_by_block
 from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
 from weir.findings.points import PointCells, baseline_of
 from weir.findings.types import BreakEven, Evidence
@@ -41,13 +41,12 @@ def break_evens(groups: Sequence[PointCells], names: Mapping[int, str], baseline
         baseline: the stack that the others are compared with.
         indicative: whether the run has fewer blocks than a claim needs.
     """
-    found = []
-    for line in _lines(groups):
-        against = next((cell for point in line.points.values() if (cell := baseline_of(point.members, baseline))), None)
-        labels = dict.fromkeys(member.cell.stack_label for point in line.points.values() for member in point.members if _is_main(member))
-        for label in labels:
-            if against is not None and label != against.cell.stack_label:
-                found += [_break_even(line, label, against.cell.stack_label, key, names, indicative=indicative) for key in METRICS]
+    found = [
+        _break_even(line, label, against, key, names, indicative=indicative)
+        for line in _lines(groups)
+        for label, against in _pairs(line, baseline)
+        for key in METRICS
+    ]
     return tuple(one for one in found if one is not None)
 
 
@@ -84,18 +83,14 @@ def wanted_points(groups: Sequence[PointCells], baseline: str | None) -> list[Wa
         if line.axis not in (CONNECTIONS, RATE):
             continue
         first = next(iter(line.points.values()))
-        against = next((cell for point in line.points.values() if (cell := baseline_of(point.members, baseline))), None)
-        labels = dict.fromkeys(member.cell.stack_label for point in line.points.values() for member in point.members if _is_main(member))
-        for label in labels:
-            if against is None or label == against.cell.stack_label:
-                continue
-            found = stats.crossings(list(_log_ratios(line, label, against.cell.stack_label, BY_KEY[THROUGHPUT]).blocks.values()))
+        for label, against in _pairs(line, baseline):
+            found = stats.crossings(list(_log_ratios(line, label, against, BY_KEY[THROUGHPUT]).blocks.values()))
             for crossing in found.crossings if found is not None else ():
                 place = round(crossing.next_place) if line.axis == CONNECTIONS else crossing.next_place
                 left, right = crossing.between
                 is_known = crossing.is_narrow or crossing.is_zone or right <= left * (1 + stats.NARROW) ** 2
                 if not is_known and left < place < right:
-                    wanted.append(WantedPoint(line.axis, place, first.workload, first.coordinates, (label, against.cell.stack_label)))
+                    wanted.append(WantedPoint(line.axis, place, first.workload, first.coordinates, (label, against)))
     return wanted
 
 
@@ -134,8 +129,14 @@ def _number(text: str) -> float | None:
     return number if math.isfinite(number) and number > 0 else None
 
 
-def _is_main(member: CellTrials) -> bool:
-    return member.cell.arm == "main"
+def _pairs(line: _Line, baseline: str | None) -> list[tuple[str, str]]:
+    """Every stack of a line with the baseline, by their labels."""
+    members = [member for point in line.points.values() for member in point.members]
+    against = baseline_of(members, baseline)
+    if against is None:
+        return []
+    mine = against.cell.stack_label
+    return [(label, mine) for label in dict.fromkeys(one.cell.stack_label for one in members if one.cell.arm == "main") if label != mine]
 
 
 def _break_even(line: _Line, label: str, against: str, key: str, names: Mapping[int, str], *, indicative: bool) -> BreakEven | None:

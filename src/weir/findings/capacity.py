@@ -123,9 +123,7 @@ def capacity_of(
             for search, one in zip(searches, answers, strict=True)
             if (capacity := search.capacity) is not None
         ]
-        interval = stats.mean_interval(found)
-        enough = len(found) >= stats.LEAST_SEARCHES
-        users = Users(think_s, interval if enough else stats.Estimate(interval.value, None, None, len(found)))
+        users = Users(think_s, stats.over_searches(found))
     return Capacity(
         title=title,
         objective=objective,
@@ -144,8 +142,8 @@ def capacity_of(
 
 def knee_of(title: str, searches: Sequence[stats.Knee], *, is_fresh: bool) -> KneeFinding:
     """What several searches for the knee come to. There must be at least one."""
-    users = _estimate([float(one.users) for one in searches])
-    throughput = _estimate([one.throughput_rps for one in searches])
+    users = stats.over_searches([float(one.users) for one in searches])
+    throughput = stats.over_searches([one.throughput_rps for one in searches])
     return KneeFinding(
         title=title,
         is_fresh=is_fresh,
@@ -158,11 +156,6 @@ def knee_of(title: str, searches: Sequence[stats.Knee], *, is_fresh: bool) -> Kn
         ),
         would_change=_what_would_change(len(searches), is_fresh=is_fresh),
     )
-
-
-def _estimate(values: Sequence[float]) -> stats.Estimate:
-    interval = stats.mean_interval(values)
-    return interval if len(values) >= stats.LEAST_SEARCHES else stats.Estimate(interval.value, None, None, len(values))
 
 
 def _capacity_sentence(
@@ -179,7 +172,7 @@ def _capacity_sentence(
     if rate is None:
         return f"Cannot say how much {title} carries within {objective}, because {_why_not(searches)} ({basis})."
     times = ", ".join(
-        f"p{quantile.probability * 100:g} {_time(quantile.value)}"
+        f"p{quantile.probability * 100:g} {_time(quantile.value / 1e3)}"
         for quantile in quantiles
         if quantile.supported and quantile.value is not None
     )
@@ -226,9 +219,7 @@ def _interval(estimate: stats.Estimate) -> str:
     return f"{significant(estimate.value)} ({significant(estimate.low)}–{significant(estimate.high)})"
 
 
-def _time(ns: float | None) -> str:
-    assert ns is not None
-    us = ns / 1e3
+def _time(us: float) -> str:
     if us >= 1e6:
         return f"{significant(us / 1e6)} s"
     return f"{significant(us / 1e3)} ms" if us >= 1e3 else f"{significant(us)} us"

@@ -1,6 +1,6 @@
 """Which trials count. Valid and suspect trials are used, invalid ones left out; stacks meet in the blocks where both have one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -33,6 +33,11 @@ class CellTrials:
         return Evidence(
             tuple(trial.id for trial in self.trials if is_used(trial)), tuple(trial.id for trial in self.trials if not is_used(trial))
         )
+
+
+def by_cell(cells: Iterable[Cell], trials: Sequence[Trial]) -> list[CellTrials]:
+    """Each cell with those of the trials that are its own."""
+    return [CellTrials(cell, tuple(trial for trial in trials if trial.cell.id == cell.id)) for cell in cells]
 
 
 def told_together(trials: Sequence[Trial]) -> tuple[str, ...]:

@@ -36,13 +36,13 @@ def experiment_on(found: Bottleneck, cell: Cell) -> Experiment | None:
     lowest = cell.ceilings[0] if cell.ceilings else None
     others = [ceiling.throughput_rps for ceiling in cell.ceilings[1:]]
     match found.kind:
-        case "resource":
+        case "resource" if cell.started:
             fullest = found.resources[0]
             more = cell.replicas + 1
-            if "quota" in fullest.name and fullest.servers > 0 and cell.started:
+            if fullest.kind == "quota":
                 wider = replace(fullest, servers=fullest.servers * more / cell.replicas)
                 return Experiment("replicas", "replicas", cell.replicas, more, _gain(found, cell, wider))
-            if "quota" not in fullest.name:
+            if fullest.kind == "cpus":
                 cpus = round(fullest.servers)
                 return Experiment("cpus", "cpus", cpus, cpus + 1, _gain(found, cell, replace(fullest, servers=cpus + 1.0)))
         case "software limit" if lowest is not None and lowest.of == "stack":

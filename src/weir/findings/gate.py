@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from weir import stats
 from weir.findings.compare import ALPHA, CLAIM_BLOCKS
-from weir.findings.evidence import CellTrials, is_used
+from weir.findings.evidence import CellTrials, by_cell
 from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
 from weir.findings.words import counted, significant
 from weir.model.errors import UsageError
@@ -19,7 +19,6 @@ from weir.store import RunReader
 
 METRICS = (THROUGHPUT, P99, CPU)
 """What a gate looks at where nobody says."""
-THRESHOLD = 0.05
 _MACHINE = (
     "kernel", "architecture", "cpu_model", "cpus", "cpus_available", "governor", "memory_bytes", "libc", "isolation",
 )  # fmt: skip
@@ -160,12 +159,7 @@ def markdown(found: Gate) -> str:
 
 
 def _cells_of(reader: RunReader) -> dict[tuple[str, ...], CellTrials]:
-    trials = reader.trials()
-    return {
-        _key(cell): CellTrials(cell, tuple(trial for trial in trials if trial.cell.id == cell.id))
-        for cell in reader.cells()
-        if cell.arm == "main"
-    }
+    return {_key(of.cell): of for of in by_cell(reader.cells(), reader.trials()) if of.cell.arm == "main"}
 
 
 def _key(cell: Cell) -> tuple[str, ...]:
@@ -204,7 +198,7 @@ def _checked(old: CellTrials, new: CellTrials, metric: Metric) -> Checked:
 
 
 def _values(cell: CellTrials, metric: Metric) -> list[float]:
-    return [value for trial in cell.trials if is_used(trial) and (value := metric.of(trial)) is not None and value > 0]
+    return [value for trial in cell.used if (value := metric.of(trial)) is not None and value > 0]
 
 
 def _judged(checked: Sequence[Checked], threshold: float) -> list[Checked]:
@@ -237,11 +231,12 @@ def _sentence(found: Gate) -> str:
     cannot = [one for one in found.unsettled if one.verdict == "cannot say"]
     if len(cannot) == len(found.checked):
         return f"Cannot say, because {cannot[0].why}."
-    open_ones = counted(len(found.unsettled), "comparison")
-    return (
-        f"Nothing is shown to be worse by more than {found.threshold:.0%}; {open_ones} of {len(found.checked)} "
-        "cannot rule it out: more blocks would."
-    )
+    parts = [f"Nothing is shown to be worse by more than {found.threshold:.0%}"]
+    if undecided := len(found.unsettled) - len(cannot):
+        parts.append(f"{counted(undecided, 'comparison')} of {len(found.checked)} cannot rule it out: more blocks would")
+    if cannot:
+        parts.append(f"nothing can be said of {len(cannot)} of {len(found.checked)}, because {cannot[0].why}")
+    return "; ".join(parts) + "."
 
 
 def _change(one: Checked) -> str:

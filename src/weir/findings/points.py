@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from weir.findings.evidence import CellTrials
+from weir.findings.evidence import CellTrials, by_cell
 from weir.model.load import Load, OpenLoad
 from weir.model.run import Cell, Trial, coordinate_text
 
@@ -36,6 +36,11 @@ class PointCells:
         return None if isinstance(level, tuple) else float(level)
 
     @property
+    def where(self) -> str:
+        """Everything but its load: 'echo, threads 200'."""
+        return where_text(self.workload, self.coordinates)
+
+    @property
     def place(self) -> dict[str, str]:
         """Everything that says where the point lies, as a published figure may."""
         place = {"workload": self.workload, "connections": str(self.load.connections), **self.coordinates}
@@ -44,9 +49,14 @@ class PointCells:
         return place
 
 
+def where_text(workload: str, coordinates: Mapping[str, str]) -> str:
+    """A workload and what else a study varies, but for the load: 'echo, threads 200'."""
+    return ", ".join([workload, *(coordinate_text(name, value) for name, value in coordinates.items())])
+
+
 def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCells]:
     """The points of a run, in the order in which its cells name them."""
-    by_cell = {cell.id: CellTrials(cell, tuple(trial for trial in trials if trial.cell.id == cell.id)) for cell in cells}
+    found = {of.cell.id: of for of in by_cell(cells, trials)}
     together: dict[tuple[str, Load], list[Cell]] = {}
     for cell in sorted(cells, key=lambda cell: cell.id):
         together.setdefault((cell.workload, cell.load), []).append(cell)
@@ -55,7 +65,7 @@ def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCe
         values = _values(mine)
         for combination in product(*values.values()):
             coordinates = dict(zip(values, combination, strict=True))
-            members = [by_cell[cell.id] for cell in mine if _stands_in(cell, coordinates)]
+            members = [found[cell.id] for cell in mine if _stands_in(cell, coordinates)]
             if members:
                 points.append(PointCells(workload, load, coordinates, tuple(_copies_last(members))))
     return points

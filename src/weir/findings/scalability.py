@@ -10,7 +10,6 @@ from weir.findings.points import PointCells
 from weir.findings.types import Evidence, Scaling
 from weir.findings.words import amount, counted, listed, significant
 from weir.model.load import ClosedLoad
-from weir.model.run import coordinate_text
 
 _STRONG = 0.02
 """A coefficient of contention from which on the work is held up noticeably: half of what 50 users could gain."""
@@ -23,7 +22,7 @@ def scalings(groups: Sequence[PointCells], names: Mapping[int, str]) -> tuple[Sc
     for group in groups:
         if not isinstance(group.load, ClosedLoad) or isinstance(group.load.users, tuple):
             continue
-        where = ", ".join([group.workload, *(coordinate_text(name, value) for name, value in group.coordinates.items())])
+        where = group.where
         for member in group.members:
             if member.cell.arm != "main":
                 continue

@@ -294,11 +294,16 @@ class TierDemand:
     """The same as a multiple of the narrowest tier's."""
 
 
+ResourceKind = Literal["cpus", "service cpus", "quota", "service quota", "generator"]
+"""`cpus` and `quota` are the stack's, whoever shares them; those of a service have more only where the service has."""
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceUse:
     """CPUs, or a quota, that one tier or several work with."""
 
     name: str
+    kind: ResourceKind
     servers: float
     """CPUs' worth of time a second."""
     demand_s: float

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 from weir.generators.engine import EngineLoad
@@ -114,7 +113,7 @@ class StartedStack:
         self._starts += 1
         planned, log = self._planned, self._built.folder.with_name(f"{self._built.folder.name}-capacity.log")
         with (
-            self._services.running(planned, self._placement, log_of=lambda name: _log_beside(log, name)) as needed,
+            self._services.running(planned, self._placement, log_of=lambda name: log.with_name(f"{log.stem}-{name}.log")) as needed,
             running_stack(
                 self._host,
                 self._built,
@@ -213,8 +212,9 @@ def search(target: Target, wanted: Wanted, tell: Tell = lambda _: None) -> Searc
             if found.upper is not None:
                 break
             most *= 2
-            again = search_capacity(measure, wanted.goal, least=most / 4, most=most)
-            found = replace(again, attempts=(*found.attempts, *again.attempts))
+            again = search_capacity(measure, wanted.goal, least=most / 2, most=most)
+            # What held before may not hold once more: it is a bound all the same.
+            found = replace(again, lower=again.lower or found.lower, attempts=(*found.attempts, *again.attempts))
     held = None if found.lower is None else ends[found.lower]
     at_bounds = [ends[rate] for rate in (found.lower, found.upper) if rate is not None]
     return Searched(
@@ -253,7 +253,6 @@ def _rest(ask: Ask, condition: Condition) -> None:
     """Waits until a single request is answered within the objective."""
     until = time.monotonic() + _REST_S
     while True:
-        # Half the objective at least passes before a server that is still busy is asked again.
         end = ask(ClosedLoad(1, loops=1), _REST_S)
         found_us = end.summary.response_time_us.max
         if found_us is not None and condition.holds(found_us):
@@ -270,7 +269,3 @@ def _reasons(end: LoadEnd) -> Sequence[str]:
     """What is wrong with an attempt that is not the server's doing: that it answers late or not at all is what was looked for."""
     verdict = end.summary.verdict
     return [text for kind, text in zip(verdict.kinds, verdict.reasons, strict=False) if kind in _NOT_THE_SERVERS]
-
-
-def _log_beside(log: Path, name: str) -> Path:
-    return log.with_name(f"{log.stem}-{name}.log")

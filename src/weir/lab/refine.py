@@ -60,8 +60,8 @@ def refine(
             found = chosen(
                 cells_at(study, point.place, stack_cpus), workload=point.workload, coordinates=point.coordinates, labels=point.labels
             )
-            known = {(one.cell.stack_label, one.cell.load, one.cell.workload) for one in (*measured, *new)}
-            new += [one for one in found if (one.cell.stack_label, one.cell.load, one.cell.workload) not in known]
+            known = [replace(one.cell, id=0) for one in (*measured, *new)]
+            new += [one for one in found if replace(one.cell, id=0) not in known]
             progress.on_step(f"a further point at {point.place:g}, where {' and '.join(point.labels)} change sides")
         if not new:
             return

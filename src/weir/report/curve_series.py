@@ -9,6 +9,7 @@ import numpy as np
 
 from weir.findings import Measure, Point, RunFindings
 from weir.findings.metrics import P99, THROUGHPUT
+from weir.findings.points import where_text
 from weir.findings.words import significant
 from weir.report.series import Line
 from weir.report.strips import colours_of
@@ -77,7 +78,7 @@ def _curve(findings: RunFindings, points: Sequence[Point]) -> CurveSeries:
     between = np.geomspace(measured[0], measured[-1], _LAW_POINTS)
     amounts = sorted({*measured, *(round(float(amount), 3) for amount in between)})
     first = points[0]
-    where = ", ".join([first.workload, *(f"{name} {value}" for name, value in first.coordinates.items())])
+    where = where_text(first.workload, first.coordinates)
     laws = {scaling.label: scaling.fitted for scaling in findings.scalings if scaling.where == where}
     colours = {label: colour for point in points for label, colour in colours_of(point).items()}
     names = {stack.label: stack.name for point in points for stack in point.stacks if stack.arm == "main"}

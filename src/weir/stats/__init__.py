@@ -11,6 +11,7 @@ from weir.stats.capacity import (
     Knee,
     Search,
     capacity_interval,
+    over_searches,
     search_capacity,
     search_knee,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "most_throughput",
     "narrowest",
     "needed_blocks",
+    "over_searches",
     "paired_ratio",
     "pooled_spread",
     "quantiles_of",

@@ -62,7 +62,6 @@ class Search:
     """The lowest load that did not hold; None: even the highest load held."""
     attempts: tuple[Attempt, ...]
     """In the order in which they were made."""
-
     missed_share: float = 0.0
     """What was to be held."""
 
@@ -133,8 +132,13 @@ def capacity_interval(searches: Sequence[Search]) -> Estimate | None:
     known = [capacity for capacity in found if capacity is not None]
     if not known or len(known) < len(found):
         return None
-    interval = mean_interval(known)
-    return interval if len(known) >= LEAST_SEARCHES else Estimate(interval.value, None, None, len(known))
+    return over_searches(known)
+
+
+def over_searches(values: Sequence[float]) -> Estimate:
+    """A figure of several searches, at least one, with Student's t interval from `LEAST_SEARCHES` on."""
+    interval = mean_interval(values)
+    return interval if len(values) >= LEAST_SEARCHES else Estimate(interval.value, None, None, len(values))
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def experiment_study(study: Study, planned: PlannedCell, *, of: str, name: str, 
             matrix[name] = both
         case _:
             matrix[of] = both
-    method = planned.method.model_dump(exclude_unset=True, exclude={"aa", "width", "most_blocks", "budget_s"})
+    method = planned.method.model_dump(exclude_unset=True, exclude={"aa", "width", "most_blocks", "budget_s", "refine", "most_points"})
     content: dict[str, Any] = {
         "schema": 1,
         "title": f"{file.title}: an experiment",
@@ -52,7 +52,7 @@ def experiment_study(study: Study, planned: PlannedCell, *, of: str, name: str, 
         "method": method | {"blocks": blocks, "baseline": planned.stack.label},
         "cpus": file.cpus.model_dump(exclude_unset=True),
         "network": file.network.model_dump(exclude_unset=True),
-        "services": file.services,
+        "services": {name: dict(needed.settings) for name, needed in planned.services.items()},
         "external": {
             label: external.model_dump(exclude_unset=True) for label, external in file.external.items() if label == planned.stack.label
         },
