@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from weir.model.errors import UsageError
+from weir.model.load import ClosedLoad
 from weir.study.experiment import experiment_study
 from weir.study.study import Study, read_study
 
@@ -55,6 +56,6 @@ def test_one_cell_is_measured_as_it_was_and_with_more_of_one_thing(study: Study)
 
 
 def test_a_profile_cannot_be_doubled(study: Study) -> None:
-    planned = next(one for one in study.cells(1) if not isinstance(one.cell.load.to_plan()["closed"].get("users"), float | int))
+    planned = next(one for one in study.cells(1) if isinstance(one.cell.load, ClosedLoad) and isinstance(one.cell.load.users, tuple))
     with pytest.raises(UsageError, match="a profile cannot be doubled"):
         experiment_study(study, planned, of="users", name="users", before=40, after=80, blocks=3)
