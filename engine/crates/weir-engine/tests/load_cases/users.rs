@@ -23,9 +23,9 @@ fn due(run: &Run) -> Vec<u64> {
 }
 
 /// The verdict may blame a busy machine for lag, but not the load for sending less than was asked for.
-fn assert_rate_was_kept(run: &Run) {
+fn rate_was_kept(run: &Run) -> bool {
     let reasons = run.summary()["verdict"]["reasons"].to_string();
-    assert!(!reasons.contains("were asked for"), "{reasons}");
+    !reasons.contains("were asked for")
 }
 
 #[test]
@@ -57,7 +57,8 @@ fn is_capped(run: &Run) -> bool {
 #[test]
 fn a_ramp_that_is_all_there_is_to_see_is_called_the_limit() {
     // The second and last user comes after one of the two seconds, and is done at once.
-    let run = Run::of(&users(json!({"users": [[0, 0], [2, 2]], "loops": 10})));
+    let load = json!({"users": [[0, 0], [2, 2]], "loops": 10});
+    let run = Run::punctual(&users(load), is_capped);
     run.assert_all_ok();
     assert_eq!(run.end["stopped"], "complete");
     assert!(is_capped(&run), "{}", run.summary()["verdict"]);
@@ -89,11 +90,12 @@ fn a_number_of_requests_is_sent_and_answered_exactly() {
         assert!(run.summary()["duration_s"].as_f64().unwrap() < 10.0);
     }
     let open = with(open(answering(OK), 5, 1000.0), "requests", 100);
-    let run = Run::of(&with(with(open, "threads", 2), "duration_s", 20.0));
+    let plan = with(with(open, "threads", 2), "duration_s", 20.0);
+    let run = Run::punctual(&plan, rate_was_kept);
     run.assert_all_ok();
     assert_eq!((run.requests("intended"), run.requests("ok")), (100, 100));
     assert_eq!(run.end["stopped"], "complete");
-    assert_rate_was_kept(&run);
+    assert!(rate_was_kept(&run), "{}", run.summary()["verdict"]);
 }
 
 #[test]
@@ -111,14 +113,11 @@ fn requests_that_fail_are_among_the_number_asked_for() {
 fn users_think_between_an_answer_and_their_next_request() {
     let mut plan = users(json!({"users": 10, "think": {"constant_s": 0.1}}));
     plan["duration_s"] = 1.05.into();
-    let run = Run::of(&plan);
-    run.assert_all_ok();
     // At 0, 0.1 s and a response time, 0.2 s and two, …
-    assert!(
-        (90..=110).contains(&run.requests("ok")),
-        "{}",
-        run.requests("ok")
-    );
+    let as_often = |run: &Run| (90..=110).contains(&run.requests("ok"));
+    let run = Run::punctual(&plan, as_often);
+    run.assert_all_ok();
+    assert!(as_often(&run), "{}", run.requests("ok"));
     assert_eq!(run.hello["wait"], "sleep");
     // Thinking is not waiting: what is measured is the server.
     assert!(run.summary()["response_time_us"]["p50"].as_f64().unwrap() < 50_000.0);
@@ -138,10 +137,11 @@ fn a_pace_is_kept_whatever_the_response_time() {
     });
     let mut plan = with(closed(address, 1), "duration_s", 0.95);
     plan["load"] = json!({"closed": {"users": 3, "pace_s": 0.1}});
-    let run = Run::of(&plan);
-    run.assert_all_ok();
     // 0, 0.1 … 0.9 s for each user, less what a busy machine delays.
-    assert!((27..=30).contains(&run.requests("intended")));
+    let as_often = |run: &Run| (27..=30).contains(&run.requests("intended"));
+    let run = Run::punctual(&plan, as_often);
+    run.assert_all_ok();
+    assert!(as_often(&run), "{}", run.requests("intended"));
 }
 
 #[test]
@@ -151,16 +151,18 @@ fn users_come_and_go_with_their_places() {
         "think": {"constant_s": 0.02}
     }));
     plan["interval_s"] = 0.3.into();
-    let run = Run::of(&plan);
+    // 2 users and then 6, each every 20 ms and a response time.
+    let as_many = |run: &Run| {
+        let due = due(run);
+        due[0] <= 32 && due[1] <= 96 && due[1] > due[0] * 2
+    };
+    let run = Run::punctual(&plan, as_many);
     run.assert_all_ok();
     assert_eq!(run.hello["connected"], 2);
     // Nobody is left at 0.6 s, and nobody will come.
     assert_eq!(run.end["stopped"], "complete");
     assert!(run.summary()["duration_s"].as_f64().unwrap() < 5.0);
-    let due = due(&run);
-    // 2 users and then 6, each every 20 ms and a response time.
-    assert!(due[0] <= 32 && due[1] <= 96, "{due:?}");
-    assert!(due[1] > due[0] * 2, "{due:?}");
+    assert!(as_many(&run), "{:?}", due(&run));
 }
 
 #[test]
@@ -182,12 +184,11 @@ fn a_rate_that_grows_is_followed() {
     let mut plan = with(open(answering(OK), 10, 1.0), "duration_s", 1.0);
     plan["load"]["open"]["rate_rps"] = json!([[0, 0], [1, 1000]]);
     plan["interval_s"] = 0.5.into();
-    let run = Run::of(&plan);
+    let as_due = |run: &Run| rate_was_kept(run) && due(run)[0].abs_diff(125) <= 30;
+    let run = Run::punctual(&plan, as_due);
     run.assert_all_ok();
     assert_eq!(run.requests("intended"), 500);
-    let due = due(&run);
-    assert!(due[0].abs_diff(125) <= 30, "{due:?}");
-    assert_rate_was_kept(&run);
+    assert!(as_due(&run), "{:?} {}", due(&run), run.summary()["verdict"]);
 }
 
 #[test]
@@ -210,12 +211,11 @@ fn poisson_arrivals_are_the_same_for_a_seed_and_others_for_another() {
 fn a_session_asks_several_times_on_the_connection_that_it_was_given() {
     let mut plan = with(open(answering(OK), 30, 50.0), "duration_s", 1.0);
     plan["load"]["open"]["session"] = json!({"requests": 3, "think": {"constant_s": 0.05}});
-    let run = Run::of(&plan);
-    run.assert_all_ok();
     // 50 sessions; those that began in the last 0.1 s are not through, or just so.
-    let intended = run.requests("intended");
-    assert!((135..=147).contains(&intended), "{intended}");
-    assert_rate_was_kept(&run);
+    let as_many = |run: &Run| rate_was_kept(run) && (135..=147).contains(&run.requests("intended"));
+    let run = Run::punctual(&plan, as_many);
+    run.assert_all_ok();
+    assert!(as_many(&run), "{}", run.summary());
 }
 
 #[test]
