@@ -61,8 +61,8 @@ format: $(VENV)/.requirements ## Format Python and Rust
 	cargo fmt --all
 
 .PHONY: reference
-reference: setup ## Write docs/reference/study.md anew, from the types that read studies
-	$(BIN)/python -m weir.study.reference > docs/reference/study.md
+reference: setup ## Write the generated pages of docs/reference anew, from the code that they describe
+	$(BIN)/python -m weir.cli.reference docs/reference
 
 .PHONY: soak
 soak: setup ## Run the tests that take longer than a minute

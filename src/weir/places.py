@@ -12,6 +12,7 @@ from pathlib import Path
 from shutil import which
 
 from weir.model.errors import UsageError
+from weir.model.variables import Variable
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -24,10 +25,10 @@ def data_folder(name: str) -> Path:
 
 def cache_folder() -> Path:
     """`WEIR_CACHE`, else `weir` in the user's cache directory. It is made when something is put into it."""
-    override = os.environ.get("WEIR_CACHE")
+    override = os.environ.get(Variable.CACHE)
     if override:
         return Path(override).expanduser().resolve()
-    base = os.environ.get("XDG_CACHE_HOME")
+    base = os.environ.get(Variable.CACHE_HOME)
     return (Path(base) if base else Path.home() / ".cache") / "weir"
 
 
@@ -60,7 +61,7 @@ def engine_binary() -> Path:
     Raises:
         UsageError: there is none.
     """
-    override = os.environ.get("WEIR_ENGINE")
+    override = os.environ.get(Variable.ENGINE)
     if override:
         path = Path(override)
         if os.access(path, os.X_OK) and path.is_file():

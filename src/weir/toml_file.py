@@ -60,6 +60,28 @@ def validate(type_: type[T], value: dict[str, Any], *, path: Path, hint: str = "
         raise UsageError("\n".join(f"{path}: {below}{line}" for line in lines), hint=hint) from None
 
 
+def schema_of(type_: type[Table]) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of files of a type. TOML has no null: what may be None is a key that may be left out."""
+    schema: dict[str, Any] = _without_null(type_.model_json_schema(by_alias=True))
+    return schema
+
+
+def _without_null(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_null(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    cleaned = {key: _without_null(one) for key, one in value.items() if not (key == "default" and one is None)}
+    kinds = cleaned.get("anyOf")
+    if isinstance(kinds, list):
+        left = [one for one in kinds if one != {"type": "null"}]
+        if len(left) == 1:
+            del cleaned["anyOf"]
+            return left[0] | cleaned
+        cleaned["anyOf"] = left
+    return cleaned
+
+
 def _describe(type_: type[BaseModel], detail: ErrorDetails) -> str:
     key = ".".join(str(part) for part in detail["loc"]) or "the file"
     match detail["type"]:

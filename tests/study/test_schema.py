@@ -1,4 +1,4 @@
-"""The JSON Schema and the reference of study files: they say what the types say."""
+"""The JSON Schema of study files: it says what the types say."""
 
 import tomllib
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-from weir.study.reference import reference
 from weir.study.schema import json_schema
 from weir.study.study import study_files
 
@@ -76,13 +75,3 @@ def test_the_schema_accepts_everything_that_a_study_may_hold() -> None:
 def test_the_schema_rejects_what_the_types_reject(old: str, new: str) -> None:
     assert old in STUDY
     assert complaints(tomllib.loads(STUDY.replace(old, new, 1)))
-
-
-def test_the_reference_is_what_the_types_say(repository: Path) -> None:
-    assert (repository / "docs" / "reference" / "study.md").read_text() == reference(), "run: make reference"
-
-
-def test_every_key_of_the_reference_has_a_meaning() -> None:
-    rows = [line.split(" | ") for line in reference().splitlines() if line.startswith("| `")]
-    assert len(rows) > 50
-    assert [row[0] for row in rows if row[3].strip("| ") == ""] == []

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +15,7 @@ from typer.main import get_group
 from weir.cli.output import give_up_output, interrupted, nobody_listens, say_error
 from weir.cli.welcome import WELCOME
 from weir.model.errors import ExitCode, WeirError
+from weir.model.variables import Variable
 
 # In the order in which they are listed.
 COMMANDS = (
@@ -36,6 +38,18 @@ COMMANDS = (
 _MODULES = {"import": "import_csv"}
 
 
+def command(name: str) -> typer.Typer | Callable[..., None]:
+    """The several commands of a module's `app`, or the function that is named as its module.
+
+    Args:
+        name: one of `COMMANDS`.
+    """
+    module_name = _MODULES.get(name, name)
+    module = import_module(f"weir.cli.{module_name}")
+    found: typer.Typer | Callable[..., None] = getattr(module, "app", None) or getattr(module, module_name)
+    return found
+
+
 class Commands(TyperGroup):
     """The commands, each imported when it is called: most of what one needs, no other does."""
 
@@ -48,15 +62,14 @@ class Commands(TyperGroup):
         """The several commands of a module's `app`, or the one that is named as its module; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        name = _MODULES.get(cmd_name, cmd_name)
-        module = import_module(f"weir.cli.{name}")
+        found = command(cmd_name)
         holder = typer.Typer(rich_markup_mode=None, add_completion=False)
         # With a callback it is a group even of one.
         holder.callback()(lambda: None)
-        if hasattr(module, "app"):
-            holder.add_typer(module.app, name=cmd_name)
+        if isinstance(found, typer.Typer):
+            holder.add_typer(found, name=cmd_name)
         else:
-            holder.command(name=cmd_name)(getattr(module, name))
+            holder.command(name=cmd_name)(found)
         return get_group(holder).commands[cmd_name]
 
 
@@ -106,7 +119,7 @@ def main() -> None:
             # The reader of our output (head, a pager) has seen enough, or the terminal was closed.
             give_up_output()
             sys.exit(ExitCode.INTERRUPTED if interrupted(error) else ExitCode.DONE)
-        if os.environ.get("WEIR_DEBUG"):
+        if os.environ.get(Variable.DEBUG):
             traceback.print_exc()
         say_error(f"a defect of weir's own: {type(error).__name__}: {error}", "WEIR_DEBUG=1 shows where; please report it")
-        sys.exit(70)
+        sys.exit(ExitCode.DEFECT)

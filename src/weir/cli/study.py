@@ -51,8 +51,9 @@ def list_(json_: Annotated[bool, _JSON] = False) -> None:
 def schema() -> None:
     """Print the JSON Schema of study files, for editors.
 
-    Example: weir study schema > study.schema.json; then begin the study's file with the line
-    #:schema ./study.schema.json
+    Example: weir study schema > study.schema.json
+
+    Then begin the study's file with the line #:schema ./study.schema.json
     """
     print_json(json_schema())
 

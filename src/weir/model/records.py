@@ -23,63 +23,96 @@ class Quantiles(Record):
     """Statistics of one clock, in microseconds; None where there are no samples."""
 
     mean: float | None = None
+    """The arithmetic mean."""
     stdev: float | None = None
+    """The standard deviation."""
     min: float | None = None
+    """The shortest."""
     p50: float | None = None
+    """The median: half of them took at most so long."""
     p75: float | None = None
+    """75 % took at most so long."""
     p90: float | None = None
+    """90 % did."""
     p95: float | None = None
+    """95 % did."""
     p99: float | None = None
+    """99 % did."""
     p99_9: float | None = None
+    """99.9 % did."""
     p99_99: float | None = None
+    """99.99 % did."""
     max: float | None = None
+    """The longest."""
 
 
 class RequestCounts(Record):
-    """intended = ok + failed + unanswered + unsent."""
+    """Requests, each in one place: intended = ok + failed + unanswered + unsent."""
 
     intended: int
+    """That were due, whether they were sent or not."""
     sent: int
+    """That were written."""
     completed: int
+    """That got a whole answer, right or wrong: ok + `errors.check`."""
     ok: int
+    """That got a right one."""
     failed: int
+    """That got none, or a wrong one: the sum of `errors`."""
     unanswered: int
+    """In flight when the load ended."""
     unsent: int
+    """Due and not written when it ended."""
 
 
 class ErrorCounts(Record):
     """Failed requests by what went wrong."""
 
     connect: int = 0
+    """The connection could not be made, TLS included."""
     timeout: int = 0
+    """No whole answer came in time."""
     reset: int = 0
+    """The connection ended with the answer missing or half there."""
     protocol: int = 0
+    """What came is not HTTP."""
     check: int = 0
+    """A whole answer came that is not the right one."""
 
 
 class ByteCounts(Record):
-    """Bytes on the wire, above TCP."""
+    """Bytes of requests and answers, heads included, without those of TLS, TCP and below."""
 
     sent: int = 0
+    """Of requests."""
     received: int = 0
+    """Of answers."""
 
 
 class KernelTimestamps(Record):
     """Of how many answers the kernel's timestamp says when the last byte came, and of how many it does not."""
 
     used: int
+    """Answers whose last byte came when the kernel says."""
     missing: int
+    """Answers whose last byte came when it was read."""
 
 
 class GeneratorUse(Record):
     """What the generator itself used. Fractions are of the CPU time its threads could have had."""
 
     version: str
+    """weir-engine's; empty of a load that was killed."""
     cpu_fraction: float
+    """CPU time of the process."""
     busy_fraction: float | None = None
+    """Time that the busiest thread spent handling events, its waiting by spinning left out. From 0.85 on the throughput may be the generator's."""
     peak_rss_bytes: int
+    """Its resident memory, at most."""
     threads: int
+    """How many carried the load."""
     cpus: list[int]
+    """What they were bound to; empty: to none."""
     ceiling_rps: float | None = None
     """What it reached on a server that does nothing; None where that was not measured. `weir load` adds it."""
     kernel_timestamps: KernelTimestamps | None = None
@@ -90,83 +123,117 @@ class Verdict(Record):
     """How far a result can be trusted, and why not further."""
 
     validity: Validity
+    """`valid`: nothing speaks against the figures; `suspect`: read the reasons; `invalid`: they say nothing of the server."""
     reasons: list[str] = Field(default_factory=list)
+    """A sentence each: what was found, from where on it matters, and why it probably is so."""
     kinds: list[str] = Field(default_factory=list)
     """What sort of thing each reason is; empty where nobody says."""
 
 
 class Fairness(Record):
-    """Requests by connection."""
+    """How many requests connections had, or users where they come and go."""
 
     min: int
+    """That which had fewest."""
     median: float
+    """The middle one."""
     max: int
+    """That which had most."""
 
 
 class UntilFailure(Record):
-    """What was reached before the first failure; `at_s` and `kind` are None if none came."""
+    """What was reached before the first failure."""
 
     requests_before: int
+    """Right answers until then."""
     highest_throughput_rps: float
+    """Of them, over a second of whole intervals; over the whole load if that was shorter."""
     mean_response_time_us: float | None = None
+    """Theirs."""
     at_s: float | None = None
+    """When it came; None: none came."""
     kind: str | None = None
+    """A key of `errors`; None: none came."""
 
 
 class StepSummary(Record):
     """What came of one step of a scenario."""
 
     sent: int
+    """As in `requests`."""
     completed: int
+    """As in `requests`."""
     ok: int
+    """As in `requests`."""
     failed: int
+    """As in `requests`."""
     response_time_us: Quantiles
+    """As of the whole load."""
 
 
 class SlowRequest(Record):
     """One of the slowest requests; moments since the start."""
 
     intended_us: float
+    """When it was due."""
     written_us: float
+    """When it was written."""
     first_byte_us: float
+    """When its answer began."""
     last_byte_us: float
+    """When that was whole."""
     status: int
+    """Of the answer."""
     connection: int
+    """Which one of its thread's, from 0."""
 
 
 class TargetSummary(StepSummary):
     """What came of one target of several."""
 
     url: str
+    """Where to."""
 
 
 class LoadSummary(Record):
     """The JSON of one load (`weir load --json`), computed once, by the engine; what `weir load` adds is None where it is not there."""
 
     schema_number: int = Field(alias="schema")
+    """The version of this format: 1."""
     target: str
+    """The URL; of several all of them, with spaces between."""
     duration_s: float
+    """The time that really passed."""
     requests: RequestCounts
     throughput_rps: float
+    """`requests.completed` ÷ `duration_s`."""
     status: dict[str, int]
+    """Answers by status."""
     errors: ErrorCounts
     response_time_us: Quantiles
+    """From the moment a request was due to the last byte of its answer, in microseconds; of completed requests, as in every clock below."""
     service_time_us: Quantiles
+    """From the moment it was written to the last byte."""
     schedule_lag_us: Quantiles
+    """From the moment it was due to the moment it was written."""
     connect_time_us: Quantiles
+    """How long making a connection took."""
     tls_handshake_us: Quantiles | None = None
     """From the connection to the end of its handshake; None without TLS."""
     time_to_first_byte_us: Quantiles
+    """From the moment it was written to the first byte of the answer."""
     bytes: ByteCounts
     generator: GeneratorUse
     fairness: Fairness | None = None
     until_failure: UntilFailure | None = None
+    """With `--until-failure`, otherwise None."""
     steps: dict[str, StepSummary] | None = Field(default=None, exclude_if=lambda steps: steps is None)
     """By name; None without a scenario."""
     targets: list[TargetSummary] | None = Field(default=None, exclude_if=lambda targets: targets is None)
     """In the order of the plan; None where there is one."""
     verdict: Verdict
     slowest: list[SlowRequest] | None = Field(default=None, exclude_if=lambda slowest: slowest is None)
+    """The ten with the longest response times, the slowest first."""
     objectives: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda objectives: objectives is None)
     """What was asked of the load with what was found, as `weir.objective` writes it."""
     aborted: dict[str, Any] | None = Field(default=None, exclude_if=lambda aborted: aborted is None)

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from weir.model.errors import UsageError
 from weir.model.needs import Unmet
+from weir.model.variables import Variable
 from weir.places import data_folder
 from weir.services.dataset import read_dataset
 from weir.services.manifest import StandbyService, read_service, service_ids
@@ -47,11 +48,12 @@ class Build(Table):
     command: str
     """Run by `sh`, with the copy as its working directory."""
     artifact: str | None = None
-    """File or folder, relative to the copy, whose size is reported."""
+    """File or folder that the build leaves, relative to the copy; its size is reported."""
     beside: list[str] = Field(default_factory=list)
     """What the build takes from beside the stack's folder, as patterns: `pom.xml` of a parent, a folder of shared code. Copied beside the
     copy; the build is repeated when it changes."""
     needs: Needs = Field(default_factory=list)
+    """Tools that building and running it need, with the oldest version that will do: `["mvn", "java>=17"]`. `weir doctor` looks for them."""
 
     @field_validator("command")
     @classmethod
@@ -73,7 +75,9 @@ class OtherBuild(Table):
     """What differs in the build of a variant; the rest is as the stack's own."""
 
     command: str
+    """In place of the stack's own."""
     artifact: str | None = None
+    """In place of the stack's own."""
 
     @field_validator("command")
     @classmethod
@@ -86,14 +90,18 @@ class Ready(Table):
     """The stack is ready when this path answers with a status below 500."""
 
     path: str = "/"
+    """What is asked for."""
     timeout_s: float = Field(default=60, gt=0)
+    """How long it may take to get there, from its start."""
 
 
 class Run(Table):
     """How the stack is started, with the built copy as its working directory."""
 
     command: list[str] = Field(min_length=1)
+    """The program and its arguments; a relative program with a slash is of the built copy. `{port}` has to be in it, or in `env`."""
     env: dict[str, str] = Field(default_factory=dict)
+    """Variables beside the few that every stack is given (environment.md)."""
     ready: Ready = Field(default_factory=Ready)
     runtime: Runtime | Literal["none"] | None = None
     """What runs it, and is told the number of CPUs by its own convention; where not given, what the command and the needs imply."""
@@ -154,9 +162,13 @@ class Variant(Table):
     """The same stack with other settings."""
 
     title: str | None = None
+    """What reports call it. Default: the stack's title and the variant's name."""
     model: str | None = None
+    """In place of the stack's own."""
     args: list[str] = Field(default_factory=list)
+    """Appended to the command."""
     env: dict[str, str] = Field(default_factory=dict)
+    """Added to the stack's own, or in place of variables that are there."""
     needs: Needs = Field(default_factory=list)
     """Beside those of the build."""
     services: dict[str, Needed] = Field(default_factory=dict)
@@ -174,16 +186,26 @@ class Manifest(Table):
     """The file `stacks/LANGUAGE/NAME/stack.toml`."""
 
     schema_number: Literal[1] = Field(alias="schema")
+    """The version of this format: 1."""
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    """The stack's name, which is its folder's as well: small letters, digits and hyphens."""
     title: str
+    """What reports call it."""
     model: str
+    """How it serves, for reports: "event loop per process, non-blocking I/O"."""
     build: Build | None = None
+    """How it is built; left out where it needs no building."""
     run: Run
     limits: dict[str, Limit] = Field(default_factory=dict)
+    """Settings that a study may vary, by names of your choice: `workers`, `threads`, `pool`."""
     services: dict[str, Needed] = Field(default_factory=dict)
+    """What runs beside it, by the services' names (services.md)."""
     tiers: dict[str, Tier] = Field(default_factory=lambda: {"app": Tier(root=True)})
+    """Left out: one tier `app`, which is all that weir starts of the stack."""
     serves: dict[str, Serves] = Field(min_length=1)
+    """What it answers, by the workloads' names: `hello = {}`. At least one."""
     variants: dict[str, Variant] = Field(default_factory=dict)
+    """The same stack with other settings, each named as `ID[VARIANT]` in studies and at the prompt."""
 
     @model_validator(mode="after")
     def _one_tier_is_the_root(self) -> "Manifest":
@@ -396,7 +418,7 @@ def manifest_files() -> list[Path]:
     """All manifests: those that travel with this weir, and those in the folders of `WEIR_STACKS`."""
     import os
 
-    roots = [data_folder("stacks"), *(Path(part) for part in os.environ.get("WEIR_STACKS", "").split(os.pathsep) if part)]
+    roots = [data_folder("stacks"), *(Path(part) for part in os.environ.get(Variable.STACKS, "").split(os.pathsep) if part)]
     return [path for root in roots for path in sorted(root.glob("**/stack.toml"))]
 
 

@@ -30,6 +30,10 @@ _RUNTIME = re.compile(r"java|node|python[\d.]*t?")
 """Programs that run others."""
 _ASK_VERSION = {"go": "version"}
 _ANSWER_S = 20.0
+PASSED_ON = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY")
+"""Variables that builds and stacks get of weir's own environment, beside those that end in `_proxy`."""
+PASSED_ON_PREFIXES = ("UV_", "PIP_", "SSL_", "NPM_", "npm_", "MAVEN_", "CARGO_")
+"""And those that begin so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,7 @@ def unmet_needs(needs: Sequence[str]) -> list[Unmet]:
 def base_environment(needs: Sequence[str] = ()) -> dict[str, str]:
     """What a build and a stack get of weir's own environment: enough to run, to find what they need and to reach a package index; nothing
     that tunes a server."""
-    kept = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY")
-    prefixes = ("UV_", "PIP_", "SSL_", "NPM_", "npm_", "MAVEN_", "CARGO_")
-    names = [name for name in os.environ if name in kept or name.startswith(prefixes) or name.lower().endswith("_proxy")]
+    names = [name for name in os.environ if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES) or name.lower().endswith("_proxy")]
     return {**{name: os.environ[name] for name in names}, **_tool_environment(needs)}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from weir.study.file import StudyFile
 from weir.study.override import METHOD_KEYS
+from weir.toml_file import schema_of
 
 _REF = "#/$defs/"
 _PARTIAL = "Partial"
@@ -15,7 +16,7 @@ _PARTIAL = "Partial"
 
 def json_schema() -> dict[str, Any]:
     """The schema (draft 2020-12)."""
-    schema = _without_null(StudyFile.model_json_schema(by_alias=True))
+    schema = schema_of(StudyFile)
     definitions: dict[str, Any] = schema["$defs"]
     top = {key: value for key, value in schema.items() if key != "$defs"}
     for name, definition in [*definitions.items(), ("StudyFile", top)]:
@@ -34,23 +35,6 @@ def json_schema() -> dict[str, Any]:
         "additionalProperties": {"$ref": f"{_REF}{_PARTIAL}StudyFile"},
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def _without_null(value: Any) -> Any:
-    """TOML has no null: what may be None is a key that may be left out."""
-    if isinstance(value, list):
-        return [_without_null(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    cleaned = {key: _without_null(one) for key, one in value.items() if not (key == "default" and one is None)}
-    kinds = cleaned.get("anyOf")
-    if isinstance(kinds, list):
-        left = [one for one in kinds if one != {"type": "null"}]
-        if len(left) == 1:
-            del cleaned["anyOf"]
-            return left[0] | cleaned
-        cleaned["anyOf"] = left
-    return cleaned
 
 
 def _retargeted(value: Any) -> Any:

@@ -1,0 +1,22 @@
+"""Writes the generated pages of the reference: `python -m weir.cli.reference docs/reference` (`make reference`). No command of `weir`."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from weir.cli import COMMANDS, command
+from weir.reference import commands, environment, exit_codes, load_json, stack, study
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": lambda: commands.page({name: command(name) for name in COMMANDS}),
+    "environment.md": environment.page,
+    "exit-codes.md": exit_codes.page,
+    "json.md": load_json.page,
+    "stack.md": stack.page,
+    "study.md": study.page,
+}
+
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        Path(sys.argv[1], name).write_text(page())

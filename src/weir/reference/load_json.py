@@ -1,0 +1,68 @@
+"""docs/reference/json.md, from the types of the JSON of one load."""
+
+import inspect
+import re
+from types import ModuleType
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from weir.model import records, resources
+from weir.model.records import LoadSummary
+from weir.model.resources import StackResources
+from weir.reference.tables import Schema, Sections, attribute_docs
+
+_HEAD = """\
+# The JSON of one load
+
+<!-- Made by `make reference` from the types in src/weir/model/records.py and resources.py. Change the docstrings there. -->
+
+`weir load … --json FILE` writes it, `-` for standard output. `weir report LOAD --json` prints it of a load that was kept, and beside it under
+`run` how that was made. Keys that are here stay; new ones may come, so readers leave alone what they do not know. Times are in microseconds, and
+null where there are no samples. How the clocks and counts are meant in every case:
+[engine.md](engine.md#weir-engine-load-the-records).
+
+```sh
+weir load http://127.0.0.1:8000/ -R 500 -d 10s --json - | jq '.response_time_us.p99, .verdict'
+```
+"""
+_OBJECTIVES = """\
+The keys of `objectives` and `aborted`: [objectives.md](objectives.md).
+"""
+_SERVER = """\
+# `server`
+
+With `--watch PID`: what the server's processes used during the load, and beside the keys below `pids`, a list of whole numbers, which is what was
+asked for. Left out without it.
+"""
+
+
+def page() -> str:
+    """The page."""
+    load = _described(LoadSummary.model_json_schema(by_alias=True), records)
+    server = _described(TypeAdapter(StackResources).json_schema(), resources)
+    return "\n".join(
+        [
+            _HEAD,
+            Sections(load["$defs"], "json").of(load, "The load"),
+            _OBJECTIVES,
+            _SERVER,
+            Sections(server["$defs"], "json").of(server, "The server"),
+        ]
+    )
+
+
+def _described(schema: Schema, module: ModuleType) -> Schema:
+    """The schema of a type of `module` with its docstrings, which pydantic would look for whenever weir starts, and null for None."""
+    for name, definition in [(schema["title"], schema), *schema["$defs"].items()]:
+        type_: Any = getattr(module, name)
+        definition["description"] = _as_json(inspect.getdoc(type_) or "")
+        meanings = attribute_docs(type_)
+        aliases = {field.alias: key for key, field in getattr(type_, "model_fields", {}).items() if field.alias}
+        for key, value in definition["properties"].items():
+            value["description"] = _as_json(meanings.get(aliases.get(key, key), ""))
+    return schema
+
+
+def _as_json(text: str) -> str:
+    return re.sub(r"\bNone\b", "null", text)
