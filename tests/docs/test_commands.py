@@ -1,0 +1,91 @@
+"""Every command line of `weir` that the documentation shows names a command and options that there are. None is run."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from tests.support.markdown import PAGES, blocks, name_of, prose
+from weir.cli import app
+
+SEPARATORS = frozenset(["|", ";", "&", "&&", "||", ">", ">>", "<", "(", ")"])
+
+
+def shown(text: str) -> Iterator[list[str]]:
+    """The words behind `weir` in the command lines of a page: those of its shell blocks, and those in the midst of its prose."""
+    scripts = [block.code.replace("\\\n", " ") for block in blocks(text) if block.language == "sh"]
+    spans = re.findall(r"`((?:[\w./]+/)?weir(?: [^`]*)?)`", prose(text))
+    for line in [*(line for script in scripts for line in script.splitlines()), *spans]:
+        if "weir" not in line:
+            continue
+        reader = shlex.shlex(line, posix=True, punctuation_chars=True)
+        reader.whitespace_split = True
+        command: list[str] = []
+        for word in [*reader, ";"]:
+            if word not in SEPARATORS:
+                command.append(word)
+                continue
+            while command and re.match(r"[A-Z_]+=", command[0]):
+                del command[0]
+            if command and command[0].rpartition("/")[2] == "weir":
+                yield command[1:]
+            command = []
+
+
+def why_wrong(words: list[str]) -> str | None:
+    """What weir's own parsers have against a command line; None where it is nothing."""
+    command: Any = get_command(app)
+    context = command.make_context("weir", [], resilient_parsing=True)
+    rest = list(words)
+    while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
+        name = rest.pop(0)
+        if name.isupper():
+            return None
+        command = command.get_command(context, name)
+        if command is None:
+            return f"{name}: no such command"
+        context = command.make_context(name, [], parent=context, resilient_parsing=True)
+    try:
+        _, left, _ = command.make_parser(context).parse_args(rest)
+    except Exception as error:
+        return str(error)
+    return f"{left}: more than it takes" if left else None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_command_lines_name_commands_and_options_that_there_are(page: Path) -> None:
+    wrong = {shlex.join(words): why for words in shown(page.read_text()) if (why := why_wrong(words))}
+    assert wrong == {}
+
+
+def test_the_guides_show_commands() -> None:
+    assert sum(len(list(shown(page.read_text()))) for page in PAGES) > 100
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("weir load URL -c 4 --duration 10s", None),
+        ("weir stacks check NAME", None),
+        ("weir COMMAND --help", None),
+        ("weir --version", None),
+        ("weir laod URL", "laod: no such command"),
+        ("weir stacks chek NAME", "chek: no such command"),
+        ("weir gate A B C", "['C']: more than it takes"),
+    ],
+)
+def test_a_line_is_held_against_the_parsers(line: str, wrong: str | None) -> None:
+    assert why_wrong(line.split()[1:]) == wrong
+
+
+def test_an_option_that_is_not_there_is_found() -> None:
+    assert "--durations" in (why_wrong(["load", "URL", "--durations", "10s"]) or "")
+
+
+def test_command_lines_are_found_wherever_they_stand() -> None:
+    text = "```sh\nA=b .venv/bin/weir run x.toml | cat   # weir no\nweir gate a b >> c; make\n```\nso `weir report RUN` is, `weir-engine serve` is not\n"
+    assert list(shown(text)) == [["run", "x.toml"], ["gate", "a", "b"], ["report", "RUN"]]

@@ -1,0 +1,46 @@
+"""Links between pages lead somewhere, and every page can be found from the index."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.markdown import PAGES, name_of, prose
+from weir.reference.tables import anchor
+
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+
+
+def links(page: Path) -> Iterator[tuple[Path, str]]:
+    """The files that a page links to, and the anchor in each, which may be empty."""
+    text = re.sub(r"`[^`\n]*`", "", prose(page.read_text()))
+    for target in LINK.findall(text):
+        if not re.match(r"[a-z]+:", target):
+            path, _, fragment = target.partition("#")
+            yield (page.parent / path).resolve() if path else page, fragment
+
+
+def anchors(page: Path) -> set[str]:
+    """What links to the headings of a page end with."""
+    headings = re.findall(r"^#+ (.+)$", prose(page.read_text()), re.MULTILINE)
+    return {anchor(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)).removeprefix("#") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    dead = [f"{path}#{fragment}" for path, fragment in links(page) if not path.exists() or (fragment and fragment not in anchors(path))]
+    assert dead == []
+
+
+def test_the_index_names_every_page(repository: Path) -> None:
+    index = repository / "docs" / "README.md"
+    linked = {path for path, _ in links(index)}
+    assert [name_of(page) for page in PAGES if page != index and repository / "docs" in page.parents and page not in linked] == []
+
+
+def test_a_dead_link_and_a_dead_anchor_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Here `it` is\n\n[a](#here-it-is) [b](#there) [c](none.md) `[d](e.md)` [f](https://example.org)\n")
+    assert list(links(page)) == [(page, "here-it-is"), (page, "there"), (tmp_path / "none.md", "")]
+    assert anchors(page) == {"here-it-is"}
