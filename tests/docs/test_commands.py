@@ -18,7 +18,7 @@ SEPARATORS = frozenset(["|", ";", "&", "&&", "||", ">", ">>", "<", "(", ")"])
 def shown(text: str) -> Iterator[list[str]]:
     """The words behind `weir` in the command lines of a page: those of its shell blocks, and those in the midst of its prose."""
     scripts = [block.code.replace("\\\n", " ") for block in blocks(text) if block.language == "sh"]
-    spans = re.findall(r"`((?:[\w./]+/)?weir(?: [^`]*)?)`", prose(text))
+    spans = re.findall(r"`((?:[A-Z_]+=\S+ )*(?:[\w./]+/)?weir(?: [^`]*)?)`", prose(text))
     for line in [*(line for script in scripts for line in script.splitlines()), *spans]:
         if "weir" not in line:
             continue
@@ -50,10 +50,20 @@ def why_wrong(words: list[str]) -> str | None:
             return f"{name}: no such command"
         context = command.make_context(name, [], parent=context, resilient_parsing=True)
     try:
-        _, left, _ = command.make_parser(context).parse_args(rest)
+        _, left, _ = parsed(command, context, rest)
     except Exception as error:
         return str(error)
     return f"{left}: more than it takes" if left else None
+
+
+def parsed(command: Any, context: Any, words: list[str]) -> Any:
+    """What the parser makes of words. Prose that names an option in the end leaves out its value."""
+    try:
+        return command.make_parser(context).parse_args(list(words))
+    except Exception as error:
+        if "requires an argument" not in str(error):
+            raise
+        return command.make_parser(context).parse_args([*words, "VALUE"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -73,6 +83,7 @@ def test_the_guides_show_commands() -> None:
         ("weir stacks check NAME", None),
         ("weir COMMAND --help", None),
         ("weir --version", None),
+        ("weir load --json", None),
         ("weir laod URL", "laod: no such command"),
         ("weir stacks chek NAME", "chek: no such command"),
         ("weir gate A B C", "['C']: more than it takes"),
@@ -87,5 +98,5 @@ def test_an_option_that_is_not_there_is_found() -> None:
 
 
 def test_command_lines_are_found_wherever_they_stand() -> None:
-    text = "```sh\nA=b .venv/bin/weir run x.toml | cat   # weir no\nweir gate a b >> c; make\n```\nso `weir report RUN` is, `weir-engine serve` is not\n"
-    assert list(shown(text)) == [["run", "x.toml"], ["gate", "a", "b"], ["report", "RUN"]]
+    text = "```sh\nA=b .venv/bin/weir run x.toml | cat   # weir no\nweir gate a b >> c; make\n```\nso `weir report RUN` and `A=b weir` are, `weir-engine serve` is not\n"
+    assert list(shown(text)) == [["run", "x.toml"], ["gate", "a", "b"], ["report", "RUN"], []]

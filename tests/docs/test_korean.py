@@ -10,7 +10,7 @@ from tests.support.markdown import blocks, prose
 PAIRS = {"README.md": "README.ko.md", "docs/tutorial.md": "docs/ko/tutorial.md"}
 
 
-@pytest.fixture(params=PAIRS.items(), ids=PAIRS)
+@pytest.fixture(params=list(PAIRS.items()), ids=list(PAIRS))
 def pair(request: pytest.FixtureRequest, repository: Path) -> tuple[str, str]:
     """The texts of a page, in English and in Korean."""
     english, korean = request.param

@@ -95,6 +95,7 @@ def _taken(function: Function) -> Iterator[_Argument | _Option]:
                 name = info.metavar or parameter.name.upper() + ("..." if _is_list(kind) else "")
                 yield _Argument(name, is_required, info.help or "")
             case OptionInfo():
+                # Where an option stands in `Annotated` typer takes its first name for a default.
                 names = tuple(name for name in (info.default, *(info.param_decls or ())) if isinstance(name, str))
                 default = "required" if is_required else "–" if parameter.default is None or parameter.default is False else f"`{parameter.default}`"
                 yield _Option(names, _value(kind, info), default, info.help or "")

@@ -30,7 +30,7 @@ _OBJECTIVES = """\
 The keys of `objectives` and `aborted`: [objectives.md](objectives.md).
 """
 _SERVER = """\
-# `server`
+## `server`
 
 With `--watch PID`: what the server's processes used during the load, and beside the keys below `pids`, a list of whole numbers, which is what was
 asked for. Left out without it.
@@ -47,7 +47,7 @@ def page() -> str:
             Sections(load["$defs"], "json").of(load, "The load"),
             _OBJECTIVES,
             _SERVER,
-            Sections(server["$defs"], "json").of(server, "The server"),
+            Sections(server["$defs"], "json", level=3).of(server, "Its keys"),
         ]
     )
 
