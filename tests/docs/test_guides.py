@@ -59,7 +59,9 @@ def project(tmp_path: Path) -> Path:
     (folder / "stack.toml").write_text(files["stacks/tiny/stack.toml"].replace('"tiny"', '"shop"'))
     (folder / "server.py").write_text(files["stacks/tiny/server.py"])
     (study,) = [block.code for block in blocks(GATE) if "[matrix]" in block.code]
-    shortened = study.replace("duration_s = 10", "duration_s = 0.5").replace("blocks = 10", "blocks = 3\nprime_s = 0.2\npause_s = 0")
+    shortened = study.replace("duration_s = 10", "duration_s = 0.5").replace(
+        "blocks = 10", "blocks = 3\nretries = 5\nprime_s = 0.2\npause_s = 0"
+    )
     (folder / "bench" / "shop.toml").write_text(shortened)
     (script,) = [block.code for block in blocks(GATE) if block.language == "sh" and block.code.startswith("#!")]
     (folder / "bench" / "gate.sh").write_text(script)
@@ -81,7 +83,13 @@ def test_the_script_of_the_gate_fails_a_commit_that_made_it_slower(tmp_path: Pat
         "WEIR_CACHE": str(tmp_path / "cache"),
     }
     done = subprocess.run(
-        ["sh", "bench/gate.sh", "HEAD^"], cwd=project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        ["sh", "bench/gate.sh", "HEAD^"],
+        cwd=project,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1, done.stderr
     table = (project / "runs" / "gate.md").read_text()

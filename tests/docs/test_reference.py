@@ -1,5 +1,6 @@
 """The generated pages of docs/reference: they are what the code says, and leave nothing out."""
 
+import doctest
 import re
 import tomllib
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 from weir.cli.reference import PAGES
 from weir.model.errors import ExitCode
 from weir.model.variables import Variable
+from weir.reference import tables
 from weir.reference.tables import Sections, anchor, attribute_docs, table
 from weir.stacks.manifest import BUILD_FIELDS, RUN_FIELDS
 
@@ -56,7 +58,9 @@ def test_every_exit_code_and_every_variable_has_its_row() -> None:
 def test_the_variables_are_those_that_the_code_reads(repository: Path) -> None:
     sources = [*(repository / "src").rglob("*.py"), *(repository / "engine" / "crates").glob("*/src/**/*.rs")]
     text = "\n".join(path.read_text() for path in sources)
-    own_servers = {str(tomllib.loads(path.read_text()).get("own_server", Variable.PATH)) for path in (repository / "services").glob("*.toml")}
+    own_servers = {
+        str(tomllib.loads(path.read_text()).get("own_server", Variable.PATH)) for path in (repository / "services").glob("*.toml")
+    }
     read = {*READ.findall(text), *own_servers}
     assert {*read, *re.findall(r"\bWEIR_[A-Z_]+\b", text)} <= {one.value for one in Variable}
     assert [one.value for one in Variable if one.value not in read and f"(Variable.{one.name}" not in text] == []
@@ -72,6 +76,10 @@ def test_a_table_that_stands_twice_is_described_once_and_linked() -> None:
     page = PAGES["stack.md"]()
     assert page.count("`requests_each`") == 1
     assert f"[tables by name]({anchor('`[limits.NAME]`')})" in page.partition("## `[variants.NAME]`\n")[2]
+
+
+def test_a_link_to_a_heading_is_as_the_docstring_shows() -> None:
+    assert doctest.testmod(tables).failed == 0
 
 
 def test_bars_and_line_breaks_do_not_break_a_table() -> None:

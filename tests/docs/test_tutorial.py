@@ -21,7 +21,7 @@ SHORTER = {
     "-d 5s": "-d 500ms",
     "duration_s = 3": "duration_s = 0.5",
     "blocks = 4": "blocks = 2",
-    "prime_s = 1": "prime_s = 0.2\npause_s = 0.2\nextension_s = 0",
+    "prime_s = 1": "prime_s = 0.2\npause_s = 0.2\nextension_s = 0\nretries = 5",
 }
 
 
@@ -60,7 +60,11 @@ class Reader:
                         case ["weir", *rest]:
                             done = self._weir(*rest)
                             # Whether an objective is met is the machine's business.
-                            assert done.returncode == 0 or ("--objective" in rest and done.returncode == 1), (line, done.stdout, done.stderr)
+                            assert done.returncode == 0 or ("--objective" in rest and done.returncode == 1), (
+                                line,
+                                done.stdout,
+                                done.stderr,
+                            )
                             self.printed[line] = done.stdout
                         case words:
                             pytest.fail(f"the tutorial has a command that this test does not know: {words}")
@@ -102,7 +106,7 @@ def test_every_step_of_the_tutorial_works(
     assert "block 4" not in reader.printed["weir study check tiny.toml"]
     answer = reader.printed["weir run tiny.toml"]
     assert "What does http.server cost over bare sockets?" in answer
-    assert "http.server, a thread per connection" in answer
+    assert re.search(r"^http\.server +\d", answer, re.MULTILINE)
     assert "indicative" in answer
     assert reader.printed["weir report runs/tiny-1"] == answer
     assert reader.printed["weir findings runs/tiny-1"]

@@ -10,10 +10,10 @@ class ExitCode(IntEnum):
     """What a weir command's exit status means."""
 
     DONE = 0
-    """Done. That figures are not valid changes nothing in it: `load` prints its verdict and exits with 0 unless `--strict` asks for more."""
+    """Done. Figures that are not valid change nothing in it: `load` prints its verdict and exits with 0 unless `--strict` asks for more."""
     MISSED = 1
-    """What was asked for did not hold: `load` or `run` missed an objective, `--abort-on` ended a load, `gate` found something worse, `audit`
-    something impossible, or what `prove` predicted did not come."""
+    """What was asked for did not hold: `load` or `run` missed an objective, `--abort-on` ended a load, `gate` found something worse,
+    `audit` something impossible, or what `prove` predicted did not come."""
     USAGE = 2
     """Wrong usage, an invalid file, or a machine that does not suffice; of `doctor`: something that weir itself needs is missing. A file
     that cannot be written, as on a full disk, ends a run with it too; what was finished before is kept."""
@@ -21,8 +21,8 @@ class ExitCode(IntEnum):
     """A stack, a service or a target failed: it could not be built, started or reached, answered wrong, or ended. Of `run`: every trial of
     one of its cells."""
     NOT_VALID = 4
-    """Measured, but not valid: a cell of a `run` has no trial that counts, or `capacity` found no bound. With `--strict` also a `load` whose
-    verdict is not valid, and a `gate` that is undecided."""
+    """Measured, but not valid: a cell of a `run` has no trial that counts, or `capacity` found no bound. With `--strict` also a `load`
+    whose verdict is not valid, and a `gate` that is undecided."""
     DEFECT = 70
     """A defect of weir's own. `WEIR_DEBUG=1` shows where."""
     INTERRUPTED = 130

@@ -106,7 +106,8 @@ class GeneratorUse(Record):
     cpu_fraction: float
     """CPU time of the process."""
     busy_fraction: float | None = None
-    """Time that the busiest thread spent handling events, its waiting by spinning left out. From 0.85 on the throughput may be the generator's."""
+    """Time that the busiest thread spent handling events, its waiting by spinning left out. From 0.85 on the throughput may be the
+    generator's."""
     peak_rss_bytes: int
     """Its resident memory, at most."""
     threads: int
@@ -235,9 +236,9 @@ class LoadSummary(Record):
     slowest: list[SlowRequest] | None = Field(default=None, exclude_if=lambda slowest: slowest is None)
     """The ten with the longest response times, the slowest first."""
     objectives: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda objectives: objectives is None)
-    """What was asked of the load with what was found, as `weir.objective` writes it."""
+    """What was asked of the load with what was found; None where nothing was."""
     aborted: dict[str, Any] | None = Field(default=None, exclude_if=lambda aborted: aborted is None)
-    """Why the load was stopped early, in the same form."""
+    """Why the load was stopped early, in the same form; None where it was not."""
 
     @property
     def limit_sentence(self) -> str:

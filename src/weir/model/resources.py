@@ -14,7 +14,8 @@ class PoolUse:
     threads: int
     """Alive at the end of the window."""
     in_state: dict[str, float]
-    """Mean number of threads by what they were doing (`records.THREAD_STATES`); states in which none was are left out."""
+    """Mean number of threads by what they were doing, as `on_cpu` or `lock` (`records.THREAD_STATES`; engine.md says what they are);
+    states in which none was are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class NetworkUse:
     loopback_bytes: int
     """Sent on that one."""
     peak_sockets: dict[str, int]
-    """The most TCP sockets by state (`records.SocketCounts`), of readings about a second apart."""
+    """The most TCP sockets by state, as `established` (`records.SocketCounts`), of readings about a second apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

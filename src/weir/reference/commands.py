@@ -22,8 +22,8 @@ _HEAD = """\
 
 <!-- Made by `make reference` from src/weir/cli. Change the docstrings and the helps of the options there. -->
 
-`weir` alone shows a few commands to begin with, `weir --version` says its version, and every command takes `--help`. What commands end with:
-[exit-codes.md](exit-codes.md).
+`weir` alone shows a few commands to begin with, `weir --version` says its version, and every command takes `--help`. What commands end
+with: [exit-codes.md](exit-codes.md).
 """
 _EXAMPLE = "Example: "
 
@@ -97,7 +97,13 @@ def _taken(function: Function) -> Iterator[_Argument | _Option]:
             case OptionInfo():
                 # Where an option stands in `Annotated` typer takes its first name for a default.
                 names = tuple(name for name in (info.default, *(info.param_decls or ())) if isinstance(name, str))
-                default = "required" if is_required else "–" if parameter.default is None or parameter.default is False else f"`{parameter.default}`"
+                default = (
+                    "required"
+                    if is_required
+                    else "–"
+                    if parameter.default is None or parameter.default is False
+                    else f"`{parameter.default}`"
+                )
                 yield _Option(names, _value(kind, info), default, info.help or "")
 
 

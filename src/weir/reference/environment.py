@@ -14,12 +14,12 @@ Variables that weir reads. An empty one counts as not set.
 _STACKS = """\
 ## What builds and stacks are given
 
-Not weir's whole environment, so that nothing in it tunes a server unseen. `PATH` is weir's own with the tools behind it that were installed beside
-weir; `JAVA_HOME` is that of the JDK that was chosen. Of the rest only:
+Not weir's whole environment, so that nothing in it tunes a server unseen. `PATH` is weir's own with the tools behind it that were
+installed beside weir; `JAVA_HOME` is that of the JDK that was chosen. Of the rest only:
 """
 _TAIL = """\
-Beside that come what tells a runtime how many CPUs it has ([0005](../decisions/0005-where-things-run.md)) and what the stack's manifest sets itself,
-which wins ([stack.md](stack.md)).
+Beside that come what tells a runtime how many CPUs it has ([0005](../decisions/0005-where-things-run.md)) and what the stack's manifest
+sets itself, which wins ([stack.md](stack.md)).
 """
 
 

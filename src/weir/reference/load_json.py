@@ -17,9 +17,9 @@ _HEAD = """\
 
 <!-- Made by `make reference` from the types in src/weir/model/records.py and resources.py. Change the docstrings there. -->
 
-`weir load … --json FILE` writes it, `-` for standard output. `weir report LOAD --json` prints it of a load that was kept, and beside it under
-`run` how that was made. Keys that are here stay; new ones may come, so readers leave alone what they do not know. Times are in microseconds, and
-null where there are no samples. How the clocks and counts are meant in every case:
+`weir load … --json FILE` writes it, `-` for standard output. `weir report LOAD --json` prints it of a load that was kept, and beside it
+under `run` how that was made. Keys that are here stay; new ones may come, so readers leave alone what they do not know. Times are in
+microseconds, and null where there are no samples. How the clocks and counts are meant in every case:
 [engine.md](engine.md#weir-engine-load-the-records).
 
 ```sh
@@ -32,8 +32,8 @@ The keys of `objectives` and `aborted`: [objectives.md](objectives.md).
 _SERVER = """\
 ## `server`
 
-With `--watch PID`: what the server's processes used during the load, and beside the keys below `pids`, a list of whole numbers, which is what was
-asked for. Left out without it.
+With `--watch PID`: what the server's processes used during the load, and beside the keys below `pids`, the list of whole numbers that
+was asked for. Left out without it.
 """
 
 
@@ -53,16 +53,24 @@ def page() -> str:
 
 
 def _described(schema: Schema, module: ModuleType) -> Schema:
-    """The schema of a type of `module` with its docstrings, which pydantic would look for whenever weir starts, and null for None."""
+    """The schema of a type of `module` with its docstrings, which say of None what JSON has for it.
+
+    Pydantic could read them itself, but would do so whenever weir starts.
+    """
     for name, definition in [(schema["title"], schema), *schema["$defs"].items()]:
         type_: Any = getattr(module, name)
         definition["description"] = _as_json(inspect.getdoc(type_) or "")
         meanings = attribute_docs(type_)
-        aliases = {field.alias: key for key, field in getattr(type_, "model_fields", {}).items() if field.alias}
+        fields = getattr(type_, "model_fields", {})
+        aliases = {field.alias: key for key, field in fields.items() if field.alias}
         for key, value in definition["properties"].items():
-            value["description"] = _as_json(meanings.get(aliases.get(key, key), ""))
+            name = aliases.get(key, key)
+            is_left_out = name in fields and fields[name].exclude_if is not None
+            if is_left_out:
+                value["anyOf"] = [kind for kind in value["anyOf"] if kind != {"type": "null"}]
+            value["description"] = _as_json(meanings.get(name, ""), "left out" if is_left_out else "null")
     return schema
 
 
-def _as_json(text: str) -> str:
-    return re.sub(r"\bNone\b", "null", text)
+def _as_json(text: str, none: str = "null") -> str:
+    return re.sub(r"\bNone\b", none, text)

@@ -10,9 +10,9 @@ _HEAD = """\
 
 <!-- Made by `make reference` from the types in src/weir/stacks/manifest.py. Change the docstrings there. -->
 
-A stack is a folder with a `stack.toml` and whatever it is made from. weir builds and starts it in a copy of that folder, so that nothing is
-written where it lies. How to write one: [guides/own-stack.md](../guides/own-stack.md). Unknown keys are errors; `weir stacks check ID` holds the
-stack to what its manifest says.
+A stack is a folder with a `stack.toml` and whatever it is made from. weir builds and starts it in a copy of that folder, so that nothing
+is written where it lies. How to write one: [guides/own-stack.md](../guides/own-stack.md). Unknown keys are errors; `weir stacks check ID`
+holds the stack to what its manifest says.
 """
 _FIELDS = """\
 ## Fields
@@ -38,7 +38,11 @@ def page() -> str:
     own = [[f"`{{{name}}}`", places, _MEANINGS[name]] for places, names in where for name in sorted(names)]
     services = {service: read_service(service).fields for service in service_ids()}
     of_services = [
-        [", ".join(f"`{{{service}.{name}}}`" for name in sorted(names)), "`run.command`, `run.env`, and `args` and `env` of variants", f"of the service `{service}`"]
+        [
+            ", ".join(f"`{{{service}.{name}}}`" for name in sorted(names)),
+            "`run.command`, `run.env`, and `args` and `env` of variants",
+            f"of the service `{service}`",
+        ]
         for service, names in services.items()
         if names
     ]

@@ -42,7 +42,7 @@ def attribute_docs(of: type) -> dict[str, str]:
         assert isinstance(definition, ast.ClassDef)
         for attribute, following in zip(definition.body, definition.body[1:], strict=False):
             match attribute, following:
-                case (ast.AnnAssign(target=ast.Name(name)) | ast.Assign(targets=[ast.Name(name)])), ast.Expr(ast.Constant(str(text))):
+                case ((ast.AnnAssign(target=ast.Name(name)) | ast.Assign(targets=[ast.Name(name)])), ast.Expr(ast.Constant(str(text)))):
                     found[name] = inspect.cleandoc(text).replace("\n", " ")
     return found
 
@@ -175,7 +175,7 @@ def _held(value: Schema) -> _Held | None:
     others = [one for one in value.get("anyOf", []) if one != {"type": "null"}]
     if len(others) == 1:
         inner = _held(others[0])
-        return None if inner is None else _Held(inner.definition, inner.how, is_nullable=True)
+        return None if inner is None else _Held(inner.definition, inner.how, is_nullable=len(value["anyOf"]) > 1)
     if "$ref" in value:
         return _Held(_name(value), "one")
     for key, how in _HOLDERS:

@@ -53,7 +53,8 @@ class Build(Table):
     """What the build takes from beside the stack's folder, as patterns: `pom.xml` of a parent, a folder of shared code. Copied beside the
     copy; the build is repeated when it changes."""
     needs: Needs = Field(default_factory=list)
-    """Tools that building and running it need, with the oldest version that will do: `["mvn", "java>=17"]`. `weir doctor` looks for them."""
+    """Tools that building and running it need, with the oldest version that will do: `["mvn", "java>=17"]`. `weir doctor` looks for
+    them."""
 
     @field_validator("command")
     @classmethod
@@ -123,7 +124,7 @@ class Limit(Table):
     env: str | None = None
     """The variable's name."""
     requests_each: int | None = Field(default=None, ge=1)
-    """How many requests each of these holds at a time, from their start to their end; None: it bounds none. A stack whose requests wait
+    """How many requests each of these holds at a time, from their start to their end; left out: it bounds none. A stack whose requests wait
     on an upstream answers no more than so many ÷ that wait, which reports draw."""
 
     @model_validator(mode="after")
