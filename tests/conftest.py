@@ -8,14 +8,20 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
 from weir.places import engine_binary
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 REPOSITORY = Path(__file__).resolve().parent.parent
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 # Where Debian keeps servers, which a user's PATH may lack.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
@@ -83,3 +89,29 @@ def serve(engine: Path) -> Iterator[Callable[..., str]]:
             return address
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def bundle() -> None:
+    """The web bundle is there."""
+    for name in ("report.js", "live.js"):
+        if not (files("weir") / "_web" / name).is_file():
+            pytest.skip("the web bundle is not built; `make setup` builds it")
+
+
+@pytest.fixture(scope="session")
+def browser(bundle: None) -> "Iterator[Browser]":
+    """Headless Chromium."""
+    path = next((found for name in CHROMIUM_NAMES if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.skip("chromium is not installed; apt-get install chromium")
+    # Here and not above: most tests need no browser.
+    from playwright.sync_api import expect, sync_playwright
+
+    # It only ends a test that has failed: what takes a moment may take a crowded machine many.
+    expect.set_options(timeout=60_000)
+    with sync_playwright() as playwright:
+        # A container's root has no user namespace for the sandbox.
+        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield running
+        running.close()

@@ -1,4 +1,4 @@
-// Bundles the report's script and stylesheet into WEIR_WEB_OUT (default: ../src/weir/_web).
+// Bundles the scripts and stylesheets of the report and of the live page into WEIR_WEB_OUT (default: ../src/weir/_web).
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
@@ -6,7 +6,7 @@ const outdir = process.env.WEIR_WEB_OUT ?? fileURLToPath(new URL("../src/weir/_w
 
 await build({
   absWorkingDir: fileURLToPath(new URL(".", import.meta.url)),
-  entryPoints: { report: "src/report.ts" },
+  entryPoints: { report: "src/report.ts", live: "src/live.ts" },
   outdir,
   bundle: true,
   minify: true,

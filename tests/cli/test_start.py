@@ -8,6 +8,7 @@ import pytest
 # They take longer to import than all else.
 FOR_FINDINGS = {"scipy", "jinja2"}
 FOR_DATABASES = {"psycopg", "pymysql"}
+FOR_THE_LIVE_PAGE = {"starlette", "uvicorn", "weir.live"}
 
 
 def modules_of(statement: str) -> set[str]:
@@ -17,10 +18,10 @@ def modules_of(statement: str) -> set[str]:
     return set(printed.split())
 
 
-@pytest.mark.parametrize("command", ["load", "run", "report", "audit", "doctor", "stacks", "study"])
-def test_a_command_begins_without_what_only_findings_and_databases_need(command: str) -> None:
+@pytest.mark.parametrize("command", ["load", "run", "ui", "report", "audit", "doctor", "stacks", "study"])
+def test_a_command_begins_without_what_only_findings_databases_and_the_live_page_need(command: str) -> None:
     loaded = modules_of(f"import weir.cli.{command}")
-    assert not (FOR_FINDINGS | FOR_DATABASES) & loaded
+    assert not (FOR_FINDINGS | FOR_DATABASES | FOR_THE_LIVE_PAGE) & loaded
     assert f"weir.cli.{command}" in loaded
 
 

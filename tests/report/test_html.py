@@ -11,11 +11,12 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.support.synthetic_run import ENVIRONMENT, FLASK, NETTY, SANIC, SyntheticStudy, judged, write_run
+from weir import bundle
 from weir.findings import of_run
 from weir.model.errors import WeirError
 from weir.model.load import ClosedLoad
 from weir.model.run import PublishedFigure, TrialResult
-from weir.report import bundle, render_html, write_html
+from weir.report import render_html, write_html
 from weir.report.html import island
 from weir.store import RunReader
 

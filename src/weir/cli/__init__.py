@@ -21,6 +21,7 @@ from weir.model.variables import Variable
 COMMANDS = (
     "load",
     "run",
+    "ui",
     "report",
     "findings",
     "breakeven",

@@ -10,6 +10,7 @@ import typer
 
 from weir.asked_load import FLAGS, pipelining
 from weir.cli.limit import may_be_the_limit, with_ceiling
+from weir.cli.live import LISTEN_OPTION, LIVE_OPTION, live_load, require_live
 from weir.cli.live_view import LiveView
 from weir.cli.load_file import KeptLoad, file_of, with_kept_intervals
 from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s
@@ -21,7 +22,7 @@ from weir.generators.engine import EngineLoad, LoadListener
 from weir.load_values import duration_s
 from weir.model.errors import ExitCode, UsageError
 from weir.model.load import LoadPlan
-from weir.model.records import Interval, LoadEvent, LoadStarted
+from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
 from weir.objective import AbortWatch, Judged, abort_condition, judge, objective
 from weir.observe.figures import stack_resources
 from weir.observe.watch import Watch
@@ -143,6 +144,8 @@ def load(
         str | None,
         typer.Option("--out", metavar="PATH", help="Keep the load in this new file NAME.weir, or in a folder, for weir report."),
     ] = None,
+    live: Annotated[bool, LIVE_OPTION] = False,
+    listen: Annotated[str | None, LISTEN_OPTION] = None,
 ) -> None:
     """Put a load on a running server and say how it answered.
 
@@ -150,6 +153,7 @@ def load(
 
     Example: weir load http://127.0.0.1:8000/ -c 64 -d 10s
     """
+    require_live(live, listen)
     chosen = chosen_load(
         LoadFlags(connections=connections, rate=rate, poisson=poisson, users=users, ramp=ramp, loops=loops, think=think, pace=pace)
     )
@@ -181,7 +185,16 @@ def load(
     with ExitStack() as stack:
         log = stack.enter_context(HistogramLog(hdr)) if hdr else None
         kept = None if file is None else stack.enter_context(KeptLoad(file, plan, sys.argv[1:]))
-        watched = stack.enter_context(Watch(watch, kept.recorder.take_sample if kept is not None else lambda _: None)) if watch else None
+        shown = stack.enter_context(ExitStack())
+        board = shown.enter_context(live_load(plan, listen=listen)) if live else None
+
+        def take_sample(sample: Sample) -> None:
+            if kept is not None:
+                kept.recorder.take_sample(sample)
+            if board is not None:
+                board.take_sample(sample)
+
+        watched = stack.enter_context(Watch(watch, take_sample)) if watch else None
         started: list[LoadStarted] = []
         view = stack.enter_context(LiveView(plan)) if at_terminal() else None
 
@@ -191,6 +204,8 @@ def load(
                 view.start(record)
             if kept is not None:
                 kept.start(record)
+            if board is not None:
+                board.begin_load(record)
             if log is not None:
                 log.start(record.start_unix_ns / 1e9)
 
@@ -199,6 +214,8 @@ def load(
                 view.take(interval)
             if kept is not None:
                 kept.recorder.take_interval(interval)
+            if board is not None:
+                board.take_interval(interval)
             if log is not None:
                 log.append(interval.start_s, interval.end_s, interval.response_time_us.max or 0.0, interval.histogram)
             if not aborted and (reason := abort.take(interval)) is not None:
@@ -208,6 +225,8 @@ def load(
         def happened(event: LoadEvent) -> None:
             if kept is not None:
                 kept.recorder.take_event(event)
+            if board is not None:
+                board.take_event(event)
             if view is None:
                 _say_event(event)
 
@@ -236,6 +255,8 @@ def load(
         interrupted = end.stopped == "signal" and not aborted
         if view is not None:
             view.close()
+        # Before anything else is measured.
+        shown.close()
         if not no_ceiling and end.stopped in ("duration", "complete") and may_be_the_limit(summary):
             summary = with_ceiling(summary, plan)
         if kept is not None:

@@ -2,12 +2,14 @@
 
 import shlex
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from weir.cli.live import LISTEN_OPTION, LIVE_OPTION, require_live
+from weir.cli.live_run import Shown, live_run
 from weir.cli.load_text import microseconds
 from weir.cli.output import say
 from weir.cli.report import REPORT_NAME, show
@@ -16,8 +18,8 @@ from weir.lab.host import HostGoneError
 from weir.lab.placement import placement_lines
 from weir.lab.run import outcome, placement_of, resume, start
 from weir.model.errors import ExitCode, NotWrittenError, UsageError, WeirError
-from weir.model.run import TrialResult
-from weir.store import find_run
+from weir.model.run import Placement, TrialResult
+from weir.store import RunReader, find_run
 from weir.study.forecast import forecast, plan_lines
 from weir.study.study import PlannedCell, Study, read_study
 
@@ -34,16 +36,20 @@ def run(
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Leave out stacks whose needs this machine does not meet, with a line each.")
     ] = False,
+    live: Annotated[bool, LIVE_OPTION] = False,
+    listen: Annotated[str | None, LISTEN_OPTION] = None,
 ) -> None:
     """Run a study: build and check its stacks, measure them in random order on fresh processes, and answer its question.
 
     Example: weir run sync-vs-async --scale quick
     """
-    progress = run_progress()
+    require_live(live, listen)
     if resume_ is not None:
         if study is not None or scale is not None or out is not None or skip_missing:
             raise UsageError("--resume: found a study, --scale, --out or --skip-missing beside it; expected none: the run file knows them")
         path = find_run(resume_)
+        with RunReader(path) as reader:
+            shown = Shown(reader.info.title, reader.info.question, reader.info.placement.control)
     else:
         if study is None:
             raise UsageError("STUDY: missing; expected a study's name or file", hint="weir run sync-vs-async --scale quick")
@@ -53,21 +59,27 @@ def run(
             for line in said:
                 say(f"weir: {line}")
         path = (out or free_folder(chosen.name)) / "run.weir"
-        _say_budget(chosen)
-    try:
-        if resume_ is not None:
-            resume(path, progress=progress)
-        else:
-            start(chosen, path.parent, command=shlex.join(["weir", *sys.argv[1:]]), progress=progress)
-    except (KeyboardInterrupt, HostGoneError, NotWrittenError):
-        if path.is_file():
-            say("weir: ended early; what was finished is kept")
-            # What ended the run is what matters; a full disk or a closed terminal takes no report either.
-            with suppress(WeirError, OSError):
-                show(path, html=path.with_name(REPORT_NAME))
-            say(f"weir: weir run --resume {path} goes on with it")
-        raise
-    show(path, html=path.with_name(REPORT_NAME))
+        placement = _say_budget(chosen)
+        shown = Shown(chosen.file.title, chosen.file.question, placement.control, chosen.file.method.last_block)
+    report = path.with_name(REPORT_NAME)
+    with ExitStack() as stack:
+        progress = run_progress()
+        if live:
+            progress = stack.enter_context(live_run(progress, shown, listen=listen, report=report))
+        try:
+            if resume_ is not None:
+                resume(path, progress=progress)
+            else:
+                start(chosen, path.parent, command=shlex.join(["weir", *sys.argv[1:]]), progress=progress)
+        except (KeyboardInterrupt, HostGoneError, NotWrittenError):
+            if path.is_file():
+                say("weir: ended early; what was finished is kept")
+                # What ended the run is what matters; a full disk or a closed terminal takes no report either.
+                with suppress(WeirError, OSError):
+                    show(path, html=report)
+                say(f"weir: weir run --resume {path} goes on with it")
+            raise
+        show(path, html=report)
     code = outcome(path)
     if code is not ExitCode.DONE:
         raise typer.Exit(code)
@@ -86,12 +98,14 @@ def free_folder(name: str) -> Path:
     return folder
 
 
-def _say_budget(study: Study) -> None:
+def _say_budget(study: Study) -> Placement:
+    """Says what will run, for how long and where."""
     placement = placement_of(study)
     cells = study.cells(len(placement.stack))
     say(f"weir: {study.file.question}")
     for line in (*plan_lines(study, forecast(study, cells), len(cells)), *placement_lines(placement)):
         say(f"weir: {line}")
+    return placement
 
 
 def _say_trial(number: int, total: int | None, planned: PlannedCell, block: int) -> None:

@@ -14,6 +14,7 @@ weir: a laboratory for HTTP servers
   weir capacity http://127.0.0.1:8000/ --objective 'p99<=50ms'
                                           the highest rate at which that holds, with its interval
   weir gate runs/main runs/branch         did it become worse?
+  weir ui                                 past runs in a browser, and a form that starts a load
   weir stacks list                        the stacks that weir can start
   weir audit hey.txt --users 20           what in another tool's figures cannot be
   weir doctor                             what is present, what is missing, and how to get it

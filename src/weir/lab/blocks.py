@@ -4,10 +4,11 @@ import importlib
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from weir.lab.host import Host
+from weir.lab.onlooker import Onlooker
 from weir.lab.schedule import Done, done_in, schedule
 from weir.lab.services import Services
 from weir.lab.stop import Precision, is_narrow, stop_before, wide
@@ -31,6 +32,8 @@ class Progress:
     """A trial begins: how many were done, how many there are if that is known, the cell, the block."""
     on_result: Callable[[PlannedCell, TrialResult], None] = lambda *_: None
     """A trial has ended."""
+    onlooker: Onlooker = field(default_factory=Onlooker)
+    """Who looks on while a trial goes on."""
 
 
 def trial_s(planned: PlannedCell) -> float:
@@ -105,6 +108,7 @@ def run_blocks(
             folder=folder,
             ceiling_rps=ceiling_rps(planned),
             objectives=study.objectives,
+            onlooker=progress.onlooker,
         )
         began = time.monotonic()
         trial_id = writer.begin_trial(planned.cell, block=block, position=position, attempt=attempt, started_unix_ns=time.time_ns())

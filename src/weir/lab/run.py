@@ -17,6 +17,7 @@ from weir.generators.ceiling import measure_ceiling
 from weir.lab.blocks import Progress, require_time, run_blocks
 from weir.lab.environment import capture
 from weir.lab.host import Host
+from weir.lab.onlooker import SKIPPED
 from weir.lab.placement import anywhere, place
 from weir.lab.possible import check_stacks, possible
 from weir.lab.refine import refine
@@ -179,7 +180,9 @@ def _ceiling_rps(planned: PlannedCell, placement: Placement, study: Study) -> fl
 
 
 def _stack_failed(reader: RunReader, trial: Trial) -> bool:
-    """True where the stack did not come up or ended under the load."""
+    """True where the stack did not come up or ended under the load, and nobody wanted that."""
+    if any(reason.kind == SKIPPED for reason in trial.result.verdict.reasons):
+        return False
     return trial.result.summary is None or any(event.kind == STACK_ENDED for event in reader.events(trial.id))
 
 

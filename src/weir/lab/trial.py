@@ -3,9 +3,9 @@
 import random
 import time
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from weir.audit.own import breaches_of_trial
 from weir.generators.engine import EngineLoad, LoadListener
 from weir.lab.after import After, look_after
 from weir.lab.host import Ended, Host
+from weir.lab.onlooker import SKIPPED, Onlooker, TrialSkippedError
 from weir.lab.part import summary_of_part
 from weir.lab.services import RunningServices, Services
 from weir.lab.stack import RunningStack, how_not_to_end, process_names, running_stack
@@ -21,7 +22,7 @@ from weir.lab.verdict import Facts, judge
 from weir.model.errors import TargetError
 from weir.model.histogram import bytes_of_text
 from weir.model.load import LoadPlan, constant_from_s
-from weir.model.records import Interval, LoadEnd
+from weir.model.records import Interval, LoadEnd, LoadEvent, LoadStarted, Sample
 from weir.model.run import Placement, TrialEvent, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
 from weir.model.window import Window
@@ -43,6 +44,7 @@ T = TypeVar("T")
 _LONG_TRIAL_S = 60.0
 STACK_ENDED = "stack ended"
 """The kind of the event that says that a stack ended under the load."""
+_SKIPPED = Reason(SKIPPED, "invalid", "skipped by the viewer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Bench:
     ceiling_rps: float | None = None
     objectives: tuple[str, ...] = ()
     """What every trial is held against."""
+    onlooker: Onlooker = field(default_factory=Onlooker)
 
     @property
     def interval_s(self) -> float:
@@ -92,10 +95,13 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
     names = process_names(planned.cell.replicas) if built is not None else []
     logs = {name: bench.folder / "logs" / f"trial-{trial_id:04d}-{name}.log" for name in (*names, *planned.services)}
     inputs = random.Random(seed)
+    bench.onlooker.on_logs(logs)
     started = time.monotonic()
     phases_s: dict[str, float] = {}
+    skip = bench.onlooker.skip
     try:
         with (
+            skip.trial(),
             _entered(phases_s, "services", bench.services.running(planned, bench.placement, log_of=logs.__getitem__)) as services,
             running_stack(
                 bench.host,
@@ -115,9 +121,14 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
             result = _measure(bench, planned, writer, trial_id, running, services, inputs, names, phases_s)
             measured = time.monotonic()
         phases_s["stop"] = time.monotonic() - measured
-        result = replace(result, verdict=TrialVerdict((*result.verdict.reasons, *_beyond_memory(running), *_ended_badly(running))))
+        reasons = (*result.verdict.reasons, *_beyond_memory(running), *_ended_badly(running))
+        result = replace(result, verdict=TrialVerdict((_SKIPPED, *reasons) if skip.asked else reasons))
+    except TrialSkippedError:
+        result = TrialResult(verdict=TrialVerdict((_SKIPPED,)))
     except TargetError as error:
-        result = TrialResult(verdict=TrialVerdict((Reason("stack failed", "invalid", error.message, next_step=error.hint or ""),)))
+        # A generator that is told to end before it has begun says nothing, which would look like a failure.
+        failed = Reason("stack failed", "invalid", error.message, next_step=error.hint or "")
+        result = TrialResult(verdict=TrialVerdict((_SKIPPED if skip.asked else failed,)))
     for name, log in list(logs.items()):
         # Read once the JVMs have ended, so that nothing of it falls into the load.
         of_jvms = pause_logs(log)
@@ -179,13 +190,16 @@ def _measure(
     def plan(duration_s: float) -> LoadPlan:
         return planned.plan(requests[0], targets=targets, duration_s=duration_s, interval_s=bench.interval_s, cpus=bench.placement.load)
 
+    skip = bench.onlooker.skip
     with _timed(phases_s, "prime"):
+        skip.check()
         if bench.method.prime_s:
             # What the stack still worked on when the load begins would count as the load's: as rows, as work, as waiting.
-            with EngineLoad(plan(bench.method.prime_s).answered_to_the_end()) as priming:
+            with EngineLoad(plan(bench.method.prime_s).answered_to_the_end()) as priming, skip.ends(priming):
                 priming.result()
     with _timed(phases_s, "pause"):
-        time.sleep(bench.method.pause_s)
+        skip.wait(bench.method.pause_s)
+        skip.check()
     recorder = Recorder(writer, trial_id)
     asked_s, extension_s = bench.load.duration_s, bench.extension_s
     looks = may_be_judged(planned.cell.load, asked_s, bench.interval_s) and not bench.load.ends_by_itself
@@ -193,22 +207,37 @@ def _measure(
     level_s = constant_from_s(planned.cell.load) or 0.0
     watch = SteadyWatch(asked_s if extends else None, lambda: load.stop(), level_s)
 
+    def begin(started: LoadStarted) -> None:
+        recorder.take_start(started)
+        bench.onlooker.load.on_start(started)
+
     def take(interval: Interval) -> None:
         recorder.take_interval(interval)
         watch.take(interval)
+        bench.onlooker.load.on_interval(interval)
 
-    listener = LoadListener(on_start=recorder.take_start, on_interval=take, on_event=recorder.take_event)
+    def happened(event: LoadEvent) -> None:
+        recorder.take_event(event)
+        bench.onlooker.load.on_event(event)
+
+    def take_sample(sample: Sample) -> None:
+        recorder.take_sample(sample)
+        bench.onlooker.on_sample(sample)
+
+    listener = LoadListener(on_start=begin, on_interval=take, on_event=happened)
     # In a study of failures a stack that ends under the load is one of them: the load goes on.
     goes_on = bench.failures == "measure"
     before = services.read(planned.workload)
     with (
         _timed(phases_s, "observe"),
-        observed(bench.host, planned.stack, recorder),
+        observed(bench.host, planned.stack, take_sample),
         _timed(phases_s, "load"),
         EngineLoad(plan(asked_s + extension_s if extends else asked_s), listener) as load,
+        skip.ends(load),
         nullcontext() if goes_on else _stopped_when_dead(bench.host, [*names, *services.names], load),
     ):
         end = load.result()
+    skip.check()
     # After the last reading: the host has by then told of every process that ended before it.
     dead, lost = _ended(bench.host, names), _ended(bench.host, services.names)
     phases_s["observe"] -= phases_s["load"]
@@ -331,18 +360,18 @@ def _timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
 
 
 @contextmanager
-def observed(host: Host, stack: Stack | ExternalStack, recorder: Recorder) -> Iterator[None]:
+def observed(host: Host, stack: Stack | ExternalStack, take_sample: Callable[[Sample], None]) -> Iterator[None]:
     """Samples a stack's processes, once before what goes on inside and once after it as well: its window lies between readings."""
     if isinstance(stack, ExternalStack) and stack.pids:
-        with Watch(stack.pids, recorder.take_sample):
+        with Watch(stack.pids, take_sample):
             yield
         return
-    host.on_sample = recorder.take_sample
+    host.on_sample = take_sample
     host.observe()
     try:
-        recorder.take_sample(host.sample())
+        take_sample(host.sample())
         yield
-        recorder.take_sample(host.sample())
+        take_sample(host.sample())
     finally:
         host.unobserve()
         host.on_sample = lambda _: None

@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from weir.bundle import load_bundle, policy_hash
 from weir.findings import BY_KEY, RunFindings, StackFindings
 from weir.findings.metrics import CPU, MEMORY, METRICS, P50, P99, READY, THROUGHPUT
 from weir.findings.points import PointNames
@@ -21,7 +22,6 @@ from weir.findings.words import significant
 from weir.model.errors import WeirError
 from weir.model.run import Trial
 from weir.report import sentences
-from weir.report.bundle import load_bundle, policy_hash
 from weir.report.ceiling_series import answer_series
 from weir.report.curve_series import curve_series
 from weir.report.numbers import display, found_text, interval_text, size_ratio_text, size_text, value_text

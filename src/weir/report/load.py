@@ -48,7 +48,7 @@ def render_load_html(reader: RunReader, findings: LoadFindings) -> str:
         series=series,
         load=load,
         is_open=isinstance(load, OpenLoad),
-        headline=_headline(summary),
+        headline=headline(summary),
         basis=_basis(load, summary),
         tiles=_tiles(findings),
         columns=[name.replace("_", ".") for name in _SHOWN],
@@ -77,7 +77,8 @@ def render_load_html(reader: RunReader, findings: LoadFindings) -> str:
     )
 
 
-def _headline(summary: LoadSummary) -> str:
+def headline(summary: LoadSummary) -> str:
+    """What a load came to, in a sentence."""
     times = summary.response_time_us
     rate = f"{significant(summary.throughput_rps, 4)} requests per second"
     if times.p50 is None or times.p99 is None:

@@ -1,4 +1,4 @@
-"""The script and the stylesheet that `web/` is built into, as they travel with the package."""
+"""The scripts and the stylesheets that `web/` is built into, as they travel with the package."""
 
 import base64
 import hashlib
@@ -10,21 +10,21 @@ from weir.model.errors import WeirError
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What is inlined into a report."""
+    """A page's script and stylesheet: inlined into a report, served beside the live page."""
 
     script: str
     style: str
 
 
-def load_bundle() -> Bundle:
-    """The built bundle.
+def load_bundle(page: str = "report") -> Bundle:
+    """The built bundle of a page, `report` or `live`.
 
     Raises:
         WeirError: it was not built.
     """
     folder = files("weir") / "_web"
     texts = []
-    for name, closing in (("report.js", "</script"), ("report.css", "</style")):
+    for name, closing in ((f"{page}.js", "</script"), (f"{page}.css", "</style")):
         try:
             text = (folder / name).read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError) as error:

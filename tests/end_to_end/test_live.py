@@ -1,0 +1,230 @@
+"""`--live` and `weir ui` as a user meets them: real loads and runs, looked at in a real browser."""
+
+import http.client
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir, servers_of
+from tests.end_to_end.ordeal import read_until
+from weir.store import RunReader
+
+Serve = Callable[..., str]
+Look = Callable[[str], Page]
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Look]:
+    """A function that opens an address; in the end no page may have complained of anything but that its weir has gone."""
+    complaints: list[str] = []
+    with ExitStack() as stack:
+
+        def opened(url: str) -> Page:
+            context = browser.new_context()
+            stack.callback(context.close)
+            page = context.new_page()
+            page.on("console", lambda message: complaints.append(message.text))
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("dialog", lambda dialog: dialog.accept())
+            page.goto(url)
+            page.wait_for_selector("html[data-ready=true]")
+            return page
+
+        yield opened
+    assert [complaint for complaint in complaints if "ERR_" not in complaint] == []
+
+
+def address(process: "subprocess.Popen[str]") -> str:
+    """The address of the page that a weir has said."""
+    assert process.stderr is not None
+    found = re.search(r"live: (http://\S+)", read_until(process.stderr, "weir: live: "))
+    assert found is not None
+    return found.group(1)
+
+
+def number(page: Page, title: str) -> float:
+    text = page.locator(".tile", has=page.locator("h3", has_text=re.compile(f"^{title} "))).locator("b").inner_text()
+    return float(text.replace(",", "").replace("–", "0"))
+
+
+def test_a_load_is_shown_while_it_goes_on_and_the_stop_button_ends_it_with_its_result(
+    start_weir: StartWeir, serve: Serve, look: Look, tmp_path: Path
+) -> None:
+    url = f"http://{serve('delay', '--wait', '5ms')}/"
+    process = start_weir("load", url, "-c", "4", "-d", "1h", "--live", "--out", "a.weir")
+    page = look(address(process))
+    expect(page.locator("#what")).to_have_text(url)
+    expect(page.locator("#progress-text")).to_have_text(re.compile(r"^[1-9]\d*\.\d s of 3600 s"))
+    expect(page.locator(".chart[data-drawn=true] canvas")).to_have_count(3)
+    assert number(page, "Throughput") > 50
+    assert 4 < number(page, "p50") < 100
+    page.locator("#stop").click()
+    expect(page.locator("#point")).to_have_text("The load is over: its result is at the prompt.")
+    out, err = process.communicate(timeout=END_S)
+    assert process.returncode == 130
+    assert "req/s" in out
+    assert "Traceback" not in err
+    with RunReader(tmp_path / "a.weir") as reader:
+        assert reader.ended == "interrupted"
+        assert reader.trials()[0].result.summary is not None
+
+
+def test_a_load_that_nobody_looks_at_ends_as_without_a_page(weir: Weir, serve: Serve) -> None:
+    done = weir("load", f"http://{serve('null')}/", "-n", "200", "-c", "2", "--live")
+    assert done.returncode == 0, done.stderr
+    assert "200 answered" in done.stdout
+    assert "?token=" in done.stderr
+    assert "?token=" not in done.stdout
+
+
+@pytest.mark.usefixtures("stacks")
+def test_a_run_is_shown_trial_by_trial_with_the_processes_of_its_stack(start_weir: StartWeir, study: Study, look: Look) -> None:
+    process = start_weir("run", study("good", "other", duration_s=2), "--live", "--out", "out")
+    page = look(address(process))
+    expect(page.locator("#question")).to_have_text("Which is better?")
+    expect(page.locator("#run-progress")).to_contain_text(re.compile("trial [12] of 2"))
+    expect(page.locator("#point")).to_have_text("hello, 4 connections")
+    expect(page.locator("#processes tr")).to_contain_text("app")
+    expect(page.locator("#processes tr")).to_contain_text("× ")
+    expect(page.locator("#chart-tiers canvas")).to_have_count(1)
+    page.locator("#logs summary").click()
+    expect(page.locator("#logs pre")).to_contain_text("this is")
+    expect(page.locator("#point")).to_contain_text("The run is over. Its report:")
+    expect(page.locator("#trials tr")).to_have_count(2)
+    _, err = process.communicate(timeout=END_S)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("stacks")
+def test_a_trial_that_is_skipped_is_kept_as_rejected_and_tried_again(
+    start_weir: StartWeir, study: Study, look: Look, tmp_path: Path
+) -> None:
+    process = start_weir("run", study("good", duration_s=3600, retries=1), "--live", "--out", "out")
+    page = look(address(process))
+    for attempt in (1, 2):
+        expect(page.locator("#run-progress")).to_contain_text(f"trial {attempt} of")
+        expect(page.locator("#progress-text")).to_contain_text(" of 3600 s")
+        page.locator("#skip").click()
+        expect(page.locator("#trials tr")).to_have_count(attempt)
+        expect(page.locator("#trials tr").first).to_contain_text("skipped by the viewer")
+    _, err = process.communicate(timeout=END_S)
+    # Its only cell has no trial that counts, which is not the stack's fault.
+    assert process.returncode == 4, err
+    with RunReader(tmp_path / "out") as reader:
+        trials = reader.trials()
+        assert all(reader.intervals(trial.id) for trial in trials)
+    assert [(trial.block, trial.attempt) for trial in trials] == [(1, 1), (1, 2)]
+    assert {trial.result.verdict.texts for trial in trials} == {("skipped by the viewer",)}
+    assert {trial.result.verdict.validity for trial in trials} == {"invalid"}
+    assert servers_of(tmp_path) == []
+
+
+@pytest.mark.usefixtures("stacks")
+def test_a_trial_that_is_skipped_while_it_is_primed_has_no_load(start_weir: StartWeir, study: Study, look: Look, tmp_path: Path) -> None:
+    process = start_weir("run", study("good", duration_s=0.5, prime_s=3600), "--live", "--out", "out")
+    page = look(address(process))
+    expect(page.locator("#logs summary")).to_have_count(1)
+    page.locator("#logs summary").click()
+    expect(page.locator("#logs pre")).to_contain_text("this is good")
+    page.locator("#skip").click()
+    _, err = process.communicate(timeout=END_S)
+    assert process.returncode == 4, err
+    with RunReader(tmp_path / "out") as reader:
+        (trial,) = reader.trials()
+        assert trial.result.verdict.texts == ("skipped by the viewer",)
+        assert reader.intervals(trial.id) == []
+
+
+@pytest.mark.usefixtures("stacks")
+def test_the_stop_button_ends_a_run_as_ctrl_c_does(start_weir: StartWeir, study: Study, look: Look, weir: Weir, tmp_path: Path) -> None:
+    process = start_weir("run", study("good", "other", blocks=2, duration_s=1), "--live", "--out", "out")
+    page = look(address(process))
+    expect(page.locator("#run-progress")).to_contain_text(re.compile("trial [2-4] of 4"))
+    page.locator("#stop").click()
+    expect(page.locator("#point")).to_have_text(re.compile("^Ended early"))
+    _, err = process.communicate(timeout=END_S)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "weir run --resume" in err
+    assert servers_of(tmp_path) == []
+    resumed = weir("run", "--resume", "out", "--live")
+    assert resumed.returncode == 0, resumed.stderr
+    with RunReader(tmp_path / "out") as reader:
+        assert len(reader.trials()) == 4
+
+
+@pytest.mark.timeout(400)
+def test_a_load_from_the_form_is_shown_kept_and_listed(start_weir: StartWeir, serve: Serve, look: Look, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    process = start_weir("ui", "mine")
+    page = look(address(process))
+    page.get_by_label("URL").fill(f"http://{serve('delay', '--wait', '2ms')}/")
+    page.get_by_label("Connections").fill("2")
+    page.get_by_label("Duration").fill("1h")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator("#progress-text")).to_contain_text(" of 3600 s")
+    page.locator("#stop").click()
+    expect(page.locator("#trials tr")).to_contain_text("its report")
+    row = page.locator("#runs tr")
+    # At nice 19, beside whatever else the machine does, computing takes its time.
+    expect(row).to_contain_text("requests per second", timeout=300_000)
+    expect(row).to_contain_text("interrupted")
+    row.locator("a").click()
+    expect(page.locator("h1")).to_contain_text("requests per second")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=END_S)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    with RunReader(tmp_path / "mine" / "load-1") as reader:
+        assert reader.ended == "interrupted"
+
+
+def test_ctrl_c_ends_the_load_that_a_form_has_started_and_keeps_it(start_weir: StartWeir, serve: Serve, look: Look, tmp_path: Path) -> None:
+    process = start_weir("ui")
+    page = look(address(process))
+    page.get_by_label("URL").fill(f"http://{serve('null')}/")
+    page.get_by_label("Duration").fill("1h")
+    page.get_by_role("button", name="Start").click()
+    expect(page.locator("#progress-text")).to_contain_text(" of 3600 s")
+    process.send_signal(signal.SIGINT)
+    expect(page.locator("#connection")).to_have_text("ended")
+    _, err = process.communicate(timeout=END_S)
+    assert process.returncode == 0, err
+    with RunReader(tmp_path / "runs" / "load-1") as reader:
+        assert reader.ended == "interrupted"
+        assert len(reader.trials()) == 1
+
+
+def test_without_the_token_of_the_printed_address_nobody_is_let_in(start_weir: StartWeir, tmp_path: Path) -> None:
+    process = start_weir("ui", "--listen", "127.0.0.1")
+    parts = urlsplit(address(process))
+    assert parts.hostname == "127.0.0.1"
+    connection = http.client.HTTPConnection("127.0.0.1", parts.port, timeout=30)
+    connection.request("GET", "/")
+    assert connection.getresponse().status == 403
+    connection.close()
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["load", "http://127.0.0.1:1/", "--listen", "0.0.0.0"], "--listen: found '0.0.0.0' without --live"),
+        (["run", "sync-vs-async", "--listen", "0.0.0.0"], "--listen: found '0.0.0.0' without --live"),
+        (["load", "http://127.0.0.1:1/", "--live", "--listen", "a b"], "--listen: found 'a b', expected an address of this machine"),
+        (["load", "http://127.0.0.1:1/", "--live", "--listen", "192.0.2.1"], "--listen: 192.0.2.1:0: cannot listen there"),
+        (["ui", "missing"], "FOLDER: missing: found nothing there, expected a folder of runs"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_flag(weir: Weir, arguments: list[str], problem: str) -> None:
+    done = weir(*arguments)
+    assert done.returncode == 2
+    assert problem in done.stderr

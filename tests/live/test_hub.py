@@ -1,0 +1,189 @@
+"""The viewers: what each of them gets, and that nothing is computed for nobody."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any, ClassVar
+
+import pytest
+
+from tests.support.records import interval, started
+from weir.live import About, Board, TrialBegun
+from weir.live.hub import Hub
+
+Stream = AsyncGenerator[bytes, None]
+
+
+class CountingBoard(Board):
+    """A board that counts how often it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(About("A load"))
+        self.asked = 0
+
+    def news(self) -> dict[str, Any] | None:
+        self.asked += 1
+        return super().news()
+
+    def put_interval(self, index: int) -> None:
+        if index == 0:
+            self.begin_trial(TrialBegun(number=1, name="http://127.0.0.1/", point="4 connections"))
+            self.begin_load(started())
+        self.take_interval(interval(index, [1.0], length_s=0.5))
+
+
+class CountingHub(Hub):
+    """A hub that keeps what it builds."""
+
+    built: ClassVar[list[bytes]] = []
+
+    def _event(self, value: dict[str, Any]) -> bytes:
+        event = super()._event(value)
+        self.built.append(event)
+        return event
+
+
+def value(event: bytes) -> dict[str, Any]:
+    """What an event carries."""
+    head, data, *rest = event.decode("ascii").split("\n")
+    assert head.startswith("id: ")
+    assert rest == ["", ""]
+    found: dict[str, Any] = json.loads(data.removeprefix("data: "))
+    return found
+
+
+async def joined(hub: Hub) -> tuple[Stream, dict[str, Any]]:
+    """A new viewer's stream, and what it is told first."""
+    stream = hub.stream()
+    assert (await anext(stream)).startswith(b"retry: ")
+    return stream, value(await anext(stream))
+
+
+def test_who_comes_is_told_everything_first_and_then_what_is_new() -> None:
+    async def scene() -> None:
+        board = CountingBoard()
+        hub = Hub(board, period_s=0)
+        board.put_interval(0)
+        stream, first = await joined(hub)
+        assert (first["kind"], first["points"]["rate_rps"]) == ("whole", [2])
+        # What there was is told once more to all, which changes nothing for who has it.
+        assert value(await anext(stream))["points"]["rate_rps"] == [2]
+        board.put_interval(1)
+        news = value(await anext(stream))
+        assert (news["kind"], news["points"]["first"], news["points"]["rate_rps"]) == ("news", 0, [2, 2])
+        board.put_interval(2)
+        assert value(await anext(stream))["points"]["first"] == 1
+        await stream.aclose()
+
+    asyncio.run(scene())
+
+
+def test_all_viewers_get_the_same_message_which_is_built_once() -> None:
+    async def scene() -> None:
+        board = CountingBoard()
+        hub = CountingHub(board, period_s=0)
+        streams = [(await joined(hub))[0] for _ in range(3)]
+        hub.built.clear()
+        board.put_interval(0)
+        messages = [await anext(stream) for stream in streams]
+        assert messages == hub.built * 3
+        assert len(hub.built) == 1
+        for stream in streams:
+            await stream.aclose()
+
+    asyncio.run(scene())
+
+
+def test_nothing_is_computed_while_nobody_looks() -> None:
+    async def scene() -> None:
+        board = CountingBoard()
+        hub = Hub(board, period_s=0)
+        board.put_interval(0)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert board.asked == 0
+        stream, _ = await joined(hub)
+        board.put_interval(1)
+        await anext(stream)
+        await stream.aclose()
+        assert hub.viewers == 0
+        assert hub._telling is not None
+        await hub._telling
+        asked = board.asked
+        assert asked > 0
+        board.put_interval(2)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert board.asked == asked
+
+    asyncio.run(scene())
+
+
+def test_viewers_are_told_at_most_four_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    sleep = asyncio.sleep
+
+    async def no_sleep(seconds: float) -> None:
+        waited.append(seconds)
+        await sleep(0)
+
+    async def scene() -> None:
+        board = CountingBoard()
+        hub = Hub(board)
+        stream, _ = await joined(hub)
+        monkeypatch.setattr(asyncio, "sleep", no_sleep)
+        for index in range(5):
+            board.put_interval(index)
+            await anext(stream)
+        monkeypatch.undo()
+        await stream.aclose()
+        assert set(waited) == {0.25}
+        # As often as it was asked it had waited before; the first time under the clock's own sleep.
+        assert board.asked <= len(waited) + 1
+
+    asyncio.run(scene())
+
+
+def test_a_viewer_who_is_too_slow_is_told_everything_anew_and_keeps_nobody_waiting() -> None:
+    async def scene() -> None:
+        board = CountingBoard()
+        hub = Hub(board, period_s=0)
+        slow, _ = await joined(hub)
+        quick, _ = await joined(hub)
+        for index in range(40):
+            board.put_interval(index)
+            assert value(await anext(quick))["kind"] == "news"
+        anew = value(await anext(slow))
+        assert (anew["kind"], len(anew["points"]["rate_rps"])) == ("whole", 40)
+        await slow.aclose()
+        await quick.aclose()
+
+    asyncio.run(scene())
+
+
+def test_at_the_end_all_are_told_the_last_news_and_the_streams_end() -> None:
+    async def scene() -> None:
+        board = CountingBoard()
+        hub = Hub(board, period_s=0)
+        streams = [(await joined(hub))[0] for _ in range(2)]
+        board.end("over")
+        hub.finish()
+        for stream in streams:
+            told = [value(event) async for event in stream if event]
+            assert told[-1]["ended"] == "over"
+        late, first = await joined(hub)
+        assert first["ended"] == "over"
+        assert [event async for event in late] == []
+
+    asyncio.run(scene())
+
+
+def test_nothing_in_a_name_can_end_an_event() -> None:
+    async def scene() -> None:
+        board = Board(About("a\n\ndata: {}\r\n\u2028\ud800</script>"))
+        hub = Hub(board, period_s=0)
+        stream, first = await joined(hub)
+        assert first["about"]["title"] == "a\n\ndata: {}\r\n\u2028\ud800</script>"
+        await stream.aclose()
+
+    asyncio.run(scene())
