@@ -17,11 +17,13 @@ from pathlib import Path
 
 from bench.ceiling import measure_ceiling
 from bench.latency import RATES_RPS, measure_latency
+from bench.live import measure_live
 from bench.machine import BenchError, OtherLoad, Taken, facts, placement, program
 from bench.memory import SHORT_S, measure_memory
 from bench.nginx import running_nginx
 from bench.paced import PACED_PEERS
 from bench.peers import GCANNON, OTHERS, WRK, Peer
+from bench.report import measure_report
 from bench.result import QUIET_FRACTION, Found, PartResult, Provenance, page, read_results
 from bench.rounds import FAILURES
 from bench.setting import Setting
@@ -94,6 +96,8 @@ PARTS = {
     "latency": Part(measure_latency, 5, 3, _latency_s, tuple(peer for peer in OTHERS if peer.name in ("oha", "k6"))),
     "peers": Part(measure_peers, 5, 1, _loads_s(6, 2 * len(OTHERS) + 2), (WRK, *OTHERS)),
     "ceiling": Part(measure_ceiling, 5, 1, _loads_s(1)),
+    "live": Part(measure_live, 9, 3, _loads_s(4)),
+    "report": Part(measure_report, 5, 1, lambda rounds, _seconds, _connections: 150 + rounds * 10),
     "memory": Part(measure_memory, 1, 600, lambda rounds, seconds, _: SHORT_S + seconds + 1, by_default=False, needs_quiet=False),
 }
 

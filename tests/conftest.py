@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from tests.support.browser import chromium
 from weir.places import engine_binary
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 # Where Debian keeps servers, which a user's PATH may lack.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 
@@ -102,7 +102,7 @@ def bundle() -> None:
 @pytest.fixture(scope="session")
 def browser(bundle: None) -> "Iterator[Browser]":
     """Headless Chromium."""
-    path = next((found for name in CHROMIUM_NAMES if (found := shutil.which(name))), None)
+    path = chromium()
     if path is None:
         pytest.skip("chromium is not installed; apt-get install chromium")
     # Here and not above: most tests need no browser.

@@ -15,7 +15,9 @@ from weir.findings import RunFindings, of_run
 from weir.findings.metrics import MEMORY, P99, THROUGHPUT
 from weir.model.run import Placement
 from weir.report import sentences
-from weir.report.series import MOST_POINTS, PointSeries, coarser, machine_lines, point_series, slices, slope
+from weir.report.lines import MOST_POINTS, coarser, slices, slope
+from weir.report.process_series import machine_lines
+from weir.report.series import PointSeries, point_series
 from weir.report.strips import linear_ticks, measure_strip, ratio_strip, ratio_ticks, tile_rows
 from weir.store import CpuSampleRow, IntervalRow, RunReader
 

@@ -8,6 +8,8 @@ import pytest
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, write_run
 from weir.findings import of_run
 from weir.model.load import ClosedLoad
+from weir.model.run import TrialResult
+from weir.model.verdict import Reason, TrialVerdict
 from weir.report.curve_series import curve_series
 from weir.store import RunReader
 
@@ -20,15 +22,49 @@ def test_each_value_of_what_else_varies_has_curves_with_their_own_crossings_and_
         stacks=(level, rising), loads=loads, aa=None, blocks=2, duration_s=0.5, coordinates=[{"replicas": "1"}, {"replicas": "2"}]
     )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
-        curves = curve_series(of_run(reader))
+        curves = curve_series(of_run(reader), reader.trials())
     assert [curve.where for curve in curves] == ["echo, 1 replica", "echo, 2 replicas"]
     for curve in curves:
         assert curve.measured == [1, 2, 4, 8, 16, 32, 64]
         # 1,000 N ÷ (1 + 0.1 (N − 1)) = 300 N^0.9 at 39.
         (crossing,) = curve.crossings
         assert crossing.at == pytest.approx(39, rel=0.1)
-        flask, _ = curve.lines
+        throughput = curve.charts[0]
+        flask, _ = throughput.lines
         assert flask.name == "Flask"
         # The law is drawn between the measured amounts as well.
-        assert len(flask.law_rps) == len(curve.amounts) > len(curve.measured)
-        assert sum(value is not None for value in flask.rate_rps) == len(curve.measured)
+        assert len(flask.law) == len(curve.amounts) > len(curve.measured)
+        assert sum(value is not None for value in flask.values) == len(curve.measured)
+        assert [chart.title for chart in curve.charts] == [
+            "throughput", "p99 response time", "mean response time", "CPUs in use", "CPU time per request", "memory",
+        ]  # fmt: skip
+
+
+def test_what_a_curve_shows_of_cpus_is_time_per_request_times_throughput_and_failures_have_a_chart_where_there_are_any(tmp_path: Path) -> None:
+    def change(label: str, block: int, result: TrialResult) -> TrialResult:
+        assert result.summary is not None
+        requests = result.summary.requests
+        failed = requests.model_copy(update={"ok": requests.completed * 9 // 10, "failed": requests.completed - requests.completed * 9 // 10})
+        return replace(result, summary=result.summary.model_copy(update={"requests": failed}))
+
+    study = SyntheticStudy(stacks=(FLASK,), loads=[ClosedLoad(4), ClosedLoad(8)], aa=None, blocks=2, duration_s=1.0, change=change)
+    with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
+        (curve,) = curve_series(of_run(reader), reader.trials())
+    charts = {chart.title: chart for chart in curve.charts}
+    at = curve.amounts.index(8)
+    (cpus,), (rate,), (cost,) = charts["CPUs in use"].lines, charts["throughput"].lines, charts["CPU time per request"].lines
+    assert cpus.values[at] == pytest.approx(rate.values[at] * cost.values[at] / 1e6, rel=0.02)
+    assert charts["requests that failed"].lines[0].values[at] == pytest.approx(10, rel=0.05)
+
+
+def test_amounts_at_which_the_generator_may_have_been_the_limit_are_told(tmp_path: Path) -> None:
+    def change(label: str, block: int, result: TrialResult) -> TrialResult:
+        assert result.summary is not None
+        busy = Reason("generator busy", "suspect", "the generator was busy 97% of the time")
+        is_high = result.summary.response_time_us.p50 is not None and result.summary.requests.unanswered == 64
+        return replace(result, verdict=TrialVerdict((busy,))) if is_high else result
+
+    study = SyntheticStudy(loads=[ClosedLoad(4), ClosedLoad(64)], aa=None, blocks=2, duration_s=0.5, change=change)
+    with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
+        (curve,) = curve_series(of_run(reader), reader.trials())
+    assert curve.limited == [64]

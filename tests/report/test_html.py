@@ -86,15 +86,16 @@ def test_a_long_run_stays_under_a_megabyte(tmp_path: Path) -> None:
 def test_every_chart_is_drawn_without_a_request_or_a_complaint(browser: Browser, report: Path) -> None:
     with opened(browser, report) as watched:
         page = watched.page
-        # Throughput over time, percentiles, tiers and CPUs of three stacks each, and the distribution.
-        assert page.locator("canvas").count() == 11
+        # Throughput over time, requests under way and the distribution; of each of three stacks percentiles, CPU by tier and by CPU,
+        # memory, disk and network, and threads.
+        assert page.locator("canvas").count() == 21
         painted = page.evaluate(
             """() => [...document.querySelectorAll("canvas")].map(canvas => {
                 const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
                 return data.some(value => value !== 0);
             })"""
         )
-        assert painted == [True] * 11
+        assert painted == [True] * 21
         assert watched.requests == [report.as_uri()]
         assert watched.complaints == []
 
@@ -110,10 +111,12 @@ def test_the_page_fits_its_window(browser: Browser, report: Path, width: int, sc
 def test_the_answer_stands_first_and_every_section_follows_in_order(browser: Browser, report: Path) -> None:
     with opened(browser, report) as watched:
         assert watched.page.locator("h1").inner_text().startswith("Compared with Flask, ")
-        headings = [re.sub(r"\n.*| {2,}.*", "", text) for text in watched.page.locator("h2").all_inner_texts()]
-        assert [heading.split(" ms")[0].split(" req/s")[0].split(" CPUs")[0] for heading in headings] == [
-            "Comparison", "Throughput", "Throughput over time", "Response-time percentiles over time", "CPU over time, by tier",
-            "Latency distribution", "Resources", "What holds them back", "What ran", "To keep in mind", "Trials", "How it was measured",
+        headings = watched.page.locator("h2").evaluate_all("all => all.map(one => one.firstChild.textContent.trim())")
+        assert headings == [
+            "Comparison", "Throughput", "Throughput over time", "Response-time percentiles over time", "Requests under way",
+            "Latency distribution", "Resources", "CPU over time, by tier", "What threads were doing", "What a fast answer costs",
+            "What holds them back", "Where the spread comes from", "What ran", "To keep in mind", "As other tools print it", "Trials",
+            "How it was measured",
         ]  # fmt: skip
 
 
@@ -135,13 +138,14 @@ def test_a_run_over_several_loads_draws_its_curves_with_their_ticks_and_where_th
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         write_html(reader, of_run(reader), path)
     with opened(browser, path) as watched:
-        section = watched.page.locator("section", has=watched.page.locator("[data-kind=curve-rate]"))
+        section = watched.page.locator("section", has=watched.page.locator("[data-kind=curve]"))
         assert re.search(r"Sanic and Flask change sides at (19|2\d)(\.\d)? connections \(", section.inner_text())
-        chart = watched.page.locator("[data-kind=curve-rate]")
+        chart = watched.page.locator("[data-kind=curve]").first
         chart.focus()
         watched.page.keyboard.press("Home")
         assert "4 connections" in chart.locator(".u-legend").inner_text()
-        assert watched.page.locator("[data-kind=curve-time] canvas").count() == 1
+        # Throughput, p99, mean, CPUs in use, CPU per request, memory.
+        assert watched.page.locator("[data-kind=curve] canvas").count() == 6
         assert watched.complaints == []
 
 
@@ -154,10 +158,82 @@ def test_charts_over_time_share_their_cursor_and_the_keyboard_moves_it(browser: 
         first = charts.nth(0).locator(".u-legend .u-series").nth(0).inner_text()
         assert re.search(r"3\.85 s", first)
         assert "req/s" in charts.nth(0).locator(".u-legend").inner_text()
-        # Another chart over time shows its values at the same moment.
+        # Other charts over time show their values at the same moment: percentiles, and what threads were doing.
         assert re.search(r"\d ms", charts.nth(1).locator(".u-legend").inner_text())
+        threads = watched.page.locator("[data-kind=threads]").first.locator(".u-legend").inner_text()
+        assert re.search(r"on a CPU\s+0\.\d+ threads", threads)
+        assert re.search(r"waiting for events\s+1\.\d+ threads", threads)
         watched.page.keyboard.press("Escape")
         assert "req/s" not in charts.nth(0).locator(".u-legend").inner_text()
+
+
+def test_areas_differ_by_pattern_and_the_legend_shows_it(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as watched:
+        markers = watched.page.locator("[data-kind=threads]").first.locator(".u-marker.area")
+        pictures = markers.evaluate_all("all => all.map(one => getComputedStyle(one).backgroundImage)")
+        assert len(set(pictures)) == len(pictures) == 2
+        assert all(picture.startswith('url("data:image/png') for picture in pictures)
+
+
+def test_the_values_behind_a_chart_are_saved_as_csv(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as watched:
+        page = watched.page
+        with page.expect_download() as saving:
+            page.get_by_role("button", name="Save the values: Throughput over time").click()
+        assert saving.value.suggested_filename == "throughput-over-time-req-s.csv"
+        rows = [line.split(",") for line in saving.value.path().read_text().splitlines()]
+        assert rows[0][:2] == ["time", "Flask (req/s)"]
+        assert "Sanic, slowest trial (req/s)".split(",")[0] in [cell.strip('"') for cell in rows[0]]
+        assert len(rows) == 41
+        assert float(rows[1][0]) == pytest.approx(0.05)
+        assert 1_000 < float(rows[1][1]) < 5_000
+        with page.expect_download() as saving:
+            page.get_by_role("button", name="Save the values: What threads were doing threads: Flask").click()
+        head, first, *_ = saving.value.path().read_text().splitlines()
+        assert head == "time,on a CPU (threads),waiting for events (threads)"
+        # Each state's own number, not the height at which it is drawn.
+        assert sum(map(float, first.split(",")[1:])) == pytest.approx(2, rel=0.02)
+        assert watched.requests == [report.as_uri()]
+
+
+def test_a_chart_is_saved_as_a_picture_with_its_title_and_sentence(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as watched:
+        page = watched.page
+        chart = page.locator("canvas").first.evaluate("canvas => [canvas.width, canvas.height]")
+        with page.expect_download() as saving:
+            page.get_by_role("button", name="Save as a picture: Throughput over time").click()
+        data = saving.value.path().read_bytes()
+        assert data.startswith(b"\x89PNG")
+        width, height = (int.from_bytes(data[at : at + 4]) for at in (16, 20))
+        assert width > chart[0]
+        # A title, three names and the sentence.
+        assert height > chart[1] + 100
+        assert watched.complaints == []
+
+
+def test_nothing_serious_is_found_by_a_check_of_accessibility(browser: Browser, report: Path, tmp_path: Path) -> None:
+    axe = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+    if not axe.is_file():
+        pytest.skip("axe-core is not installed; npm ci in web/")
+    for path in (report, report_of(tmp_path, MATRIX)):
+        for scheme in ("light", "dark"):
+            with opened(browser, path, scheme=scheme) as watched:
+                watched.page.evaluate(axe.read_text())
+                found = watched.page.evaluate("async () => (await axe.run()).violations")
+                told = [(one["id"], one["impact"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found]
+                assert [one for one in told if one[1] in ("serious", "critical")] == []
+
+
+def test_charts_far_below_are_drawn_when_they_come_near_and_all_of_them_for_paper(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, report_of(tmp_path, MATRIX)) as watched:
+        page = watched.page
+        charts = page.locator(".chart:not(.empty)").count()
+        assert 30 <= page.locator("canvas").count() < charts
+        page.locator(".chart").last.scroll_into_view_if_needed()
+        page.wait_for_function("[...document.querySelectorAll('.chart')].at(-1).querySelector('canvas')")
+        page.pdf()
+        assert page.locator("canvas").count() == charts
+        assert watched.complaints == []
 
 
 def test_the_toggle_changes_the_theme_and_redraws_the_charts(browser: Browser, report: Path) -> None:
@@ -188,7 +264,7 @@ def test_a_dark_page_prints_on_white(browser: Browser, report: Path) -> None:
 def test_without_scripts_the_answer_and_the_tables_are_still_there(browser: Browser, report: Path) -> None:
     with opened(browser, report, scripts=False) as watched:
         assert watched.page.locator("h1").inner_text().startswith("Compared with Flask, ")
-        assert watched.page.locator("table.numbers").count() == 6
+        assert watched.page.locator("table.numbers").count() == 9
         assert watched.page.locator("#theme").is_hidden()
 
 
@@ -214,7 +290,7 @@ def test_hostile_text_in_every_field_runs_nothing(browser: Browser, tmp_path: Pa
         assert watched.page.evaluate("window.owned") is None
         assert watched.page.locator("img").count() == 0
         assert watched.page.locator("script").count() == 2
-        assert watched.page.locator("canvas").count() == 8
+        assert watched.page.locator("canvas").count() == 15
         assert "{{ 7 * 7 }}" in watched.page.locator("h1").inner_text()
         assert watched.requests == [path.as_uri()]
         assert watched.complaints == []

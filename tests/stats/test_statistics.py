@@ -12,6 +12,7 @@ from scipy import stats as reference
 from tests.support.synthetic_run import raw_bytes
 from weir import stats
 from weir.model import histogram
+from weir.model.histograms import samples_of
 
 POSITIVE = st.floats(min_value=1e-3, max_value=1e6)
 PAIRS = st.lists(st.tuples(POSITIVE, POSITIVE), min_size=2, max_size=20)
@@ -214,6 +215,22 @@ def test_no_samples_give_no_quantile() -> None:
     (median,) = stats.merged_quantiles([], [0.5])
     assert median.value is None
     assert not median.supported
+
+
+@given(st.lists(st.lists(st.integers(1, 10**9), max_size=30), min_size=1, max_size=5))
+def test_quantiles_of_groups_are_those_of_each_alone(groups: list[list[int]]) -> None:
+    found = samples_of([recorded(group) for group in groups])
+    samples, quantiles = stats.quantiles_by_group(found.part, found.bucket, found.count, len(groups), [0.0, 0.5, 0.99])
+    assert samples.tolist() == [len(group) for group in groups]
+    for index, group in enumerate(groups):
+        if group:
+            _, half, most = stats.merged_quantiles([recorded(group)], [0.0, 0.5, 0.99])
+            assert quantiles[1:, index].tolist() == [half.value, most.value]
+            # The lowest is the first sample, to the histogram's three digits.
+            assert quantiles[0, index] == pytest.approx(min(group), rel=1e-3)
+        else:
+            assert np.isnan(quantiles[:, index]).all()
+
 
 
 @pytest.mark.parametrize(

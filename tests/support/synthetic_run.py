@@ -31,9 +31,12 @@ from weir.model.records import (
     Interval,
     IntervalQuantiles,
     LoadSummary,
+    NetworkSample,
+    PoolTimes,
     Quantiles,
     RequestCounts,
     Sample,
+    SocketCounts,
     Verdict,
 )
 from weir.model.resources import StackResources
@@ -218,6 +221,7 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, s
     completed = 0
     count = round(study.duration_s / study.interval_s)
     cpu_s, cpu_now = 0.4, rng.uniform(100, 200)
+    a_second = max(1, round(1 / study.interval_s))
     for index in range(count):
         start_s, end_s = index * study.interval_s, (index + 1) * study.interval_s
         warm = 1 - stack.warm_up * max(0.0, 1 - start_s / (study.duration_s / 4))
@@ -230,9 +234,9 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, s
         writer.add_interval(
             trial, _interval(index, start_s, end_s, done, connections, _histogram(part), scale_ns / 1e3, stack.latency_sigma)
         )
-        writer.add_sample(trial, start_s, _sample(stack, cpu_s, cpu_now + start_s, index))
+        writer.add_sample(trial, start_s, _sample(stack, cpu_s, cpu_now, start_s, index, reads_threads=index % a_second == 0))
         cpu_s += min(0.99, rate * stack.cpu_us_per_request / 1e6) * study.interval_s
-    writer.add_sample(trial, study.duration_s, _sample(stack, cpu_s, cpu_now + study.duration_s, count))
+    writer.add_sample(trial, study.duration_s, _sample(stack, cpu_s, cpu_now, study.duration_s, count, reads_threads=True))
     if study.event is not None:
         writer.add_event(trial, study.event)
     used = cpu_s - 0.4
@@ -298,12 +302,25 @@ def _interval(
     )  # fmt: skip
 
 
-def _sample(stack: SyntheticStack, cpu_s: float, boot_s: float, index: int) -> Sample:
+def _sample(stack: SyntheticStack, cpu_s: float, booted_s: float, t_s: float, index: int, *, reads_threads: bool) -> Sample:
+    """What it and the machine have used by `t_s`: 1 MB/s goes over the loopback device, and threads that do not compute wait for events."""
     swept = index % 50 == 0
+    boot_s = booted_s + t_s
+    idle_s = max(0.0, stack.threads * t_s - (cpu_s - 0.4))
+    pool = PoolTimes(
+        pool="worker", threads=stack.threads, on_cpu_s=cpu_s - 0.4, runnable_s=0, socket_io_s=0, event_wait_s=idle_s, lock_s=0, accept_s=0,
+        disk_s=0, sleep_s=0, other_s=0,
+    )  # fmt: skip
     group = GroupSample(
         name="app", tier="app", processes=2, threads=stack.threads, cpu_user_s=round(cpu_s * 0.7, 2), cpu_system_s=round(cpu_s * 0.3, 2),
         rss_bytes=stack.memory_bytes + 4_000_000, voluntary_switches=index * 50, involuntary_switches=index,
         pss_bytes=stack.memory_bytes if swept else None, private_bytes=round(stack.memory_bytes * 0.9) if swept else None,
+        disk_read_bytes=0, disk_written_bytes=round(20_000 * t_s), threads_by_state=[pool] if reads_threads else None,
+    )  # fmt: skip
+    sockets = SocketCounts(established=40, time_wait=0, orphaned=0, in_use=45)
+    network = NetworkSample(
+        tcp_retransmits=0, listen_overflows=0, listen_drops=0, sockets=sockets, received_bytes=0, sent_bytes=0,
+        loopback_bytes=round(1e6 * t_s),
     )  # fmt: skip
     cpus = [
         CpuSample(
@@ -312,7 +329,7 @@ def _sample(stack: SyntheticStack, cpu_s: float, boot_s: float, index: int) -> S
         )
         for cpu, share in ((0, 0.45), (1, 0.72))
     ]  # fmt: skip
-    return Sample(t_ns=round(boot_s * 1e9), groups=[group], cpus=cpus)
+    return Sample(t_ns=round(boot_s * 1e9), groups=[group], cpus=cpus, network=network if reads_threads else None)
 
 
 def _quantiles(values: Recorded) -> Quantiles:

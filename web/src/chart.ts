@@ -1,6 +1,7 @@
 // One chart: uPlot with our axes, our legend, labels at the line ends, and the keyboard.
 
 import uPlot from "uplot";
+import { pattern, patternPicture } from "./patterns";
 import { colour, faded } from "./theme";
 
 export interface ChartLine {
@@ -16,6 +17,10 @@ export interface ChartLine {
   direct?: boolean;
   /** Drawn over places without a value, and with a dot at each that has one. */
   sparse?: boolean;
+  /** The pattern of the area between this line and the lower one of its band; a plain tint without. */
+  pattern?: number;
+  /** What the legend and the table of values say, where it is not what is drawn: the part of a stacked line that is its own. */
+  shown?: (number | null | undefined)[];
 }
 
 /** A place on the horizontal axis, with the interval around it. */
@@ -44,6 +49,8 @@ export interface ChartSpec {
   xTicks?: (low: number, high: number) => { at: number; text: string }[];
   xText?: (value: number) => string;
   marks?: ChartMark[];
+  /** Parts of the horizontal axis to hatch, and what that means, in a few words. */
+  hatched?: { parts: [number, number][]; words: string };
 }
 
 /** Three significant digits, thousands separated. */
@@ -129,6 +136,30 @@ function marks(places: ChartMark[]): uPlot.Plugin {
           u.ctx.moveTo(at, u.bbox.top);
           u.ctx.lineTo(at, u.bbox.top + u.bbox.height);
           u.ctx.stroke();
+        }
+        u.ctx.restore();
+      },
+    },
+  };
+}
+
+/** Parts of the axis that are hatched, behind everything. */
+function hatching(parts: [number, number][], words: string): uPlot.Plugin {
+  return {
+    hooks: {
+      drawClear: (u: uPlot) => {
+        u.ctx.save();
+        for (const [low, high] of parts) {
+          const [left, right] = [u.valToPos(low, "x", true), u.valToPos(high, "x", true)];
+          u.ctx.fillStyle = pattern(5, "--doubt", 0.5) ?? faded("--doubt", 0.15);
+          u.ctx.fillRect(left, u.bbox.top, right - left, u.bbox.height);
+        }
+        const first = parts[0];
+        if (first) {
+          u.ctx.fillStyle = colour("--doubt");
+          u.ctx.font = FONT.replace("12px", `${12 * devicePixelRatio}px`);
+          u.ctx.textBaseline = "top";
+          u.ctx.fillText(words, u.valToPos(first[0], "x", true) + 4 * devicePixelRatio, u.bbox.top + 3 * devicePixelRatio);
         }
         u.ctx.restore();
       },
@@ -241,19 +272,32 @@ export function draw(element: HTMLElement, spec: ChartSpec): uPlot {
           ...(line.dash ? { dash: line.dash } : {}),
           points: line.sparse && !line.edge ? { show: true, size: 6, fill: () => colour(line.colour) } : { show: false },
           spanGaps: line.sparse ?? false,
-          value: (_u, value) => (value == null ? "" : `${numberText(value)} ${spec.unit}`),
+          value: (_u, value, _number, index) => {
+            const shown = line.shown && index != null ? line.shown[index] : value;
+            return shown == null ? "" : `${numberText(shown)} ${spec.unit}`;
+          },
           ...(line.edge ? { class: "edge" } : {}),
         }),
       ),
     ],
     bands: (spec.bands ?? []).map(([upper, lower]) => ({
       series: [upper + 1, lower + 1],
-      fill: () => faded(spec.lines[upper]?.colour ?? "--muted", 0.16),
+      fill: () => {
+        const line = spec.lines[upper];
+        const tint = faded(line?.colour ?? "--muted", 0.16);
+        return line?.pattern === undefined ? tint : ((pattern(line.pattern, line.colour, 0.8) ?? tint) as string);
+      },
     })),
-    plugins: [...(spec.marks?.length ? [marks(spec.marks)] : []), ...(wide ? [endLabels(spec.lines)] : [])],
+    plugins: [
+      ...(spec.hatched?.parts.length ? [hatching(spec.hatched.parts, spec.hatched.words)] : []),
+      ...(spec.marks?.length ? [marks(spec.marks)] : []),
+      ...(wide ? [endLabels(spec.lines)] : []),
+      // Patterns are pictures: other than colours they do not change with the theme by themselves.
+      ...(spec.lines.some((line) => line.pattern !== undefined) ? [{ hooks: { draw: (u: uPlot) => markKeys(u, spec.lines) } }] : []),
+    ],
   };
   const u = new uPlot(options, [spec.x, ...spec.lines.map((line) => line.values)] as uPlot.AlignedData, element);
-  dashedMarkers(u, spec.lines);
+  markKeys(u, spec.lines);
   keyboard(element, u);
   const resize = new ResizeObserver(() => {
     const now = measure().width;
@@ -263,12 +307,18 @@ export function draw(element: HTMLElement, spec: ChartSpec): uPlot {
   return u;
 }
 
-/** The legend's markers show the line's dash, so that the key does not rest on colour. */
-function dashedMarkers(u: uPlot, lines: ChartLine[]): void {
+/** The legend's markers show the line's dash, or the area's pattern, so that the key does not rest on colour. */
+function markKeys(u: uPlot, lines: ChartLine[]): void {
   const markers = u.root.querySelectorAll<HTMLElement>(".u-series");
   lines.forEach((line, index) => {
     const marker = markers[index + 1]?.querySelector<HTMLElement>(".u-marker");
     if (!marker) return;
+    if (line.pattern !== undefined) {
+      marker.classList.add("area");
+      marker.style.border = `1px solid var(${line.colour})`;
+      marker.style.backgroundImage = `url(${patternPicture(line.pattern, line.colour)})`;
+      return;
+    }
     const style = !line.dash ? "solid" : (line.dash[0] ?? 0) <= 3 ? "dotted" : "dashed";
     marker.style.border = "0";
     marker.style.borderTop = `2.5px ${style} var(${line.colour})`;

@@ -22,11 +22,18 @@ export interface StackSeries {
   tiers: NamedLine[];
   machine_percent: NamedLine[];
   distribution_ms: Line;
+  waiting: NamedLine[];
+  errors_rps: NamedLine[];
+  memory_mb: NamedLine[];
+  traffic_mb_s: NamedLine[];
+  /** By the names of the engine's thread states, in their order. */
+  threads: NamedLine[];
 }
 
 export interface PointSeries {
   time_s: number[];
   coarse_time_s: number[];
+  threads_time_s: number[];
   nines: number[];
   stacks: StackSeries[];
   /** Only in the report of a run. */
@@ -40,22 +47,22 @@ export interface AnswerSeries {
 }
 
 /** Of src/weir/report/curve_series.py. */
+export interface CurveLine {
+  name: string;
+  colour: number;
+  values: Line;
+  low: Line;
+  high: Line;
+  law: Line;
+}
+
 export interface CurveSeries {
   axis: string;
   amounts: number[];
   measured: number[];
-  lines: {
-    name: string;
-    colour: number;
-    rate_rps: Line;
-    rate_low_rps: Line;
-    rate_high_rps: Line;
-    p99_ms: Line;
-    p99_low_ms: Line;
-    p99_high_ms: Line;
-    law_rps: Line;
-  }[];
-  crossings: { at: number; low: number | null; high: number | null; text: string }[];
+  charts: { metric: string; unit: string; logarithmic: boolean; lines: CurveLine[] }[];
+  crossings: { metric: string; at: number; low: number | null; high: number | null; text: string }[];
+  limited: number[];
 }
 
 export interface ReportData {

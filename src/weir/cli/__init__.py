@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from weir.cli.completion import VARIABLE
 from weir.cli.output import give_up_output, interrupted, nobody_listens, say_error
 from weir.cli.welcome import WELCOME
 from weir.model.errors import ExitCode, WeirError
@@ -34,6 +35,7 @@ COMMANDS = (
     "demo",
     "stacks",
     "study",
+    "completion",
 )
 # A keyword of Python's is the name of no module and of no function.
 _MODULES = {"import": "import_csv"}
@@ -106,6 +108,11 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
+    if VARIABLE in os.environ:
+        # A shell asks what could stand next: here and not above, since typer's part of it takes a while to import.
+        from typer.completion import completion_init
+
+        completion_init()
     try:
         app()
         sys.stdout.flush()

@@ -12,7 +12,9 @@ from weir.model.text import printable
 from weir.store import RUN_FILE_NAME, RunReader, find_run
 
 REPORT_NAME = "report.html"
-FORMATS = ("json", "md", "csv", "jmeter", "locust", "hgrm")
+COMPARED_THRESHOLD = 0.05
+"""From here on a difference between two runs is called worse: as `weir gate` does."""
+FORMATS = ("html", "json", "md", "csv", "jmeter", "locust", "hgrm")
 
 
 def report(
@@ -25,10 +27,14 @@ def report(
         str | None,
         typer.Option(
             "--format",
-            help="Print it in another form, and nothing else: json; md; csv (every figure); jmeter (aggregate report); locust (stats); "
-            "hgrm (percentiles as HdrHistogram prints them).",
+            help="Print it in another form, and nothing else: html (the page); json; md; csv (every figure); jmeter (aggregate report); "
+            "locust (stats); hgrm (percentiles as HdrHistogram prints them).",
             show_default=False,
         ),
+    ] = None,
+    compare: Annotated[
+        Path | None,
+        typer.Option("--compare", metavar="RUN", help="Also say how this run differs from another one of the same stacks.", show_default=False),
     ] = None,
     times: Annotated[bool, typer.Option("--times", help="Print what trials took beside their loads, and nothing else.")] = False,
 ) -> None:
@@ -37,6 +43,8 @@ def report(
     Example: weir report runs/sync-vs-async-1
     """
     path = find_run(run)
+    if compare is not None and (json_ or format_ is not None or times):
+        raise UsageError("--compare: found beside --json, --format or --times, expected alone", hint=f"weir gate {compare} {run} --json")
     if json_ or format_ is not None:
         print(_rendered(path, "json" if format_ is None else format_), end="")
         return
@@ -47,7 +55,7 @@ def report(
         with RunReader(path) as reader:
             stdout.print(render_times(times_of(reader.trials())))
         return
-    show(path, html=html or beside(path))
+    show(path, html=html or beside(path), compare=None if compare is None else find_run(compare))
 
 
 def _rendered(path: Path, form: str) -> str:
@@ -56,7 +64,7 @@ def _rendered(path: Path, form: str) -> str:
         raise UsageError(f"--format: found {form!r}, expected one of {', '.join(FORMATS)}", hint="weir report --help")
     # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
     from weir.findings import of_load, of_run
-    from weir.report import exports, render_json
+    from weir.report import exports, render_html, render_json, render_load_html
 
     of_samples = {"jmeter": exports.jmeter, "locust": exports.locust, "hgrm": exports.hgrm}
     with RunReader(path) as reader:
@@ -64,14 +72,22 @@ def _rendered(path: Path, form: str) -> str:
             load = of_load(reader)
             if form == "json":
                 return render_json(load) + "\n"
+            if form == "html":
+                return render_load_html(reader, load)
             if form not in of_samples:
-                expected = ", ".join(["json", *of_samples])
+                expected = ", ".join(["html", "json", *of_samples])
                 raise UsageError(f"--format: found {form!r}, expected one of {expected}: {path} holds a single load")
             return of_samples[form](exports.of_load(reader, load))
         run = of_run(reader)
         if form in of_samples:
             return of_samples[form](exports.of_run(reader, run))
-        return {"json": lambda: render_json(run) + "\n", "md": lambda: exports.markdown(run), "csv": lambda: exports.table(run)}[form]()
+        rendered = {
+            "html": lambda: render_html(reader, run),
+            "json": lambda: render_json(run) + "\n",
+            "md": lambda: exports.markdown(run),
+            "csv": lambda: exports.table(run),
+        }
+        return rendered[form]()
 
 
 def beside(path: Path) -> Path:
@@ -79,14 +95,24 @@ def beside(path: Path) -> Path:
     return path.with_name(REPORT_NAME) if path.name == RUN_FILE_NAME else path.with_suffix(".html")
 
 
-def show(path: Path, *, html: Path) -> None:
-    """Prints the answer of the run at `path` and writes its report to `html`."""
+def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = False) -> None:
+    """Prints the answer of the run at `path` and writes its report to `html`.
+
+    Args:
+        path: a run file.
+        html: where the page goes.
+        compare: a run file to compare it with.
+        json: print the findings of a run as JSON in place of its answer.
+    """
     # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
+    from weir.findings import gate as gating
     from weir.findings import of_load, of_run
-    from weir.report import render_terminal, write_html, write_load_html
+    from weir.report import render_json, render_terminal, write_html, write_load_html
 
     with RunReader(path) as reader:
         if reader.info.is_load:
+            if compare is not None:
+                raise UsageError(f"--compare: {path} holds a single load, expected a run of a study")
             load = of_load(reader)
             text = summary_text(load.summary, load.trial.cell.load, load.trial.result.resources, load.plan.get("pipeline", 1))
             try:
@@ -95,9 +121,18 @@ def show(path: Path, *, html: Path) -> None:
                 print("\n".join(printable(line) for line in text.split("\n")))
         else:
             findings = of_run(reader)
+            against = None
+            if compare is not None:
+                with RunReader(compare) as base:
+                    against = gating.gate(base, reader, gating.METRICS, COMPARED_THRESHOLD, any_environment=True)
             # The file before the terminal, which may be closed by now; and the answer is printed where there is no space for the file.
             try:
-                write_html(reader, findings, html)
+                write_html(reader, findings, html, against)
             finally:
-                stdout.print(render_terminal(findings))
+                if json:
+                    print(render_json(findings))
+                else:
+                    stdout.print(render_terminal(findings))
+                if against is not None:
+                    print("\n".join(printable(line) for line in gating.markdown(against).split("\n")))
     say(f"report: {html.resolve()}")

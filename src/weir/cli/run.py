@@ -2,12 +2,14 @@
 
 import shlex
 import sys
+import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from weir.cli.completion import studies
 from weir.cli.live import LISTEN_OPTION, LIVE_OPTION, require_live
 from weir.cli.live_run import Shown, live_run
 from weir.cli.load_text import microseconds
@@ -20,12 +22,14 @@ from weir.lab.run import outcome, placement_of, resume, start
 from weir.model.errors import ExitCode, NotWrittenError, UsageError, WeirError
 from weir.model.run import Placement, TrialResult
 from weir.store import RunReader, find_run
-from weir.study.forecast import forecast, plan_lines
+from weir.study.forecast import forecast, plan_lines, span_text
 from weir.study.study import PlannedCell, Study, read_study
 
 
 def run(
-    study: Annotated[str | None, typer.Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.")] = None,
+    study: Annotated[
+        str | None, typer.Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.", autocompletion=studies)
+    ] = None,
     scale: Annotated[
         str | None, typer.Option("--scale", help="quick (minutes, an indication), evidence (a claim) or article (its own settings).")
     ] = None,
@@ -38,6 +42,8 @@ def run(
     ] = False,
     live: Annotated[bool, LIVE_OPTION] = False,
     listen: Annotated[str | None, LISTEN_OPTION] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing while it goes on: the answer alone.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print the findings as JSON in place of the answer.")] = False,
 ) -> None:
     """Run a study: build and check its stacks, measure them in random order on fresh processes, and answer its question.
 
@@ -59,11 +65,13 @@ def run(
             for line in said:
                 say(f"weir: {line}")
         path = (out or free_folder(chosen.name)) / "run.weir"
-        placement = _say_budget(chosen)
+        placement = placement_of(chosen)
+        if not quiet:
+            _say_budget(chosen, placement)
         shown = Shown(chosen.file.title, chosen.file.question, placement.control, chosen.file.method.last_block)
     report = path.with_name(REPORT_NAME)
     with ExitStack() as stack:
-        progress = run_progress()
+        progress = run_progress(quiet=quiet)
         if live:
             progress = stack.enter_context(live_run(progress, shown, listen=listen, report=report))
         try:
@@ -79,15 +87,15 @@ def run(
                     show(path, html=report)
                 say(f"weir: weir run --resume {path} goes on with it")
             raise
-        show(path, html=report)
+        show(path, html=report, json=json_)
     code = outcome(path)
     if code is not ExitCode.DONE:
         raise typer.Exit(code)
 
 
-def run_progress() -> Progress:
-    """A run's progress on standard error."""
-    return Progress(on_step=lambda step: say(f"weir: {step}"), on_trial=_say_trial, on_result=_say_result)
+def run_progress(*, quiet: bool = False) -> Progress:
+    """A run's progress on standard error; nothing where it is to be quiet."""
+    return Progress() if quiet else Progress(on_step=lambda step: say(f"weir: {step}"), on_trial=_Trials().say, on_result=_say_result)
 
 
 def free_folder(name: str) -> Path:
@@ -98,19 +106,29 @@ def free_folder(name: str) -> Path:
     return folder
 
 
-def _say_budget(study: Study) -> Placement:
+def _say_budget(study: Study, placement: Placement) -> None:
     """Says what will run, for how long and where."""
-    placement = placement_of(study)
     cells = study.cells(len(placement.stack))
     say(f"weir: {study.file.question}")
     for line in (*plan_lines(study, forecast(study, cells), len(cells)), *placement_lines(placement)):
         say(f"weir: {line}")
-    return placement
 
 
-def _say_trial(number: int, total: int | None, planned: PlannedCell, block: int) -> None:
-    of = "" if total is None else f" of {total}"
-    say(f"weir: trial {number + 1}{of}, block {block}: {planned.cell.stack_label}, {planned.cell.point_label}")
+class _Trials:
+    """Says which trial begins, and how long the others will take at the pace so far."""
+
+    def __init__(self) -> None:
+        self._began: tuple[float, int] | None = None
+
+    def say(self, number: int, total: int | None, planned: PlannedCell, block: int) -> None:
+        now = time.monotonic()
+        began_s, first = self._began = self._began or (now, number)
+        of = left = ""
+        if total is not None:
+            of = f" of {total}"
+            if number > first:
+                left = f", about {span_text((now - began_s) / (number - first) * (total - number))} left"
+        say(f"weir: trial {number + 1}{of}, block {block}: {planned.cell.stack_label}, {planned.cell.point_label}{left}")
 
 
 def _say_result(_: PlannedCell, result: TrialResult) -> None:

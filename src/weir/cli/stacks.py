@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from weir.cli.completion import stacks as completed_stacks
 from weir.cli.output import print_json, say, stdout
 from weir.lab.blocks import Progress
 from weir.lab.check import ANSWER_S, check_stack, planned_cells
@@ -52,7 +53,9 @@ def list_(json_: Annotated[bool, _JSON] = False) -> None:
 
 @app.command()
 def check(
-    names: Annotated[list[str] | None, typer.Argument(help="Stacks, as ID or ID[VARIANT].", show_default=False)] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Stacks, as ID or ID[VARIANT].", show_default=False, autocompletion=completed_stacks)
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every stack and every variant.")] = False,
     json_: Annotated[bool, _JSON] = False,
 ) -> None:
@@ -98,7 +101,7 @@ def check(
 
 @app.command()
 def start(
-    name: Annotated[str, typer.Argument(metavar="STACK", help="A stack, as ID or ID[VARIANT].")],
+    name: Annotated[str, typer.Argument(metavar="STACK", help="A stack, as ID or ID[VARIANT].", autocompletion=completed_stacks)],
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0: any free one.")] = 0,
     json_: Annotated[bool, _JSON] = False,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from weir.cli.completion import studies
 from weir.cli.output import print_json, stdout
 from weir.lab.blocks import time_shortages
 from weir.lab.placement import placement_lines
@@ -35,14 +36,14 @@ _MOST_BLOCKS = 10
 @app.command(name="list")
 def list_(json_: Annotated[bool, _JSON] = False) -> None:
     """List the studies that travel with weir."""
-    studies = [read_study(name) for name in study_files()]
+    known = [read_study(name) for name in study_files()]
     if json_:
-        print_json([{"name": study.name, "question": study.file.question, "path": str(study.path)} for study in studies])
+        print_json([{"name": study.name, "question": study.file.question, "path": str(study.path)} for study in known])
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("study", "question"):
         table.add_column(column)
-    for study in studies:
+    for study in known:
         table.add_row(study.name, study.file.question)
     stdout.print(table)
 
@@ -60,7 +61,7 @@ def schema() -> None:
 
 @app.command()
 def check(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.", autocompletion=studies)],
     scale: Annotated[str | None, typer.Option("--scale", help="quick, evidence, article or whatever the study names.")] = None,
     assume_cv: Annotated[
         str | None, typer.Option("--assume-cv", metavar="PERCENT", help="How far trials of one cell differ (standard deviation), as 5%.")

@@ -26,6 +26,7 @@ from weir.findings.types import (
     Scaling,
     StackFindings,
     TrialCounts,
+    Variation,
     WhatRan,
 )
 
@@ -54,6 +55,7 @@ __all__ = [
     "Scaling",
     "StackFindings",
     "TrialCounts",
+    "Variation",
     "WantedPoint",
     "WhatRan",
     "break_evens_in",

@@ -13,7 +13,7 @@ from hdrh.histogram import HdrHistogram
 _COMPRESSED_COOKIE = 0x1C849304
 _COMPRESSED_HEADER_BYTES = 8
 HIGHEST_NS = 3_600_000_000_000
-_HEADER_BYTES = 40
+HEADER_BYTES = 40
 _HALF = 1024
 BUCKETS = 33 * _HALF
 """Buckets of a histogram up to `HIGHEST_NS`."""
@@ -60,7 +60,7 @@ def counts_in(data: bytes) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     index = begun = shift = 0
-    for byte in data[_HEADER_BYTES:]:
+    for byte in data[HEADER_BYTES:]:
         if byte & 128:
             begun |= (byte & 127) << shift
             shift += 7

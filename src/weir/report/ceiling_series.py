@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.findings import Point
-from weir.report.series import Array, Line, line_of, slices
+from weir.report.lines import Array, Line, line_of, slices
 from weir.store import IntervalRow, RunReader
 
 

@@ -1,21 +1,31 @@
-"""Throughput and p99 over the amount of load, for the charts of a run that varies it: what was measured, the law that fits it, and where
-stacks change sides."""
+"""Throughput, response time, CPU and memory over the amount of load, for the charts of a run that varies it: what was measured, the law
+that fits it, where stacks change sides, and where it was the generator that gave out."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
-from weir.findings import Measure, Point, RunFindings
-from weir.findings.metrics import P99, THROUGHPUT
+from weir.findings import BY_KEY, Measure, Point, RunFindings, StackFindings
+from weir.findings.metrics import CPU, MEAN, MEMORY, P99, THROUGHPUT
 from weir.findings.points import where_text
 from weir.findings.words import significant
-from weir.report.series import Line
+from weir.model.run import Trial
+from weir.report.lines import Line
+from weir.report.numbers import display
 from weir.report.strips import colours_of
+from weir.stats import Scalability
 
 _LAW_POINTS = 48
-_MS = 1e3
+_METRICS = (THROUGHPUT, P99, MEAN, CPU, MEMORY)
+_CPUS = "cpus"
+"""Not a metric: CPU time per request × throughput, as CPUs that are in use."""
+_FAILED = "failed"
+_TITLES = {_CPUS: ("CPUs in use", "CPUs"), _FAILED: ("requests that failed", "%")}
+_LOGARITHMIC = (P99, MEAN)
+_GENERATOR_REASONS = ("generator ceiling", "generator busy")
+"""Kinds of a verdict's reasons that say that the generator may have been the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +34,29 @@ class CurveLine:
 
     name: str
     colour: int
-    rate_rps: Line
-    rate_low_rps: Line
-    rate_high_rps: Line
-    p99_ms: Line
-    p99_low_ms: Line
-    p99_high_ms: Line
-    law_rps: Line
+    values: Line
+    low: Line
+    high: Line
+    law: Line
     """The universal scalability law, between the measured amounts as well; empty where it does not describe them."""
 
 
 @dataclass(frozen=True, slots=True)
-class CurveCrossing:
-    """Where two stacks change sides on throughput."""
+class CurveChart:
+    """One metric over the amount of load."""
 
+    metric: str
+    title: str
+    unit: str
+    logarithmic: bool
+    lines: list[CurveLine]
+
+
+@dataclass(frozen=True, slots=True)
+class CurveCrossing:
+    """Where two stacks change sides on a metric."""
+
+    metric: str
     at: float
     low: float | None
     high: float | None
@@ -53,26 +72,48 @@ class CurveSeries:
     amounts: list[float]
     """Where lines have values: the measured amounts, and those between on which laws are drawn."""
     measured: list[float]
-    lines: list[CurveLine]
+    charts: list[CurveChart]
+    """Throughput first; those of which anything is known."""
     crossings: list[CurveCrossing]
+    limited: list[float]
+    """Amounts of load at which the generator may have been the limit in a trial of any stack."""
     sentence: str
 
     @property
-    def has_times(self) -> bool:
-        """Whether any p99 is known."""
-        return any(value is not None for line in self.lines for value in line.p99_ms)
+    def unit(self) -> str:
+        """What the amounts are of."""
+        return "req/s" if self.axis == "rate_rps" else "connections"
+
+    def chart_sentence(self, chart: CurveChart) -> str:
+        """Under a chart that is not the first: who has the least and the most at the largest amount that all were measured at."""
+        for amount in reversed(self.measured):
+            at = self.amounts.index(amount)
+            known = sorted((value, line.name) for line in chart.lines if (value := line.values[at]) is not None)
+            if len(known) == len(chart.lines) > 1:
+                (least, first), (most, last) = known[0], known[-1]
+                return (
+                    f"At {significant(amount)} {self.unit} {first} has the least with {significant(least)} {chart.unit}, "
+                    f"{last} the most with {significant(most)} {chart.unit}."
+                )
+        return ""
 
 
-def curve_series(findings: RunFindings) -> list[CurveSeries]:
-    """A chart for each set of points that differ in nothing but the amount of load."""
+def curve_series(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
+    """The charts of each set of points that differ in nothing but the amount of load.
+
+    Args:
+        findings: of the run.
+        trials: its finished trials, for what their verdicts say of the generator.
+    """
+    limited = {trial.id for trial in trials if any(reason.kind in _GENERATOR_REASONS for reason in trial.result.verdict.reasons)}
     together: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Point]] = {}
     for point in findings.points:
         if point.amount is not None:
             together.setdefault((point.axis, point.workload, tuple(sorted(point.coordinates.items()))), []).append(point)
-    return [_curve(findings, points) for points in together.values() if len({point.amount for point in points}) > 1]
+    return [_curve(findings, points, limited) for points in together.values() if len({point.amount for point in points}) > 1]
 
 
-def _curve(findings: RunFindings, points: Sequence[Point]) -> CurveSeries:
+def _curve(findings: RunFindings, points: Sequence[Point], limited: Set[int]) -> CurveSeries:
     by_amount = {point.amount: point for point in points if point.amount is not None}
     measured = sorted(by_amount)
     between = np.geomspace(measured[0], measured[-1], _LAW_POINTS)
@@ -82,40 +123,71 @@ def _curve(findings: RunFindings, points: Sequence[Point]) -> CurveSeries:
     laws = {scaling.label: scaling.fitted for scaling in findings.scalings if scaling.where == where}
     colours = {label: colour for point in points for label, colour in colours_of(point).items()}
     names = {stack.label: stack.name for point in points for stack in point.stacks if stack.arm == "main"}
-    lines = []
-    for label, name in names.items():
-        found = {amount: stack for amount, point in by_amount.items() for stack in point.stacks if stack.label == label}
-        rates = {amount: stack.measure(THROUGHPUT) for amount, stack in found.items()}
-        times = {amount: stack.measure(P99) for amount, stack in found.items()}
-        law = laws.get(label)
-        lines.append(
-            CurveLine(
-                name,
-                colours[label],
-                _line(amounts, rates, "value"),
-                _line(amounts, rates, "low"),
-                _line(amounts, rates, "high"),
-                _line(amounts, times, "value", _MS),
-                _line(amounts, times, "low", _MS),
-                _line(amounts, times, "high", _MS),
-                [] if law is None else [round(law.throughput(amount), 3) for amount in amounts],
-            )
-        )
+    found = {
+        label: {amount: stack for amount, point in by_amount.items() for stack in point.stacks if stack.label == label} for label in names
+    }
+
+    def chart(key: str, of: Callable[[StackFindings], Measure | float | None]) -> CurveChart:
+        lines = []
+        for label, name in names.items():
+            law = laws.get(label) if key == THROUGHPUT else None
+            lines.append(_line(name, colours[label], amounts, {amount: of(stack) for amount, stack in found[label].items()}, law, key))
+        title, unit = _TITLES.get(key) or (BY_KEY[key].title, display(key).unit)
+        return CurveChart(key, title, unit, key in _LOGARITHMIC, lines)
+
+    def measure(key: str) -> Callable[[StackFindings], Measure | float | None]:
+        return lambda stack: stack.measure(key)
+
+    charts = [chart(key, measure(key)) for key in _METRICS]
+    charts.insert(_METRICS.index(CPU), chart(_CPUS, _cpus_in_use))
+    if any(stack.failed_share for by_place in found.values() for stack in by_place.values()):
+        charts.insert(1, chart(_FAILED, lambda stack: stack.failed_share * 100 if stack.evidence.used else None))
     crossings = [
-        CurveCrossing(crossing.at, crossing.low, crossing.high, f"{found.name} and {found.against_name}")
-        for found in findings.break_evens
-        if found.metric == THROUGHPUT and found.axis == first.axis and found.where == where
-        for crossing in found.crossings
+        CurveCrossing(change.metric, crossing.at, crossing.low, crossing.high, f"{change.name} and {change.against_name}")
+        for change in findings.break_evens
+        if change.axis == first.axis and change.where == where
+        for crossing in change.crossings
     ]
-    return CurveSeries(first.axis, where, amounts, measured, lines, crossings, _sentence(findings, first.axis, where))
+    used = {amount: {trial for stack in point.stacks for trial in stack.evidence.used} for amount, point in by_amount.items()}
+    return CurveSeries(
+        first.axis,
+        where,
+        amounts,
+        measured,
+        [one for one in charts if any(value is not None for line in one.lines for value in line.values)],
+        crossings,
+        [amount for amount in measured if used[amount] & limited],
+        _sentence(findings, first.axis, where),
+    )
 
 
-def _line(amounts: Sequence[float], measures: dict[float, Measure], part: str, divisor: float = 1.0) -> Line:
-    values: Line = []
-    for amount in amounts:
-        value = getattr(measures[amount], part) if amount in measures else None
-        values.append(None if value is None or not math.isfinite(value) else round(max(value, 0.0) / divisor, 4))
-    return values
+def _line(
+    name: str, colour: int, amounts: Sequence[float], values: Mapping[float, Measure | float | None], law: Scalability | None, key: str
+) -> CurveLine:
+    def part(of: Callable[[Measure], float | None]) -> Line:
+        line: Line = []
+        for amount in amounts:
+            value = values.get(amount)
+            if isinstance(value, Measure):
+                scaled = of(value)
+                value = None if scaled is None else scaled * display(key).scale
+            elif of is not _value:
+                value = None
+            line.append(None if value is None or not math.isfinite(value) else round(max(value, 0.0), 4))
+        return line
+
+    drawn = [] if law is None else [round(law.throughput(amount), 3) for amount in amounts]
+    return CurveLine(name, colour, part(_value), part(lambda measure: measure.low), part(lambda measure: measure.high), drawn)
+
+
+def _value(measure: Measure) -> float | None:
+    return measure.value
+
+
+def _cpus_in_use(stack: StackFindings) -> float | None:
+    rates = {trial.trial: trial.value for trial in stack.measure(THROUGHPUT).trials}
+    used = [trial.value / 1e6 * rates[trial.trial] for trial in stack.measure(CPU).trials if trial.trial in rates]
+    return sum(used) / len(used) if used else None
 
 
 def _sentence(findings: RunFindings, axis: str, where: str) -> str:

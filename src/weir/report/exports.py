@@ -6,14 +6,16 @@ Response times are those of weir's clocks, from the intended start. Where a run 
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from weir.findings import LoadFindings, Point, RunFindings, StackFindings
 from weir.findings.metrics import BY_KEY
 from weir.findings.words import counted
 from weir.model import histogram
+from weir.model.histograms import samples_of
 from weir.model.records import LoadSummary
 from weir.report.numbers import display, interval_text, value_text
 from weir.store import RunReader
@@ -35,6 +37,8 @@ class Sampled:
     """The requests of one stack at one point, of all used trials, or of one load."""
 
     name: str
+    trials: tuple[int, ...]
+    """Whose requests these are."""
     method: str
     """What was asked with; empty where nobody knows."""
     requests: int
@@ -79,7 +83,7 @@ def of_run(reader: RunReader, findings: RunFindings) -> list[Sampled]:
                 summaries = [summary for trial in stack.evidence.used if (summary := trials[trial].result.summary) is not None]
                 parts = [reader.histograms(trial).get("response_time_ns") for trial in stack.evidence.used]
                 name = f"{stack.name} ({point.label})" if several else stack.name
-                found.append(_sampled(name, "", summaries, [part for part in parts if part is not None]))
+                found.append(_sampled(name, stack.evidence.used, "", summaries, [part for part in parts if part is not None]))
     return found
 
 
@@ -87,12 +91,13 @@ def of_load(reader: RunReader, load: LoadFindings) -> list[Sampled]:
     """The one load."""
     part = reader.histograms(load.trial.id).get("response_time_ns")
     request = load.plan.get("request") or {}
-    return [_sampled(load.summary.target, str(request.get("method", "")), [load.summary], [] if part is None else [part])]
+    return [_sampled(load.summary.target, (load.trial.id,), str(request.get("method", "")), [load.summary], [] if part is None else [part])]
 
 
-def _sampled(name: str, method: str, summaries: Sequence[LoadSummary], parts: Sequence[bytes]) -> Sampled:
+def _sampled(name: str, trials: tuple[int, ...], method: str, summaries: Sequence[LoadSummary], parts: Sequence[bytes]) -> Sampled:
     return Sampled(
         name=name,
+        trials=trials,
         method=method,
         requests=sum(summary.requests.ok + summary.requests.failed for summary in summaries),
         failed=sum(summary.requests.failed for summary in summaries),
@@ -105,16 +110,16 @@ def _sampled(name: str, method: str, summaries: Sequence[LoadSummary], parts: Se
 
 
 def _times(parts: Iterable[bytes]) -> dict[int, int]:
-    buckets: Counter[int] = Counter()
-    for part in parts:
-        buckets.update(histogram.counts_in(part))
-    return {histogram.highest_at(bucket): often for bucket, often in sorted(buckets.items())}
+    found = samples_of(list(parts))
+    counts = np.bincount(found.bucket, weights=found.count)
+    return {histogram.highest_at(int(bucket)): int(counts[bucket]) for bucket in np.flatnonzero(counts)}
 
 
 def _together(rows: Sequence[Sampled], name: str) -> Sampled:
     parts = tuple(part for row in rows for part in row.parts)
     return Sampled(
         name,
+        tuple(trial for row in rows for trial in row.trials),
         "",
         sum(row.requests for row in rows),
         sum(row.failed for row in rows),

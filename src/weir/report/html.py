@@ -6,6 +6,7 @@ all of it, the data for the charts is JSON in which no tag can start, and the pa
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,18 +17,21 @@ from markupsafe import Markup
 
 from weir.bundle import load_bundle, policy_hash
 from weir.findings import BY_KEY, RunFindings, StackFindings
+from weir.findings.gate import Gate
 from weir.findings.metrics import CPU, MEMORY, METRICS, P50, P99, READY, THROUGHPUT
 from weir.findings.points import PointNames
 from weir.findings.words import significant
 from weir.model.errors import WeirError
 from weir.model.run import Trial
-from weir.report import sentences
+from weir.report import exports, sentences
 from weir.report.ceiling_series import answer_series
 from weir.report.curve_series import curve_series
 from weir.report.numbers import display, found_text, interval_text, size_ratio_text, size_text, value_text
 from weir.report.overview import overview_of
-from weir.report.series import point_series
-from weir.report.strips import colours_of, measure_strip, ratio_strip, tile_rows
+from weir.report.planes import planes_of
+from weir.report.readings import readings_of
+from weir.report.series import point_series, points_for
+from weir.report.strips import colours_of, measure_strip, ratio_strip, tile_rows, variation_strip
 from weir.store import RunReader
 
 TABLE_METRICS = (THROUGHPUT, P50, P99, CPU, MEMORY, READY)
@@ -35,13 +39,19 @@ RESOURCE_METRICS = (CPU, MEMORY, READY)
 TILE_METRICS = (THROUGHPUT, P99, CPU, MEMORY)
 
 
-def write_html(reader: RunReader, findings: RunFindings, path: Path) -> None:
+def write_html(reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None) -> None:
     """Write the report of a run to `path`, whole or not at all.
+
+    Args:
+        reader: the run.
+        findings: of it.
+        path: where the page goes.
+        against: what comparing it with another run came to.
 
     Raises:
         WeirError: the web bundle is missing, or the file cannot be written.
     """
-    write_page(render_html(reader, findings), path)
+    write_page(render_html(reader, findings, against), path)
 
 
 def write_page(page: str, path: Path) -> None:
@@ -61,11 +71,20 @@ def write_page(page: str, path: Path) -> None:
         ) from error
 
 
-def render_html(reader: RunReader, findings: RunFindings) -> str:
-    """The report of a run, as a page."""
-    series = [point_series(reader, point) for point in findings.points]
+def render_html(reader: RunReader, findings: RunFindings, against: Gate | None = None) -> str:
+    """The report of a run, as a page.
+
+    Args:
+        reader: the run.
+        findings: of it.
+        against: what comparing it with another run came to.
+    """
+    trials = reader.trials()
+    most_points = points_for(sum(len(point.stacks) for point in findings.points))
+    series = [point_series(reader, point, most_points) for point in findings.points]
     answers = [answer_series(reader, point) for point in findings.points]
-    curves = curve_series(findings)
+    curves = curve_series(findings, trials)
+    point_names = PointNames(reader.cells())
     data = {
         "curves": [asdict(curve) for curve in curves],
         "points": [{**asdict(one), "answers": asdict(counted)} for one, counted in zip(series, answers, strict=True)],
@@ -79,6 +98,7 @@ def render_html(reader: RunReader, findings: RunFindings) -> str:
             "ratios": ratio_strip([found for found in point.comparisons if found.metric == THROUGHPUT], colours_of(point)),
             "tiles": [(BY_KEY[metric], display(metric), rows) for metric in TILE_METRICS if (rows := tile_rows(point, metric))],
             "throughput": measure_strip(point, THROUGHPUT),
+            "published": {(one.stack, one.metric): one.value for one in point.published if one.metric in BY_KEY},
             "resources": [strip for metric in RESOURCE_METRICS if (strip := measure_strip(point, metric))],
         }
         for point, one, counted in zip(findings.points, series, answers, strict=True)
@@ -91,13 +111,17 @@ def render_html(reader: RunReader, findings: RunFindings) -> str:
         points=points,
         several=len(points) > 1,
         curves=curves,
+        planes=planes_of(findings),
+        variation=None if findings.variation is None else variation_strip(findings.variation, findings.identical_copies),
+        readings=readings_of(reader, findings, exports.of_run(reader, findings)),
+        against=against,
         answer_text=_split_basis(findings.answer.sentence),
         answer_strip=_answer_strip(findings),
         sentences=sentences,
         table_metrics=[(BY_KEY[metric], display(metric)) for metric in TABLE_METRICS],
         metrics={metric.key: metric for metric in METRICS},
         display=display,
-        trials=[_trial_row(trial, findings, PointNames(reader.cells())) for trial in reader.trials()],
+        trials=_trial_rows(trials, findings, point_names),
         overview=overview_of(findings),
         objectives=findings.objectives(),
         found_text=found_text,
@@ -155,26 +179,28 @@ def _heading(title: str) -> str:
     return title if title[:1] == "p" and title[1:2].isdigit() else title[:1].upper() + title[1:]
 
 
-def _trial_row(trial: Trial, findings: RunFindings, labels: PointNames) -> dict[str, Any]:
+def _trial_rows(trials: Sequence[Trial], findings: RunFindings, labels: PointNames) -> list[dict[str, Any]]:
     names = {stack.cell: stack.name for point in findings.points for stack in point.stacks}
-    cells: list[str] = []
-    for metric in TABLE_METRICS:
-        value = BY_KEY[metric].of(trial)
-        cells.append("–" if value is None else display(metric).text(value))
-    summary = trial.result.summary
-    return {
-        "id": trial.id,
-        "block": trial.block,
-        "position": trial.position + 1,
-        "attempt": trial.attempt,
-        "name": names[trial.cell.id],
-        "point": labels.of_cell(trial.cell),
-        "validity": trial.result.verdict.validity,
-        "reasons": [*_window_text(trial), *trial.result.verdict.texts],
-        "values": cells,
-        "failed": summary.requests.failed if summary else None,
-        "logs": sorted(trial.result.logs.values()),
-    }
+    rows = []
+    for trial in trials:
+        summary = trial.result.summary
+        values = [(metric, BY_KEY[metric].of(trial)) for metric in TABLE_METRICS]
+        rows.append(
+            {
+                "id": trial.id,
+                "block": trial.block,
+                "position": trial.position + 1,
+                "attempt": trial.attempt,
+                "name": names[trial.cell.id],
+                "point": labels.of_cell(trial.cell),
+                "validity": trial.result.verdict.validity,
+                "reasons": [*_window_text(trial), *trial.result.verdict.texts],
+                "values": ["–" if value is None else display(metric).text(value) for metric, value in values],
+                "failed": summary.requests.failed if summary else None,
+                "logs": sorted(trial.result.logs.values()),
+            }
+        )
+    return rows
 
 
 def _window_text(trial: Trial) -> list[str]:

@@ -41,7 +41,7 @@ def render_load_html(reader: RunReader, findings: LoadFindings) -> str:
     summary, load = findings.summary, findings.trial.cell.load
     return render_page(
         "load.html.j2",
-        {"points": [asdict(series.over_time), asdict(series.clocks), asdict(series.errors), asdict(series.waiting)]},
+        {"points": [asdict(series.over_time), asdict(series.clocks)]},
         findings=findings,
         info=findings.info,
         summary=summary,
@@ -172,9 +172,9 @@ def _percentiles_sentence(series: LoadSeries) -> str:
 
 def _waiting_sentence(series: LoadSeries) -> str:
     highest = [
-        f"{stack.name} {max(value for value in stack.rate_rps if value is not None):,.0f}"
-        for stack in series.waiting.stacks
-        if any(stack.rate_rps)
+        f"{line.label} {max(value for value in line.values if value is not None):,.0f}"
+        for line in series.over_time.stacks[0].waiting
+        if any(line.values)
     ]
     return f"At the end of each interval, the highest of a slice; at most: {listed(highest)}." if highest else "No request waited."
 

@@ -1,30 +1,25 @@
 """The numbers behind the charts of one load, in the form of `report/series.py`, so that the same script draws them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from weir.findings import LoadFindings
 from weir.model.load import Load, OpenLoad, value_at
+from weir.report.lines import Line, coarser, line_of, middles, slices
+from weir.report.process_series import SHORTEST_THREADS_SLICE_S, machine_lines, memory_lines, thread_lines, tier_lines, traffic_lines
 from weir.report.series import (
     SHORTEST_COARSE_SLICE_S,
-    Array,
-    CpuLine,
-    Line,
     PointSeries,
     StackSeries,
-    coarser,
+    error_lines,
     latency_distribution,
-    line_of,
-    machine_lines,
-    middles,
     nines_of,
     quantiles_over_time,
     rates_of,
     samples_in,
-    slices,
-    tier_lines,
+    waiting_lines,
 )
 from weir.store import IntervalRow, RunReader
 
@@ -39,13 +34,9 @@ class LoadSeries:
     """Everything that is drawn of one load, each part on axes of its own."""
 
     over_time: PointSeries
-    """Throughput (with the rate that was asked for), percentiles, CPU."""
+    """Throughput (with the rate that was asked for), percentiles, failed and waiting requests, what the server used."""
     clocks: PointSeries
     """The distribution of each clock."""
-    errors: PointSeries
-    """Failed requests per second by kind."""
-    waiting: PointSeries
-    """Requests in flight and waiting for a connection."""
 
 
 def load_series(reader: RunReader, findings: LoadFindings) -> LoadSeries:
@@ -56,25 +47,28 @@ def load_series(reader: RunReader, findings: LoadFindings) -> LoadSeries:
     coarse = coarser(edges, _slice_s(rows))
     rate = rates_of(rows, edges, "completed")
     p50, p90, p99 = quantiles_over_time(reader, {trial.id: rows}, coarse)
-    answered = _stack(
-        "answered",
-        0,
-        rate_rps=line_of(rate),
+    threads = coarser(edges, max(_slice_s(rows), SHORTEST_THREADS_SLICE_S))
+    samples = [reader.samples(trial.id)]
+    answered = replace(
+        _stack("answered", 0, rate_rps=line_of(rate)),
         p50_ms=p50,
         p90_ms=p90,
         p99_ms=p99,
-        tiers=tier_lines([reader.samples(trial.id)], coarse),
+        tiers=tier_lines(samples, coarse),
         machine_percent=machine_lines([reader.cpu_samples(trial.id)], coarse, reader.info.placement),
+        waiting=waiting_lines([rows], edges),
+        errors_rps=error_lines([rows], edges),
+        memory_mb=memory_lines(samples, coarse),
+        traffic_mb_s=traffic_lines(samples, [reader.network_samples(trial.id)], coarse),
+        threads=thread_lines([reader.thread_states(trial.id)], threads),
     )
     asked = asked_rate(trial.cell.load)
     stacks = [answered]
     if asked is not None:
         stacks.append(_stack("asked for", TARGET_COLOUR, rate_rps=line_of(np.array([asked(at) for at in middles(edges)]))))
     return LoadSeries(
-        over_time=PointSeries(middles(edges), middles(coarse), [], stacks),
+        over_time=PointSeries(middles(edges), middles(coarse), [], stacks, middles(threads)),
         clocks=_clocks(reader, findings),
-        errors=PointSeries(middles(edges), [], [], _errors(rows, edges)),
-        waiting=PointSeries(middles(edges), [], [], _waiting(rows, edges)),
     )
 
 
@@ -93,31 +87,6 @@ def asked_rate(load: Load) -> Callable[[float], float] | None:
     return lambda at_s: value_at(load.rate_rps, at_s)
 
 
-def _errors(rows: Sequence[IntervalRow], edges: Array) -> list[StackSeries]:
-    kinds = sorted({kind for row in rows for kind, count in row.errors.items() if count})
-    counted, _ = np.histogram([_middle(row) for row in rows], edges, weights=[row.end_s - row.start_s for row in rows])
-    series = []
-    for colour, kind in enumerate(kinds):
-        counts, _ = np.histogram([_middle(row) for row in rows], edges, weights=[row.errors.get(kind, 0) for row in rows])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            series.append(_stack(kind, colour + 1, rate_rps=line_of(np.where(counted > 0, counts / counted, np.nan))))
-    return series
-
-
-def _waiting(rows: Sequence[IntervalRow], edges: Array) -> list[StackSeries]:
-    series = []
-    for colour, (name, field) in enumerate((("in flight", "in_flight"), ("queued", "queued"))):
-        if field == "queued" and not any(row.queued for row in rows):
-            continue
-        at = np.searchsorted(edges, [_middle(row) for row in rows], side="right") - 1
-        highest = np.full(len(edges) - 1, np.nan)
-        for slot, row in zip(at, rows, strict=True):
-            if 0 <= slot < len(highest):
-                highest[slot] = np.fmax(highest[slot], getattr(row, field))
-        series.append(_stack(name, colour, rate_rps=line_of(highest)))
-    return series
-
-
 def _clocks(reader: RunReader, findings: LoadFindings) -> PointSeries:
     known = {name: [data] for name, data in reader.histograms(findings.trial.id).items()}
     if not known:
@@ -130,35 +99,9 @@ def _clocks(reader: RunReader, findings: LoadFindings) -> PointSeries:
     return PointSeries([], [], [round(value, 4) for value in nines], stacks)
 
 
-def _stack(
-    name: str,
-    colour: int,
-    *,
-    rate_rps: Line | None = None,
-    p50_ms: Line | None = None,
-    p90_ms: Line | None = None,
-    p99_ms: Line | None = None,
-    tiers: list[CpuLine] | None = None,
-    machine_percent: list[CpuLine] | None = None,
-    distribution_ms: Line | None = None,
-) -> StackSeries:
+def _stack(name: str, colour: int, *, rate_rps: Line | None = None, distribution_ms: Line | None = None) -> StackSeries:
+    """A line that has nothing but this."""
+    nothing: Line = []
     return StackSeries(
-        label=name,
-        name=name,
-        colour=colour,
-        trials=1,
-        rate_rps=rate_rps or [],
-        rate_low_rps=[],
-        rate_high_rps=[],
-        failed_rps=[],
-        p50_ms=p50_ms or [],
-        p90_ms=p90_ms or [],
-        p99_ms=p99_ms or [],
-        tiers=tiers or [],
-        machine_percent=machine_percent or [],
-        distribution_ms=distribution_ms or [],
+        name, name, colour, 1, rate_rps or [], nothing, nothing, nothing, nothing, nothing, nothing, [], [], distribution_ms or []
     )
-
-
-def _middle(row: IntervalRow) -> float:
-    return (row.start_s + row.end_s) / 2

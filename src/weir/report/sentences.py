@@ -6,7 +6,14 @@ from weir.findings import BY_KEY, Point, TrialCounts
 from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
 from weir.findings.words import counted, listed, signed_percent, significant
 from weir.report.numbers import display
-from weir.report.series import Line, PointSeries
+from weir.report.lines import Line
+from weir.report.series import PointSeries
+
+THREAD_STATE_WORDS = {
+    "on_cpu": "on a CPU", "runnable": "ready to run and waiting for a CPU", "socket_io": "in socket calls", "event_wait": "waiting for events",
+    "lock": "on locks or parked", "accept": "accepting connections", "disk": "on the disk", "sleep": "asleep", "other": "doing something else",
+}  # fmt: skip
+"""The engine's names of what threads do (`records.THREAD_STATES`), after "are"."""
 
 
 def throughput_sentence(point: Point) -> str:
@@ -80,6 +87,65 @@ def machine_sentence(series: PointSeries) -> str:
             parts.append(f"under {stack.name}: {', '.join(busy)}" + (f", steal {steal[0]:.1f} %" if steal else ""))
     text = "; ".join(parts)
     return f"Busy on average {text}." if parts else "No samples of the machine's CPUs."
+
+
+def waiting_sentence(series: PointSeries) -> str:
+    """Under the requests under way: the most at once."""
+    highest = [
+        f"{stack.name} {max(known):,.0f}{' queued' if line.label == 'queued' else ''}"
+        for stack in series.stacks
+        for line in stack.waiting
+        if (known := [value for value in line.values if value is not None])
+    ]
+    return "At the end of each interval, the highest of a slice, the mean over trials." + (
+        f" At most: {listed(highest)}." if highest else ""
+    )
+
+
+def errors_sentence(point: Point) -> str:
+    """Under the failed requests: which share of each stack's."""
+    shares = [
+        f"{stack.name} {significant(stack.failed_share * 100, 2)} %" for stack in point.stacks if stack.arm == "main" and stack.failed_share
+    ]
+    return f"Of the requests that were intended, failed: {listed(shares)}." if shares else "Few enough failed to round to nothing."
+
+
+def memory_sentence(series: PointSeries) -> str:
+    """Under memory over time: where each tier ended, and how it moved."""
+    parts = []
+    for stack in series.stacks:
+        for line in stack.memory_mb:
+            known = [value for value in line.values if value is not None]
+            if known:
+                moved = known[-1] - known[0]
+                change = f" after {significant(known[0])}" if abs(moved) > 0.02 * known[0] else ""
+                parts.append(f"{stack.name}'s {line.label} tier {significant(known[-1])} MB{change}")
+    tail = " Resident memory counts shared pages for each process that has them; the figure of the comparison is the proportional set size."
+    return (f"At the end {listed(parts)}." if parts else "No samples of memory.") + tail
+
+
+def traffic_sentence(series: PointSeries) -> str:
+    """Under disk and network: the most of each stack on average."""
+    parts = []
+    for stack in series.stacks:
+        means = [(_mean(line.values), line.label) for line in stack.traffic_mb_s]
+        if means:
+            most, label = max(means)
+            parts.append(f"{stack.name} {significant(most, 2)} MB/s ({label})")
+    return f"The most on average: {listed(parts)}. The loopback device carries all that the machine's processes tell one another."
+
+
+def threads_sentence(series: PointSeries) -> str:
+    """Under the states of threads: how many there are and what most of them do."""
+    parts = []
+    for stack in series.stacks:
+        means = [(_mean(line.values), line.label) for line in stack.threads]
+        total = sum(mean for mean, _ in means)
+        if total > 0:
+            most, state = max(means)
+            parts.append(f"of {stack.name}'s {significant(total)} threads {most / total:.0%} are {THREAD_STATE_WORDS[state]}")
+    text = "; ".join(parts)
+    return f"On average {text}. Each chart has its own scale." if parts else "No samples of threads."
 
 
 def distribution_sentence(point: Point) -> str:

@@ -5,34 +5,23 @@ Bounded whatever the run's length: time is cut into at most `MOST_POINTS` slices
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir import stats
 from weir.findings import Point
-from weir.model import histogram
-from weir.model.run import Placement
-from weir.store import CpuSampleRow, IntervalRow, RunReader, SampleRow
+from weir.model.histograms import samples_of
+from weir.report.lines import MOST_POINTS, Array, Line, NamedLine, coarser, line_of, mean_of, middles, slices
+from weir.report.process_series import SHORTEST_THREADS_SLICE_S, machine_lines, memory_lines, thread_lines, tier_lines, traffic_lines
+from weir.store import IntervalRow, RunReader
 
-MOST_POINTS = 240
+FEWEST_POINTS = 40
+MOST_SLICES = 12_000
+"""Of all stacks at all points together: a page with a thousand trials is to stay small."""
 SHORTEST_COARSE_SLICE_S = 0.5
 """The kernel counts a process's CPU in ticks of 10 ms: in a shorter slice one tick would be a jump of more than 2 %.
 A slow stack has too few requests in less for a p99."""
-MOST_CPU_LINES = 8
-"""On machines with more CPUs they are drawn as the mean of each role's."""
-
-Array = NDArray[np.float64]
-Line = list[float | None]
-
-
-@dataclass(frozen=True, slots=True)
-class CpuLine:
-    """One line of the CPU charts."""
-
-    label: str
-    values: Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +39,19 @@ class StackSeries:
     p50_ms: Line
     p90_ms: Line
     p99_ms: Line
-    tiers: list[CpuLine]
-    machine_percent: list[CpuLine]
+    tiers: list[NamedLine]
+    machine_percent: list[NamedLine]
     distribution_ms: Line
+    waiting: list[NamedLine] = field(default_factory=list)
+    """Requests in flight, and those queued for a connection where there were any."""
+    errors_rps: list[NamedLine] = field(default_factory=list)
+    """Failed requests by kind; those kinds of which there were any."""
+    memory_mb: list[NamedLine] = field(default_factory=list)
+    """Resident memory of each tier."""
+    traffic_mb_s: list[NamedLine] = field(default_factory=list)
+    """What each tier read from disks and wrote to them, and what went over the loopback device; without what never moved."""
+    threads: list[NamedLine] = field(default_factory=list)
+    """Mean number of threads in each state, in the order of `records.THREAD_STATES`; those states in which there were any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +64,24 @@ class PointSeries:
     nines: list[float]
     """−log10 of the share of requests that took longer: 1 is p90, 2 is p99."""
     stacks: list[StackSeries]
+    threads_time_s: list[float] = field(default_factory=list)
+    """Slices no shorter than a second, about which threads are read."""
 
 
-def point_series(reader: RunReader, point: Point) -> PointSeries:
-    """The series of every stack of `point` with a usable trial; the A/A copy is not drawn over time."""
+def point_series(reader: RunReader, point: Point, most_points: int = MOST_POINTS) -> PointSeries:
+    """The series of every stack of `point` with a usable trial; the A/A copy is not drawn over time.
+
+    Args:
+        reader: the run.
+        point: where.
+        most_points: into how many slices time is cut at most.
+    """
     main = [stack for stack in point.stacks if stack.arm == "main"]
     shown = [(colour, stack) for colour, stack in enumerate(main) if stack.evidence.used]
     intervals = {trial: reader.intervals(trial) for _, stack in shown for trial in stack.evidence.used}
-    edges = slices([row for rows in intervals.values() for row in rows])
+    edges = slices([row for rows in intervals.values() for row in rows], most_points)
     coarse_edges = coarser(edges, SHORTEST_COARSE_SLICE_S)
+    threads_edges = coarser(edges, SHORTEST_THREADS_SLICE_S)
     histograms = {
         stack.label: [data for trial in stack.evidence.used if (data := reader.histograms(trial).get("response_time_ns")) is not None]
         for _, stack in shown
@@ -83,6 +91,7 @@ def point_series(reader: RunReader, point: Point) -> PointSeries:
     for colour, stack in shown:
         mine = {trial: intervals[trial] for trial in stack.evidence.used}
         rates = np.array([rates_of(rows, edges, "completed") for rows in mine.values()])
+        samples = [reader.samples(trial) for trial in mine]
         p50, p90, p99 = quantiles_over_time(reader, mine, coarse_edges)
         stacks.append(
             StackSeries(
@@ -90,40 +99,30 @@ def point_series(reader: RunReader, point: Point) -> PointSeries:
                 name=stack.name,
                 colour=colour,
                 trials=len(mine),
-                rate_rps=line_of(_mean(rates)),
+                rate_rps=line_of(mean_of(rates)),
                 # fmin and fmax pass over slices that a trial did not see.
                 rate_low_rps=line_of(np.fmin.reduce(rates)),
                 rate_high_rps=line_of(np.fmax.reduce(rates)),
-                failed_rps=line_of(_mean([rates_of(rows, edges, "failed") for rows in mine.values()])),
+                failed_rps=line_of(mean_of([rates_of(rows, edges, "failed") for rows in mine.values()])),
                 p50_ms=p50,
                 p90_ms=p90,
                 p99_ms=p99,
-                tiers=tier_lines([reader.samples(trial) for trial in mine], coarse_edges),
+                tiers=tier_lines(samples, coarse_edges),
                 machine_percent=machine_lines([reader.cpu_samples(trial) for trial in mine], coarse_edges, reader.info.placement),
                 distribution_ms=latency_distribution(histograms[stack.label], nines),
+                waiting=waiting_lines(list(mine.values()), edges),
+                errors_rps=error_lines(list(mine.values()), edges),
+                memory_mb=memory_lines(samples, coarse_edges),
+                traffic_mb_s=traffic_lines(samples, [reader.network_samples(trial) for trial in mine], coarse_edges),
+                threads=thread_lines([reader.thread_states(trial) for trial in mine], threads_edges),
             )
         )
-    return PointSeries(middles(edges), middles(coarse_edges), [round(value, 4) for value in nines], stacks)
+    return PointSeries(middles(edges), middles(coarse_edges), [round(value, 4) for value in nines], stacks, middles(threads_edges))
 
 
-def slices(intervals: Sequence[IntervalRow]) -> Array:
-    """Edges of equal slices, each a whole number of intervals; a last interval shorter than half the others makes none of its own."""
-    lengths = [row.end_s - row.start_s for row in intervals if row.end_s > row.start_s]
-    if not lengths:
-        return np.array([0.0, 1.0])
-    length = float(np.median(lengths))
-    end_s = max(row.end_s for row in intervals)
-    count = max(1, round(end_s / length))
-    group = math.ceil(count / MOST_POINTS)
-    return np.arange(0, count // group + 1, dtype=np.float64) * length * group
-
-
-def coarser(edges: Array, shortest_s: float) -> Array:
-    """Every k-th edge, so that no slice is shorter than `shortest_s`."""
-    length = float(edges[1] - edges[0])
-    step = max(1, math.ceil(shortest_s / length - 1e-9))
-    kept = edges[::step]
-    return kept if len(kept) > 1 else np.array([edges[0], edges[-1]])
+def points_for(stacks: int) -> int:
+    """Into how many slices time is cut at most, where that many lines are drawn on one page."""
+    return max(FEWEST_POINTS, min(MOST_POINTS, MOST_SLICES // max(1, stacks)))
 
 
 def latency_distribution(parts: Sequence[bytes], nines: Sequence[float]) -> Line:
@@ -140,7 +139,7 @@ def latency_distribution(parts: Sequence[bytes], nines: Sequence[float]) -> Line
 
 def samples_in(parts: Sequence[bytes]) -> int:
     """How many samples histograms hold together."""
-    return sum(sum(histogram.counts_in(data).values()) for data in parts)
+    return int(samples_of(parts).count.sum())
 
 
 def nines_of(samples: Sequence[int]) -> list[float]:
@@ -151,109 +150,60 @@ def nines_of(samples: Sequence[int]) -> list[float]:
 
 def quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow]], edges: Array) -> tuple[Line, Line, Line]:
     """p50, p90 and p99 of each slice in milliseconds, over the trials in `intervals`; None where a slice has too few requests."""
-    parts: list[list[bytes]] = [[] for _ in range(len(edges) - 1)]
-    for trial, rows in intervals.items():
-        for row, data in zip(rows, reader.interval_histograms(trial), strict=True):
-            at = int(np.searchsorted(edges, (row.start_s + row.end_s) / 2, side="right")) - 1
-            if 0 <= at < len(parts):
-                parts[at].append(data)
-    lines: tuple[Line, Line, Line] = ([], [], [])
-    for part in parts:
-        for line, quantile in zip(lines, stats.merged_quantiles(part, (0.5, 0.9, 0.99)), strict=True):
-            # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
-            beyond = quantile.samples * (1 - quantile.probability)
-            line.append(round(quantile.value / 1e6, 5) if quantile.value is not None and beyond >= 10 - 1e-6 else None)
-    return lines
+    parts = [data for trial in intervals for data in reader.interval_histograms(trial)]
+    at = np.searchsorted(edges, [_middle(row) for rows in intervals.values() for row in rows], side="right") - 1
+    found = samples_of(parts)
+    slot = at[found.part] if len(found.part) else found.part
+    inside = (slot >= 0) & (slot < len(edges) - 1)
+    samples, quantiles = stats.quantiles_by_group(
+        slot[inside], found.bucket[inside], found.count[inside], len(edges) - 1, (0.5, 0.9, 0.99)
+    )
+    lines: list[Line] = []
+    for probability, values in zip((0.5, 0.9, 0.99), quantiles, strict=True):
+        # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
+        enough = samples * (1 - probability) >= 10 - 1e-6
+        lines.append([round(float(value) / 1e6, 5) if shown else None for value, shown in zip(values, enough, strict=True)])
+    return lines[0], lines[1], lines[2]
 
 
 def rates_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
     """Requests per second in each slice; NaN where the trial saw none of it."""
-    middles = [(row.start_s + row.end_s) / 2 for row in rows]
-    counts, _ = np.histogram(middles, edges, weights=[getattr(row, field) for row in rows])
+    return _rates(rows, edges, [getattr(row, field) for row in rows])
+
+
+def error_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
+    """Failed requests per second of each kind of which there are any, the mean over trials."""
+    kinds = sorted({kind for rows in trials for row in rows for kind, count in row.errors.items() if count})
+    return [
+        NamedLine(kind, line_of(mean_of([_rates(rows, edges, [row.errors.get(kind, 0) for row in rows]) for rows in trials]))) for kind in kinds
+    ]
+
+
+def waiting_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
+    """Requests in flight and queued at the ends of intervals, the highest of each slice and the mean of that over trials."""
+    fields = {"in flight": "in_flight"}
+    if any(row.queued for rows in trials for row in rows):
+        fields["queued"] = "queued"
+    return [NamedLine(name, line_of(mean_of([_highest_of(rows, edges, field) for rows in trials]))) for name, field in fields.items()]
+
+
+def _highest_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
+    highest: Array = np.full(len(edges) - 1, np.nan)
+    at = np.searchsorted(edges, [_middle(row) for row in rows], side="right") - 1
+    for slot, row in zip(at, rows, strict=True):
+        if 0 <= slot < len(highest):
+            highest[slot] = np.fmax(highest[slot], getattr(row, field))
+    return highest
+
+
+def _middle(row: IntervalRow) -> float:
+    return (row.start_s + row.end_s) / 2
+
+
+def _rates(rows: Sequence[IntervalRow], edges: Array, numbers: Sequence[int]) -> Array:
+    middles = [_middle(row) for row in rows]
+    counts, _ = np.histogram(middles, edges, weights=numbers)
     covered, _ = np.histogram(middles, edges, weights=[row.end_s - row.start_s for row in rows])
     with np.errstate(divide="ignore", invalid="ignore"):
         rates: Array = np.where(covered > 0, counts / covered, np.nan)
     return rates
-
-
-def tier_lines(samples: Sequence[Sequence[SampleRow]], edges: Array) -> list[CpuLine]:
-    """User and system time of each tier in CPUs, the mean over trials; each process group of a tier added up."""
-    tiers = sorted({row.tier for rows in samples for row in rows})
-    lines = []
-    for tier in tiers:
-        for kind, field in (("user", "cpu_user_s"), ("system", "cpu_system_s")):
-            trials = []
-            for rows in samples:
-                names = sorted({row.name for row in rows if row.tier == tier})
-                groups = [[row for row in rows if row.name == name] for name in names]
-                slopes = [slope([row.t_s for row in group], [getattr(row, field) for row in group], edges) for group in groups]
-                if slopes:
-                    trials.append(np.sum(slopes, axis=0))
-            if trials:
-                lines.append(CpuLine(f"{tier} {kind}", line_of(_mean(trials))))
-    return lines
-
-
-def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, placement: Placement) -> list[CpuLine]:
-    """Utilisation of each CPU in percent and the machine's steal, the mean over trials."""
-    cpus = sorted({row.cpu for rows in samples for row in rows})
-    busy: dict[int, list[Array]] = {cpu: [] for cpu in cpus}
-    stolen: list[Array] = []
-    for rows in samples:
-        trial_steal = []
-        for cpu in cpus:
-            mine = [row for row in rows if row.cpu == cpu]
-            times = [row.t_s for row in mine]
-            total = slope(times, [r.user_s + r.system_s + r.irq_s + r.softirq_s + r.idle_s + r.iowait_s + r.steal_s for r in mine], edges)
-            work = slope(times, [r.user_s + r.system_s + r.irq_s + r.softirq_s for r in mine], edges)
-            steal = slope(times, [r.steal_s for r in mine], edges)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                busy[cpu].append(np.where(total > 0, 100 * work / total, np.nan))
-                trial_steal.append(np.where(total > 0, 100 * steal / total, np.nan))
-        if trial_steal:
-            stolen.append(_mean(trial_steal))
-    lines = [
-        CpuLine(label, line_of(_mean([values for cpu in members for values in busy[cpu]]))) for label, members in _rows(cpus, placement)
-    ]
-    return [*lines, CpuLine("steal", line_of(_mean(stolen)))] if stolen else lines
-
-
-def _rows(cpus: Sequence[int], placement: Placement) -> list[tuple[str, list[int]]]:
-    roles = {"load": placement.load, "stack": placement.stack, "services": placement.services, "control": placement.control}
-    if len(cpus) <= MOST_CPU_LINES:
-        named = {cpu: [role for role, members in roles.items() if cpu in members] for cpu in cpus}
-        return [(f"CPU {cpu}" + (f" ({', '.join(named[cpu])})" if named[cpu] else ""), [cpu]) for cpu in cpus]
-    rows = [(f"{role} CPUs", [cpu for cpu in members if cpu in cpus]) for role, members in roles.items()]
-    placed = {cpu for _, members in rows for cpu in members}
-    rows.append(("other CPUs", [cpu for cpu in cpus if cpu not in placed]))
-    return [(label, members) for label, members in rows if members]
-
-
-def slope(times_s: Sequence[float], cumulative: Sequence[float], edges: Array) -> Array:
-    """Growth per second of a cumulative counter in each slice; NaN outside of what was sampled."""
-    if len(times_s) < 2:
-        return np.full(len(edges) - 1, np.nan)
-    # A sample may come a little after the last edge or before the first; half a slice of tolerance keeps the ends.
-    at_edges = np.interp(edges, times_s, cumulative)
-    width = float(edges[1] - edges[0])
-    inside = (edges[:-1] >= times_s[0] - width / 2) & (edges[1:] <= times_s[-1] + width / 2)
-    return np.where(inside, np.diff(at_edges) / width, np.nan)
-
-
-def _mean(arrays: Sequence[Array] | Array) -> Array:
-    """The mean over arrays, slice by slice, of those that have a value there."""
-    stacked = np.array(arrays)
-    counts = (~np.isnan(stacked)).sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Array = np.where(counts > 0, np.nansum(stacked, axis=0) / counts, np.nan)
-    return mean
-
-
-def middles(edges: Array) -> list[float]:
-    """The middles of slices, to a tenth of a millisecond."""
-    return [round(float(value), 4) for value in (edges[:-1] + edges[1:]) / 2]
-
-
-def line_of(values: Array) -> Line:
-    """Four significant digits are more than a chart can show; NaN becomes a gap."""
-    return [None if math.isnan(value) else float(f"{value:.4g}") for value in values]

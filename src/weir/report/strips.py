@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weir.findings import BY_KEY, Comparison, Point
+from weir.findings import BY_KEY, Comparison, IdenticalCopies, Point, Variation
 from weir.findings.words import ratio_text
 from weir.report.numbers import display, interval_text, value_text
 
@@ -136,6 +136,35 @@ def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> S
     return Strip(f"times {told[0].against_name}", "×", tuple(rows), ticks, place(1.0))
 
 
+def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Strip:
+    """Where the spread of throughput comes from, and what two copies of one stack differ by, in percent."""
+    split = variation.split
+    parts: list[tuple[str, float, float | None, float | None]] = [
+        ("within trials", split.within, None, None),
+        ("between trials", split.between_trials, None, None),
+        ("between blocks", split.between_blocks, None, None),
+    ]
+    if copies is not None and copies.spread is not None:
+        parts.append(("between identical copies", copies.spread, copies.spread_low, copies.spread_high))
+    # An interval from few pairs can be very wide: the axis ends at five times the largest value, and the number says the rest.
+    largest = max((value for _, value, _, _ in parts), default=0.0)
+    highest = 100 * max(min(max((high or value for _, value, _, high in parts), default=0.0), 5 * largest), 1e-4)
+    steps = linear_ticks(highest)
+    end = max(highest, steps[-1])
+
+    def place(share: float | None) -> float | None:
+        return None if share is None else _percent(min(1.0, share * 100 / end))
+
+    rows = tuple(
+        Row(
+            name, index, False, place(value), place(low), place(high), (), f"{value * 100:.1f} %",
+            "" if low is None or high is None else f"{low * 100:.1f}–{high * 100:.1f} %",
+        )
+        for index, (name, value, low, high) in enumerate(parts)
+    )  # fmt: skip
+    return Strip("spread of throughput", "%", rows, tuple(Tick(_percent(step / end), f"{step:,g}") for step in steps))
+
+
 def colours_of(point: Point) -> dict[str, int]:
     """The colour's number of each stack, the A/A copy's being that of its original."""
     main = [stack.label for stack in point.stacks if stack.arm == "main"]
@@ -150,6 +179,16 @@ def linear_ticks(largest: float) -> list[float]:
             step *= factor
             break
     return [index * step for index in range(int(largest / step + 0.1) + 1)]
+
+
+def logarithmic_ticks(low: float, high: float) -> list[float]:
+    """Round values from `low` to `high`, six or seven at most."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        inside = [value for power in powers for step in steps if low <= (value := step * 10.0**power) <= high]
+        if len(inside) <= 7:
+            break
+    return inside
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:

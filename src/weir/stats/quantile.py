@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir.model import histogram
 from weir.stats.mean import CONFIDENCE
@@ -75,6 +76,35 @@ def quantiles_of(tables: Sequence[Mapping[int, int]], probabilities: Sequence[fl
             low, high = (value * math.exp(edge) for edge in percentile_interval(moved, confidence))
         found.append(Quantile(probability, value, samples, low, high))
     return found
+
+
+def quantiles_by_group(
+    group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int, probabilities: Sequence[float]
+) -> tuple[Array, Array]:
+    """Quantiles of many groups of samples at once, without intervals.
+
+    Args:
+        group: of each bucket with samples the group that it is in, from 0.
+        bucket: its index; a group may name one several times.
+        count: how many samples it has.
+        groups: how many groups there are.
+        probabilities: which quantiles.
+
+    Returns:
+        How many samples each group has; and for each probability a row of the groups' quantiles, NaN of a group without samples.
+    """
+    order = np.lexsort((bucket, group))
+    values = _highest()[bucket[order]]
+    reached = np.cumsum(count[order])
+    samples = np.bincount(group, weights=count, minlength=groups)
+    before = np.cumsum(samples) - samples
+    found = np.full((len(probabilities), groups), np.nan)
+    has_samples = samples > 0
+    for row, probability in zip(found, probabilities, strict=True):
+        # Rounding must not ask for one sample more than there is, and the lowest quantile is the first sample.
+        wanted = before + np.maximum(1, np.ceil(probability * samples - 1e-6))
+        row[has_samples] = values[np.searchsorted(reached, wanted[has_samples])]
+    return samples, found
 
 
 @cache

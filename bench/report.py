@@ -1,0 +1,89 @@
+"""How long the report of a run of a thousand trials takes: from its file to findings, to a page, and to charts in a browser."""
+
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from playwright.sync_api import sync_playwright
+
+from bench.result import Bar, Found, Table
+from bench.setting import Setting
+from tests.support.browser import chromium
+from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
+from weir.findings import of_run
+from weir.model.load import ClosedLoad
+from weir.report import render_html
+from weir.store import RunReader
+
+CONNECTIONS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280)
+BLOCKS = 10
+TRIAL_S = 10.0
+BAR_RENDERED_S = 2.0
+BAR_DRAWN_S = 1.0
+BAR_BYTES = 2_000_000
+
+
+def measure_report(setting: Setting) -> Found:
+    """Four stacks at 25 numbers of connections in ten blocks, ten seconds each in intervals of a tenth."""
+    plain = replace(FLASK, name="plain", title="Plain")
+    study = SyntheticStudy(
+        stacks=(FLASK, SANIC, NETTY, plain), loads=[ClosedLoad(n) for n in CONNECTIONS], aa=None, blocks=BLOCKS, duration_s=TRIAL_S
+    )
+    print("report: writing a run of 1,000 trials …", file=sys.stderr)
+    path = write_run(setting.folder / "run.weir", study)
+    page = setting.folder / "report.html"
+    times: dict[str, list[float]] = {"findings": [], "page": [], "drawn": [], "weir report --format html": []}
+    for _ in range(setting.rounds):
+        with RunReader(path) as reader:
+            began = time.perf_counter()
+            findings = of_run(reader)
+            found = time.perf_counter()
+            page.write_text(render_html(reader, findings))
+            times["findings"].append(found - began)
+            times["page"].append(time.perf_counter() - found)
+        times["drawn"] += _drawn_s(page)
+        began = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "weir", "report", str(path), "--format", "html"], check=True, stdout=subprocess.DEVNULL, timeout=120
+        )
+        times["weir report --format html"].append(time.perf_counter() - began)
+    middle = {name: median(values) for name, values in times.items() if values}
+    size = page.stat().st_size
+    rows = [[name, f"{value:.2f}", f"{min(times[name]):.2f} to {max(times[name]):.2f}"] for name, value in middle.items()]
+    rendered_s = middle["findings"] + middle["page"]
+    drawn_s = middle.get("drawn")
+    return Found(
+        "The report of a run of 1,000 trials: 4 stacks at 25 loads in 10 blocks, 10 s each in intervals of 0.1 s",
+        Table(["from the run file", "seconds", "range"], rows),
+        [
+            Bar(
+                f"rendered within {BAR_RENDERED_S:g} s, findings and page",
+                f"{rendered_s:.2f} s",
+                rendered_s <= BAR_RENDERED_S,
+            ),
+            Bar(f"at most {BAR_BYTES / 1e6:g} MB", f"{size / 1e6:.2f} MB", size <= BAR_BYTES),
+            Bar(
+                f"drawn within {BAR_DRAWN_S:g} s of its opening",
+                "no Chromium" if drawn_s is None else f"{drawn_s:.2f} s",
+                None if drawn_s is None else drawn_s <= BAR_DRAWN_S,
+            ),
+        ],
+        measured={**times, "bytes": size},
+    )
+
+
+def _drawn_s(page: Path) -> list[float]:
+    """From the page's opening to its charts, by the browser's own clock; nothing without a browser."""
+    program = chromium()
+    if program is None:
+        return []
+    with sync_playwright() as playwright, closing(playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])) as browser:
+        opened = browser.new_page()
+        opened.goto(page.as_uri())
+        opened.wait_for_selector("html[data-ready=true]")
+        drawn_ms: float = opened.evaluate("performance.getEntriesByName('drawn')[0].startTime")
+        return [drawn_ms / 1e3]

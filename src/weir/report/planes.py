@@ -1,0 +1,134 @@
+"""What a fast answer costs: each stack as a path over CPU time or memory against p99, a spot for each amount of load. Drawn as SVG with
+coordinates in percent, like `report/strips.py`; only positions are computed here."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weir.findings import Point, RunFindings, StackFindings
+from weir.findings.metrics import CPU, MEMORY, P99
+from weir.findings.points import where_text
+from weir.findings.words import amount, significant
+from weir.report.numbers import display
+from weir.report.strips import Tick, colours_of, linear_ticks, logarithmic_ticks
+
+_TITLES = {CPU: ("CPU seconds per million requests", "s"), MEMORY: ("memory", "MB")}
+_MARGIN_PERCENT = 5.0
+"""Room at all edges, so that a spot there is whole and has place for its words."""
+_CLOSE_PERCENT = 4.0
+"""Spots of a path that are nearer than this have no words of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One stack at one amount of load; positions in percent from the left and from the top."""
+
+    x: float
+    y: float
+    words: str
+    """The amount of load; empty where there is only one, or no room."""
+    p99_ms: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A stack's spots in the order of the load, each joined with the next."""
+
+    name: str
+    colour: int
+    spots: tuple[Spot, ...]
+
+    @property
+    def steps(self) -> list[tuple[Spot, Spot]]:
+        """Neighbours."""
+        return list(zip(self.spots, self.spots[1:], strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """One kind of cost against p99."""
+
+    title: str
+    unit: str
+    where: str
+    paths: tuple[Path, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    sentence: str
+
+
+def planes_of(findings: RunFindings) -> list[Plane]:
+    """CPU and memory against p99 for each set of points that differ in nothing but the amount of load; those with two stacks or more."""
+    together: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Point]] = {}
+    for point in findings.points:
+        together.setdefault((point.axis, point.workload, tuple(sorted(point.coordinates.items()))), []).append(point)
+    several = len(together) > 1
+    planes = [
+        _plane(points, metric, where_text(points[0].workload, points[0].coordinates) if several else "")
+        for points in together.values()
+        for metric in (CPU, MEMORY)
+    ]
+    return [plane for plane in planes if plane is not None]
+
+
+def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
+    points = sorted(points, key=lambda point: point.amount or 0.0)
+    colours = {label: colour for point in points for label, colour in colours_of(point).items()}
+    found: dict[str, list[tuple[Point, StackFindings, float, float]]] = {}
+    for point in points:
+        for stack in point.stacks:
+            p99, cost = stack.measure(P99).value, stack.measure(metric).value
+            if stack.arm == "main" and p99 and cost is not None:
+                found.setdefault(stack.label, []).append((point, stack, p99 * display(P99).scale, cost * display(metric).scale))
+    if len(found) < 2:
+        return None
+    times = [p99 for spots in found.values() for _, _, p99, _ in spots]
+    costs = [cost for spots in found.values() for _, _, _, cost in spots]
+    low, high = min(times) / 1.3, max(times) * 1.3
+    steps = linear_ticks(max(costs) or 1.0)
+    top = max(max(costs), steps[-1]) or 1.0
+
+    def x(p99: float) -> float:
+        return _inside(math.log(p99 / low) / math.log(high / low))
+
+    def y(cost: float) -> float:
+        return _inside(1 - cost / top)
+
+    several = len(points) > 1
+    paths = []
+    for label, spots in found.items():
+        drawn: list[Spot] = []
+        for point, _, p99, cost in spots:
+            at_x, at_y = x(p99), y(cost)
+            last = next((spot for spot in reversed(drawn) if spot.words), None)
+            far = last is None or math.hypot(at_x - last.x, at_y - last.y) > _CLOSE_PERCENT
+            words = amount(point.amount) if several and far and point.amount is not None else ""
+            drawn.append(Spot(at_x, at_y, words, p99, cost))
+        paths.append(Path(spots[0][1].name, colours[label], tuple(drawn)))
+    title, unit = _TITLES[metric]
+    return Plane(
+        title,
+        unit,
+        where,
+        tuple(paths),
+        tuple(Tick(x(step), f"{step:,g}") for step in logarithmic_ticks(low, high)),
+        tuple(Tick(y(step), f"{step:,g}") for step in steps),
+        _sentence(paths, unit),
+    )
+
+
+def _sentence(paths: Sequence[Path], unit: str) -> str:
+    """Whose best p99 is the best and who is cheapest there."""
+    fastest = min(paths, key=lambda path: min(spot.p99_ms for spot in path.spots))
+    cheapest = min(paths, key=lambda path: min(spot.cost for spot in path.spots))
+    best = min(fastest.spots, key=lambda spot: spot.p99_ms)
+    least = min(cheapest.spots, key=lambda spot: spot.cost)
+    text = f"{fastest.name} has the shortest p99, {significant(best.p99_ms)} ms for {significant(best.cost)} {unit}"
+    if fastest is cheapest:
+        return f"{text}, and the lowest cost, {significant(least.cost)} {unit}."
+    return f"{text}; {cheapest.name} the lowest cost, {significant(least.cost)} {unit} at a p99 of {significant(least.p99_ms)} ms."
+
+
+def _inside(share: float) -> float:
+    return round(_MARGIN_PERCENT + min(1.0, max(0.0, share)) * (100 - 2 * _MARGIN_PERCENT), 3)
