@@ -13,8 +13,9 @@ from weir.cli.completion import studies
 from weir.cli.live import LISTEN_OPTION, LIVE_OPTION, require_live
 from weir.cli.live_run import Shown, live_run
 from weir.cli.load_text import microseconds
-from weir.cli.output import say
+from weir.cli.output import at_terminal, say
 from weir.cli.report import REPORT_NAME, show
+from weir.cli.run_view import RunView
 from weir.lab.blocks import Progress
 from weir.lab.host import HostGoneError
 from weir.lab.placement import placement_lines
@@ -72,6 +73,8 @@ def run(
     report = path.with_name(REPORT_NAME)
     with ExitStack() as stack:
         progress = run_progress(quiet=quiet)
+        if at_terminal() and not quiet:
+            progress = stack.enter_context(RunView()).told(progress)
         if live:
             progress = stack.enter_context(live_run(progress, shown, listen=listen, report=report))
         try:

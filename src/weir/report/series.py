@@ -153,7 +153,7 @@ def quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow
     parts = [data for trial in intervals for data in reader.interval_histograms(trial)]
     at = np.searchsorted(edges, [_middle(row) for rows in intervals.values() for row in rows], side="right") - 1
     found = samples_of(parts)
-    slot = at[found.part] if len(found.part) else found.part
+    slot = at[found.part]
     inside = (slot >= 0) & (slot < len(edges) - 1)
     samples, quantiles = stats.quantiles_by_group(
         slot[inside], found.bucket[inside], found.count[inside], len(edges) - 1, (0.5, 0.9, 0.99)
