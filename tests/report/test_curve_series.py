@@ -35,6 +35,9 @@ def test_each_value_of_what_else_varies_has_curves_with_their_own_crossings_and_
         # The law is drawn between the measured amounts as well.
         assert len(flask.law) == len(curve.amounts) > len(curve.measured)
         assert sum(value is not None for value in flask.values) == len(curve.measured)
+        # γ = 1,000 and a level of γ ÷ 0.1: linear growth reaches it with 10 users. The other stack has no level.
+        (knee,) = curve.knees
+        assert (knee.name, knee.at) == ("Flask", pytest.approx(10, rel=0.1))
         assert [chart.title for chart in curve.charts] == [
             "throughput", "p99 response time", "mean response time", "CPUs in use", "CPU time per request", "memory",
         ]  # fmt: skip

@@ -28,6 +28,10 @@ export interface ChartMark {
   at: number;
   low: number;
   high: number;
+  /** Name of a CSS custom property; grey without. */
+  colour?: string;
+  /** Written at its foot. */
+  words?: string;
 }
 
 export interface ChartSpec {
@@ -129,13 +133,19 @@ function marks(places: ChartMark[]): uPlot.Plugin {
           const [left, at, right] = [place.low, place.at, place.high].map((value) => u.valToPos(value, "x", true)) as [number, number, number];
           u.ctx.fillStyle = faded("--muted", 0.12);
           u.ctx.fillRect(left, u.bbox.top, right - left, u.bbox.height);
-          u.ctx.strokeStyle = colour("--muted");
+          u.ctx.strokeStyle = colour(place.colour ?? "--muted");
           u.ctx.lineWidth = devicePixelRatio;
           u.ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
           u.ctx.beginPath();
           u.ctx.moveTo(at, u.bbox.top);
           u.ctx.lineTo(at, u.bbox.top + u.bbox.height);
           u.ctx.stroke();
+          if (place.words) {
+            u.ctx.fillStyle = colour(place.colour ?? "--muted");
+            u.ctx.font = FONT.replace("12px", `${11 * devicePixelRatio}px`);
+            u.ctx.textBaseline = "bottom";
+            u.ctx.fillText(place.words, at + 4 * devicePixelRatio, u.bbox.top + u.bbox.height - 3 * devicePixelRatio);
+          }
         }
         u.ctx.restore();
       },

@@ -62,6 +62,7 @@ export interface CurveSeries {
   measured: number[];
   charts: { metric: string; unit: string; logarithmic: boolean; lines: CurveLine[] }[];
   crossings: { metric: string; at: number; low: number | null; high: number | null; text: string }[];
+  knees: { name: string; colour: number; at: number }[];
   limited: number[];
 }
 

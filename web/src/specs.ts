@@ -220,13 +220,16 @@ function curve(series: CurveSeries, number: number): ChartSpec | undefined {
     xTicks: () => ticks,
     xText: (value) => `${numberText(10 ** value)} ${unit}`,
     hatched: { parts: partsAround(series.limited, series.measured, first, last), words: "the generator may be the limit" },
-    marks: series.crossings
-      .filter((one) => one.metric === chart.metric)
-      .map((one) => ({
-        at: Math.log10(one.at),
-        low: one.low === null ? Math.log10(one.at) : Math.max(first, Math.log10(one.low)),
-        high: one.high === null ? Math.log10(one.at) : Math.min(last, Math.log10(one.high)),
-      })),
+    marks: [
+      ...series.crossings
+        .filter((one) => one.metric === chart.metric)
+        .map((one) => ({
+          at: Math.log10(one.at),
+          low: one.low === null ? Math.log10(one.at) : Math.max(first, Math.log10(one.low)),
+          high: one.high === null ? Math.log10(one.at) : Math.min(last, Math.log10(one.high)),
+        })),
+      ...series.knees.map((one) => ({ at: Math.log10(one.at), low: Math.log10(one.at), high: Math.log10(one.at), colour: `--series-${one.colour % COLOURS}`, words: "knee" })),
+    ],
   };
 }
 

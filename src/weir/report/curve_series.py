@@ -64,6 +64,15 @@ class CurveCrossing:
 
 
 @dataclass(frozen=True, slots=True)
+class CurveKnee:
+    """From where on more load adds little throughput to a stack, by the law that fits it."""
+
+    name: str
+    colour: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class CurveSeries:
     """Stacks over one amount of load, all else equal."""
 
@@ -75,6 +84,8 @@ class CurveSeries:
     charts: list[CurveChart]
     """Throughput first; those of which anything is known."""
     crossings: list[CurveCrossing]
+    knees: list[CurveKnee]
+    """Those that lie among the measured amounts."""
     limited: list[float]
     """Amounts of load at which the generator may have been the limit in a trial of any stack."""
     sentence: str
@@ -156,6 +167,11 @@ def _curve(findings: RunFindings, points: Sequence[Point], limited: Set[int]) ->
         measured,
         [one for one in charts if any(value is not None for line in one.lines for value in line.values)],
         crossings,
+        [
+            CurveKnee(name, colours[label], round(law.knee, 3))
+            for label, name in names.items()
+            if (law := laws.get(label)) is not None and law.knee is not None and measured[0] < law.knee < measured[-1]
+        ],
         [amount for amount in measured if used[amount] & limited],
         _sentence(findings, first.axis, where),
     )

@@ -51,6 +51,15 @@ class Scalability:
         """Whether the peak lies beyond what was measured, so that it rests on the law alone."""
         return self.peak_at is not None and self.peak_at.value > self.highest
 
+    @property
+    def knee(self) -> float | None:
+        """The concurrency at which the growth of the first users would reach the highest throughput: from about there on, more users wait for
+        one another and add little (Kleinrock, 1979). None where throughput grows without bound, or hardly grows at all."""
+        if self.peak_throughput is None or self.gamma.value <= 0:
+            return None
+        found = self.peak_throughput / self.gamma.value
+        return found if found > 1 else None
+
     def throughput(self, concurrency: float) -> float:
         """What the law gives."""
         alpha, beta = self.alpha.value, self.beta.value
