@@ -220,7 +220,7 @@ def test_no_samples_give_no_quantile() -> None:
 @given(st.lists(st.lists(st.integers(1, 10**9), max_size=30), min_size=1, max_size=5))
 def test_quantiles_of_groups_are_those_of_each_alone(groups: list[list[int]]) -> None:
     found = samples_of([recorded(group) for group in groups])
-    samples, quantiles = stats.quantiles_by_group(found.part, found.bucket, found.count, len(groups), [0.0, 0.5, 0.99])
+    samples, quantiles = stats.quantiles_by_group(found.part, found.bucket, found.often, len(groups), [0.0, 0.5, 0.99])
     assert samples.tolist() == [len(group) for group in groups]
     for index, group in enumerate(groups):
         if group:

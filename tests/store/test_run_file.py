@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -105,7 +104,7 @@ def test_a_trial_comes_back_with_its_result_rows_and_histograms(tmp_path: Path) 
             assert reader.histograms(trial.id) == result.histograms
             assert reader.events(trial.id) == [TrialEvent(0.5, "connect", "refused")]
             rows = reader.intervals(trial.id)
-            assert [row.index for row in rows] == list(range(10))
+            assert [row.idx for row in rows] == list(range(10))
             assert result.summary is not None
             assert sum(row.completed for row in rows) == result.summary.requests.completed
             merged = histogram.merge(reader.interval_histograms(trial.id))
@@ -167,9 +166,9 @@ def test_a_sample_keeps_every_number(tmp_path: Path) -> None:
         writer.finish_trial(trial, VALID)
     with RunReader(tmp_path) as reader:
         first, second = reader.samples(trial)
-        for field in fields(SampleRow):
-            if field.name != "t_s":
-                assert getattr(first, field.name) == getattr(second, field.name) == getattr(group, field.name)
+        for name in SampleRow._fields:
+            if name != "t_s":
+                assert getattr(first, name) == getattr(second, name) == getattr(group, name)
         (state,) = reader.thread_states(trial)
         assert (state.t_s, state.name, state.tier, state.pool, state.threads) == (0.5, "app", "app", "http", 2)
         assert [getattr(state, f"{name}_s") for name in THREAD_STATES] == list(range(1, 10))

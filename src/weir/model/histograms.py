@@ -16,7 +16,7 @@ class Samples(NamedTuple):
 
     part: Integers
     bucket: Integers
-    count: Integers
+    often: Integers
 
 
 def samples_of(parts: Sequence[bytes]) -> Samples:
@@ -41,5 +41,5 @@ def samples_of(parts: Sequence[bytes]) -> Samples:
     return Samples(
         part=np.repeat(np.arange(len(parts)), held)[kept],
         bucket=(reached[:-1] - np.repeat(reached[first[:-1]], held))[kept],
-        count=counts[kept],
+        often=counts[kept],
     )

@@ -111,7 +111,7 @@ def _sampled(name: str, trials: tuple[int, ...], method: str, summaries: Sequenc
 
 def _times(parts: Iterable[bytes]) -> dict[int, int]:
     found = samples_of(list(parts))
-    counts = np.bincount(found.bucket, weights=found.count)
+    counts = np.bincount(found.bucket, weights=found.often)
     return {histogram.highest_at(int(bucket)): int(counts[bucket]) for bucket in np.flatnonzero(counts)}
 
 

@@ -139,7 +139,7 @@ def latency_distribution(parts: Sequence[bytes], nines: Sequence[float]) -> Line
 
 def samples_in(parts: Sequence[bytes]) -> int:
     """How many samples histograms hold together."""
-    return int(samples_of(parts).count.sum())
+    return int(samples_of(parts).often.sum())
 
 
 def nines_of(samples: Sequence[int]) -> list[float]:
@@ -156,7 +156,7 @@ def quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow
     slot = at[found.part]
     inside = (slot >= 0) & (slot < len(edges) - 1)
     samples, quantiles = stats.quantiles_by_group(
-        slot[inside], found.bucket[inside], found.count[inside], len(edges) - 1, (0.5, 0.9, 0.99)
+        slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, (0.5, 0.9, 0.99)
     )
     lines: list[Line] = []
     for probability, values in zip((0.5, 0.9, 0.99), quantiles, strict=True):

@@ -16,7 +16,7 @@ from weir.model.verdict import TrialVerdict
 from weir.store import rows
 from weir.store.connection import explained, open_read_only
 from weir.store.locate import find_run
-from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow, columns
+from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow
 
 _Row = TypeVar("_Row", SampleRow, CpuSampleRow, ThreadStateRow, NetworkSampleRow, MachineSampleRow)
 
@@ -132,7 +132,7 @@ class RunReader:
 
     def _readings(self, row_type: type[_Row], table: str, trial_id: int, order: str) -> list[_Row]:
         with explained(self.path):
-            return [row_type(*row) for row in self._of_trial(table, columns(row_type), trial_id, order)]
+            return [row_type._make(row) for row in self._of_trial(table, row_type._fields, trial_id, order)]
 
     def _of_trial(self, table: str, columns: Sequence[str], trial_id: int, order: str) -> list[tuple[Any, ...]]:
         # The join keeps rows of a trial that is still running out of sight; a load without a study has nothing else to show.

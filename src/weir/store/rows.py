@@ -1,19 +1,19 @@
 """Between the types of `weir.model` and the columns of the run file, both ways. No SQL and no file here.
 
-Rows of intervals and samples come back as plain dataclasses: a long run has hundreds of thousands of them, and they were validated
+Rows of intervals and samples come back as named tuples: a long run has hundreds of thousands of them, and they were validated
 when they came in from the engine.
 """
 
 import json
 from base64 import b64decode
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, cast, get_args
+from dataclasses import asdict
+from typing import Any, NamedTuple, cast, get_args
 
 from pydantic import TypeAdapter
 
 from weir.model.load import load_from_plan
-from weir.model.records import Interval, LoadSummary, Validity
+from weir.model.records import ErrorCounts, Interval, LoadSummary, Validity
 from weir.model.resources import StackResources
 from weir.model.run import Arm, Ceiling, Cell, Limits, Network, Placement, PublishedFigure, RunInfo, Trial, TrialResult
 from weir.model.verdict import TrialVerdict
@@ -43,12 +43,15 @@ INTERVAL_COLUMNS = (
     "bytes_sent", "bytes_received", "mean_us", "p50_us", "p90_us", "p99_us", "max_us",
 )  # fmt: skip
 
+_ERRORS = INTERVAL_COLUMNS.index("errors")
+# Of almost every interval.
+_NO_ERRORS, _NO_ERRORS_TEXT = ErrorCounts().model_dump(), ErrorCounts().model_dump_json()
 
-@dataclass(frozen=True, slots=True)
-class IntervalRow:
+
+class IntervalRow(NamedTuple):
     """What the generator saw in one slice of a trial; times since the load's start, response times None where nothing completed."""
 
-    index: int
+    idx: int
     start_s: float
     end_s: float
     due: int
@@ -192,7 +195,5 @@ def interval_row(trial_id: int, interval: Interval) -> Row:
 
 def interval_from_row(row: Sequence[Any]) -> IntervalRow:
     """An interval from the columns `INTERVAL_COLUMNS`."""
-    index, *values = row
-    fields = dict(zip(INTERVAL_COLUMNS[1:], values, strict=True))
-    fields["errors"] = json.loads(fields["errors"])
-    return IntervalRow(index=index, **fields)
+    text = row[_ERRORS]
+    return IntervalRow(*row[:_ERRORS], dict(_NO_ERRORS) if text == _NO_ERRORS_TEXT else json.loads(text), *row[_ERRORS + 1 :])

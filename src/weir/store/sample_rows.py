@@ -1,16 +1,17 @@
-"""Between the samples of `weir.model` and the columns of the run file, both ways. No SQL and no file here."""
+"""Between the samples of `weir.model` and the columns of the run file, both ways. No SQL and no file here.
+
+Rows are named tuples: a run has hundreds of thousands, and a dataclass takes ten times as long to make.
+"""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from weir.model.records import CpuSample, GroupSample, NetworkSample, PoolTimes, Sample
 
 Row = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SampleRow:
+class SampleRow(NamedTuple):
     """One started process with everything below it, at one moment. What counts up is cumulative; proportional memory is read rarely."""
 
     t_s: float
@@ -37,8 +38,7 @@ class SampleRow:
     throttled_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class CpuSampleRow:
+class CpuSampleRow(NamedTuple):
     """One CPU of the machine at one moment, cumulative seconds since boot."""
 
     t_s: float
@@ -52,8 +52,7 @@ class CpuSampleRow:
     steal_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadStateRow:
+class ThreadStateRow(NamedTuple):
     """Threads of one name at one moment: how many, and cumulative thread-seconds by what they were doing."""
 
     t_s: float
@@ -72,8 +71,7 @@ class ThreadStateRow:
     other_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkSampleRow:
+class NetworkSampleRow(NamedTuple):
     """One network namespace at one moment: the machine's, whose `name` is empty, or that of a group. Counts are cumulative."""
 
     t_s: float
@@ -90,8 +88,7 @@ class NetworkSampleRow:
     in_use: int
 
 
-@dataclass(frozen=True, slots=True)
-class MachineSampleRow:
+class MachineSampleRow(NamedTuple):
     """What tasks of the machine waited for (PSI, cumulative; None where the kernel keeps none) and what the observer took."""
 
     t_s: float
@@ -106,17 +103,12 @@ class MachineSampleRow:
     thread_sweeps: int | None
 
 
-def columns(row_type: type) -> tuple[str, ...]:
-    """The columns of a table whose rows are `row_type`, without its trial."""
-    return tuple(field.name for field in fields(row_type))
-
-
 TABLES: dict[str, tuple[str, ...]] = {
-    "sample": columns(SampleRow),
-    "cpu_sample": columns(CpuSampleRow),
-    "thread_state": columns(ThreadStateRow),
-    "network_sample": columns(NetworkSampleRow),
-    "machine_sample": columns(MachineSampleRow),
+    "sample": SampleRow._fields,
+    "cpu_sample": CpuSampleRow._fields,
+    "thread_state": ThreadStateRow._fields,
+    "network_sample": NetworkSampleRow._fields,
+    "machine_sample": MachineSampleRow._fields,
 }
 """The tables that keep samples, and their columns beside the trial."""
 
