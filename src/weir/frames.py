@@ -99,7 +99,7 @@ class Run:
     def _rows(self, of: _Rows) -> pl.DataFrame:
         with RunReader(self._path) as reader:
             rows = [
-                {"trial": trial.id, "stack": trial.cell.stack_label, **asdict(row)}
+                {"trial": trial.id, "stack": trial.cell.stack_label, **row._asdict()}
                 for trial in reader.trials()
                 for row in of(reader, trial.id)
             ]
