@@ -8,7 +8,7 @@ import urllib.request
 from functools import partial
 from urllib.parse import urlsplit, urlunsplit
 
-from bench.machine import BenchError
+from bench.machine import WEIR, BenchError
 from bench.result import Bar, Found, Table
 from bench.rounds import alternate
 from bench.setting import Setting
@@ -47,7 +47,7 @@ def measure_live(setting: Setting) -> Found:
 def _load(setting: Setting, arguments: list[str], key: str, *, viewed: bool) -> float:
     """One load by `weir load`, all of it on the generator's CPU; the figure of its JSON at `key`."""
     command = [
-        "taskset", "--cpu-list", str(setting.cpus.load), sys.executable, "-m", "weir", "load", setting.nginx.url, *arguments,
+        "taskset", "--cpu-list", str(setting.cpus.load), WEIR, "load", setting.nginx.url, *arguments,
         "-d", f"{setting.seconds}s", "--no-ceiling", "--json", "-", *(["--live"] if viewed else []),
     ]  # fmt: skip
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

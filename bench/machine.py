@@ -6,6 +6,7 @@ import re
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ SEARCH_PATH = os.pathsep.join([str(cache_folder() / "bench-peers" / "bin"), os.e
 # Beyond the time that a program was told to take: after that it hangs.
 PATIENCE_S = 30.0
 MEMORY_PERIOD_MS = 100
+
+
+WEIR = Path(sys.executable).with_name("weir")
+"""The command of this environment."""
 
 
 class BenchError(Exception):

@@ -10,6 +10,7 @@ from statistics import median
 
 from playwright.sync_api import sync_playwright
 
+from bench.machine import WEIR
 from bench.result import Bar, Found, Table
 from bench.setting import Setting
 from tests.support.browser import chromium
@@ -48,7 +49,7 @@ def measure_report(setting: Setting) -> Found:
         times["drawn"] += _drawn_s(page)
         began = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "weir", "report", str(path), "--format", "html"], check=True, stdout=subprocess.DEVNULL, timeout=120
+            [WEIR, "report", str(path), "--format", "html"], check=True, stdout=subprocess.DEVNULL, timeout=120
         )
         times["weir report --format html"].append(time.perf_counter() - began)
     middle = {name: median(values) for name, values in times.items() if values}

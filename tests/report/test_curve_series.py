@@ -43,11 +43,15 @@ def test_each_value_of_what_else_varies_has_curves_with_their_own_crossings_and_
         ]  # fmt: skip
 
 
-def test_what_a_curve_shows_of_cpus_is_time_per_request_times_throughput_and_failures_have_a_chart_where_there_are_any(tmp_path: Path) -> None:
+def test_what_a_curve_shows_of_cpus_is_time_per_request_times_throughput_and_failures_have_a_chart_where_there_are_any(
+    tmp_path: Path,
+) -> None:
     def change(label: str, block: int, result: TrialResult) -> TrialResult:
         assert result.summary is not None
         requests = result.summary.requests
-        failed = requests.model_copy(update={"ok": requests.completed * 9 // 10, "failed": requests.completed - requests.completed * 9 // 10})
+        failed = requests.model_copy(
+            update={"ok": requests.completed * 9 // 10, "failed": requests.completed - requests.completed * 9 // 10}
+        )
         return replace(result, summary=result.summary.model_copy(update={"requests": failed}))
 
     study = SyntheticStudy(stacks=(FLASK,), loads=[ClosedLoad(4), ClosedLoad(8)], aa=None, blocks=2, duration_s=1.0, change=change)

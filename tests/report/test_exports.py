@@ -32,7 +32,7 @@ def recorded() -> HdrHistogram:
 
 def sampled(name: str = "hello") -> Sampled:
     part = histogram.raw_bytes(recorded())
-    return Sampled(name, "GET", 5_010, 10, 10.0, (part,), histogram.recorded_in(part), 1_024_000, 512_000)
+    return Sampled(name, (1,), "GET", 5_010, 10, 10.0, (part,), histogram.recorded_in(part), 1_024_000, 512_000)
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -126,7 +126,7 @@ def test_the_table_has_a_row_for_every_figure(run: Path) -> None:
 
 def test_an_unknown_form_names_those_there_are(run: Path) -> None:
     done = CliRunner().invoke(app, ["report", str(run), "--format", "pdf"])
-    assert "expected one of json, md, csv, jmeter, locust, hgrm" in str(getattr(done.exception, "message", ""))
+    assert "expected one of html, json, md, csv, jmeter, locust, hgrm" in str(getattr(done.exception, "message", ""))
 
 
 def test_a_name_with_a_comma_and_a_line_break_stays_one_cell() -> None:

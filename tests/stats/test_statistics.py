@@ -232,7 +232,6 @@ def test_quantiles_of_groups_are_those_of_each_alone(groups: list[list[int]]) ->
             assert np.isnan(quantiles[:, index]).all()
 
 
-
 @pytest.mark.parametrize(
     ("samples", "probability", "supported"),
     [(200, 0.5, True), (199, 0.5, False), (10_000, 0.99, True), (9_999, 0.99, False), (100_000, 0.999, True)],

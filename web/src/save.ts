@@ -124,20 +124,20 @@ export function saveButtons(element: HTMLElement, u: () => uPlot, spec: ChartSpe
   const tools = document.createElement("div");
   tools.className = "chart-tools";
   const title = titleOf(element);
-  const button = (text: string, label: string, act: () => void): void => {
+  const button = (text: string, act: () => void): void => {
     const made = document.createElement("button");
     made.type = "button";
     made.textContent = text;
-    made.setAttribute("aria-label", `${label}: ${title}`);
+    made.setAttribute("aria-label", `${text} of ${title}`);
     made.addEventListener("click", act);
     tools.append(made);
   };
-  button("PNG", "Save as a picture", () => {
+  button("PNG", () => {
     const canvas = picture(u(), spec, title, sentenceOf(element), document.title);
     canvas.toBlob((blob) => {
       if (blob) save(blob, fileName(title, "png"));
     });
   });
-  button("CSV", "Save the values", () => save(new Blob([csvOf(spec)], { type: "text/csv" }), fileName(title, "csv")));
+  button("CSV", () => save(new Blob([csvOf(spec)], { type: "text/csv" }), fileName(title, "csv")));
   element.after(tools);
 }

@@ -34,7 +34,9 @@ def report(
     ] = None,
     compare: Annotated[
         Path | None,
-        typer.Option("--compare", metavar="RUN", help="Also say how this run differs from another one of the same stacks.", show_default=False),
+        typer.Option(
+            "--compare", metavar="RUN", help="Also say how this run differs from another one of the same stacks.", show_default=False
+        ),
     ] = None,
     times: Annotated[bool, typer.Option("--times", help="Print what trials took beside their loads, and nothing else.")] = False,
 ) -> None:

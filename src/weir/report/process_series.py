@@ -77,9 +77,7 @@ def memory_lines(samples: Sequence[Sequence[SampleRow]], edges: Array) -> list[N
     return lines
 
 
-def traffic_lines(
-    samples: Sequence[Sequence[SampleRow]], networks: Sequence[Sequence[NetworkSampleRow]], edges: Array
-) -> list[NamedLine]:
+def traffic_lines(samples: Sequence[Sequence[SampleRow]], networks: Sequence[Sequence[NetworkSampleRow]], edges: Array) -> list[NamedLine]:
     """MB a second: each tier's reading and writing of disks, and the machine's loopback device; the mean over trials."""
     lines = []
     for tier in sorted({row.tier for rows in samples for row in rows}):

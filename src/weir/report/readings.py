@@ -52,8 +52,8 @@ def _hey(rows: Sequence[Sampled]) -> Reading:
                 row.name,
                 (
                     f"{_rate(row):,.0f}",
-                    *(significant(value) for value in (row.mean_ms, row.percentilesignificant(0), row.percentilesignificant(100))),
-                    *(significant(row.percentilesignificant(percent)) for percent in _HEY_PERCENTILES),
+                    *(significant(value) for value in (row.mean_ms, row.percentile_ms(0), row.percentile_ms(100))),
+                    *(significant(row.percentile_ms(percent)) for percent in _HEY_PERCENTILES),
                 ),
             )
             for row in rows
@@ -70,7 +70,7 @@ def _wrk(reader: RunReader, rows: Sequence[Sampled]) -> Reading:
         mean = sum(rates) / len(rates)
         about = math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates))
         cells = (
-            f"{_rate(row):,.0f}", significant(row.mean_ms), significant(deviation), significant(row.percentilesignificant(100)), f"{within:.1%}",
+            f"{_rate(row):,.0f}", significant(row.mean_ms), significant(deviation), significant(row.percentile_ms(100)), f"{within:.1%}",
             f"{mean:,.0f}", f"{about:,.0f}", f"{max(rates):,.0f}", f"{row.received_bytes / max(row.length_s, 1e-9) / 1e6:,.2f}",
         )  # fmt: skip
         lines.append((row.name, cells))
@@ -93,7 +93,7 @@ def _jmeter(rows: Sequence[Sampled]) -> Reading:
                 (
                     f"{row.requests:,}",
                     significant(row.mean_ms),
-                    *(significant(row.percentilesignificant(percent)) for percent in (50, 90, 95, 99, 0, 100)),
+                    *(significant(row.percentile_ms(percent)) for percent in (50, 90, 95, 99, 0, 100)),
                     f"{row.failed / row.requests if row.requests else 0:.2%}",
                     f"{_rate(row):,.1f}",
                 ),

@@ -155,9 +155,7 @@ def quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow
     found = samples_of(parts)
     slot = at[found.part]
     inside = (slot >= 0) & (slot < len(edges) - 1)
-    samples, quantiles = stats.quantiles_by_group(
-        slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, (0.5, 0.9, 0.99)
-    )
+    samples, quantiles = stats.quantiles_by_group(slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, (0.5, 0.9, 0.99))
     lines: list[Line] = []
     for probability, values in zip((0.5, 0.9, 0.99), quantiles, strict=True):
         # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
@@ -175,7 +173,8 @@ def error_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[N
     """Failed requests per second of each kind of which there are any, the mean over trials."""
     kinds = sorted({kind for rows in trials for row in rows for kind, count in row.errors.items() if count})
     return [
-        NamedLine(kind, line_of(mean_of([_rates(rows, edges, [row.errors.get(kind, 0) for row in rows]) for rows in trials]))) for kind in kinds
+        NamedLine(kind, line_of(mean_of([_rates(rows, edges, [row.errors.get(kind, 0) for row in rows]) for rows in trials])))
+        for kind in kinds
     ]
 
 
