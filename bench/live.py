@@ -37,11 +37,15 @@ def measure_live(setting: Setting) -> Found:
         ratio = Spread.of([seen / alone for seen, alone in zip(rounds[VIEWED], rounds[ALONE], strict=True)])
         rows += [[label, name, unit, Spread.of(values).text(digits)] for name, values in rounds.items()]
         if key == "throughput_rps":
-            bars.append(Bar(f"{label}: throughput at least {BAR_THROUGHPUT:g} of that alone", ratio.text(3), ratio.median >= BAR_THROUGHPUT))
+            bars.append(
+                Bar(f"{label}: throughput at least {BAR_THROUGHPUT:g} of that alone", ratio.text(3), ratio.median >= BAR_THROUGHPUT)
+            )
         else:
             bars.append(Bar(f"{label}: schedule lag p99 at most {BAR_LAG:g} of that alone", ratio.text(3), ratio.median <= BAR_LAG))
         measured[label] = rounds
-    return Found("The live page: `weir load` on nginx `return 200`", Table(["load", "", "", "median and range"], rows, 3), bars, notes, measured)
+    return Found(
+        "The live page: `weir load` on nginx `return 200`", Table(["load", "", "", "median and range"], rows, 3), bars, notes, measured
+    )
 
 
 def _load(setting: Setting, arguments: list[str], key: str, *, viewed: bool) -> float:

@@ -48,9 +48,7 @@ def measure_report(setting: Setting) -> Found:
             times["page"].append(time.perf_counter() - found)
         times["drawn"] += _drawn_s(page)
         began = time.perf_counter()
-        subprocess.run(
-            [WEIR, "report", str(path), "--format", "html"], check=True, stdout=subprocess.DEVNULL, timeout=120
-        )
+        subprocess.run([WEIR, "report", str(path), "--format", "html"], check=True, stdout=subprocess.DEVNULL, timeout=120)
         times["weir report --format html"].append(time.perf_counter() - began)
     middle = {name: median(values) for name, values in times.items() if values}
     size = page.stat().st_size

@@ -37,7 +37,8 @@ def test_each_value_of_what_else_varies_has_curves_with_their_own_crossings_and_
         assert sum(value is not None for value in flask.values) == len(curve.measured)
         # γ = 1,000 and a level of γ ÷ 0.1: linear growth reaches it with 10 users. The other stack has no level.
         (knee,) = curve.knees
-        assert (knee.name, knee.at) == ("Flask", pytest.approx(10, rel=0.1))
+        assert knee.name == "Flask"
+        assert knee.at == pytest.approx(10, rel=0.1)
         assert [chart.title for chart in curve.charts] == [
             "throughput", "p99 response time", "mean response time", "CPUs in use", "CPU time per request", "memory",
         ]  # fmt: skip
@@ -60,7 +61,10 @@ def test_what_a_curve_shows_of_cpus_is_time_per_request_times_throughput_and_fai
     charts = {chart.title: chart for chart in curve.charts}
     at = curve.amounts.index(8)
     (cpus,), (rate,), (cost,) = charts["CPUs in use"].lines, charts["throughput"].lines, charts["CPU time per request"].lines
-    assert cpus.values[at] == pytest.approx(rate.values[at] * cost.values[at] / 1e6, rel=0.02)
+    in_use, answered, each = cpus.values[at], rate.values[at], cost.values[at]
+    assert answered
+    assert each
+    assert in_use == pytest.approx(answered * each / 1e6, rel=0.02)
     assert charts["requests that failed"].lines[0].values[at] == pytest.approx(10, rel=0.05)
 
 

@@ -32,8 +32,8 @@ def test_a_stack_lies_where_its_p99_and_its_costs_are(tmp_path: Path) -> None:
     # Quicker is further left, and cheaper is further down.
     assert sanic.spots[0].x < flask.spots[0].x
     assert sanic.spots[0].y > flask.spots[0].y
-    assert cpu.sentence.startswith("Sanic has the shortest p99, ")
-    assert ", and the lowest cost, " in cpu.sentence
+    assert cpu.sentence.startswith("Sanic has the shortest p99 (")
+    assert " and the lowest cost (" in cpu.sentence
 
 
 def test_amounts_of_load_are_joined_in_their_order_and_named(tmp_path: Path) -> None:

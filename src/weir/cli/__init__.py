@@ -110,7 +110,7 @@ def main() -> None:
             signal.signal(number, signal.default_int_handler)
     if VARIABLE in os.environ:
         # A shell asks what could stand next: here and not above, since typer's part of it takes a while to import.
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
     try:

@@ -13,7 +13,8 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(m
 
     Example: weir completion bash >> ~/.bashrc
     """
-    from typer.completion import get_completion_script
+    # Typer says in its documentation that it is there, and to the type checker that it is not.
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     print(get_completion_script(prog_name="weir", complete_var=VARIABLE, shell=shell))
 

@@ -26,8 +26,13 @@ def samples_of(parts: Sequence[bytes]) -> Samples:
     if not len(ends):
         return Samples(*(np.zeros(0, np.int64) for _ in range(3)))
     starts = np.concatenate(([0], ends[:-1] + 1))
-    shifts = 7 * (np.arange(len(payload)) - np.repeat(starts, ends - starts + 1))
-    numbers = np.add.reduceat((payload & 127).astype(np.int64) << shifts, starts)
+    numbers = (payload[starts] & 127).astype(np.int64)
+    # Almost all numbers have one byte: what further ones add is added for those that have them.
+    longer, shift = np.flatnonzero(ends > starts), 7
+    while len(longer):
+        numbers[longer] |= (payload[starts[longer] + shift // 7] & 127).astype(np.int64) << shift
+        shift += 7
+        longer = longer[ends[longer] >= starts[longer] + shift // 7]
     # Zig-zag: odd numbers are negative and count buckets without samples.
     is_gap = (numbers & 1).astype(bool)
     steps = np.where(is_gap, (numbers + 1) >> 1, 1)

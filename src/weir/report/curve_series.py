@@ -192,7 +192,7 @@ def _line(
             line.append(None if value is None or not math.isfinite(value) else round(max(value, 0.0), 4))
         return line
 
-    drawn = [] if law is None else [round(law.throughput(amount), 3) for amount in amounts]
+    drawn: Line = [] if law is None else [round(law.throughput(amount), 3) for amount in amounts]
     return CurveLine(name, colour, part(_value), part(lambda measure: measure.low), part(lambda measure: measure.high), drawn)
 
 

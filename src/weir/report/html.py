@@ -6,7 +6,7 @@ all of it, the data for the charts is JSON in which no tag can start, and the pa
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -142,7 +142,7 @@ def render_page(template: str, data: Any, **values: Any) -> str:
     """
     bundle = load_bundle()
     environment = Environment(
-        loader=PackageLoader("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=_Unindented("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading)
     # The policy allows these two texts by their hash, so they must stand in the page byte by byte.
@@ -154,6 +154,14 @@ def render_page(template: str, data: Any, **values: Any) -> str:
         style_hash=policy_hash(bundle.style),
         data=Markup(island(data)),
     )
+
+
+class _Unindented(PackageLoader):
+    """Templates without the spaces that lines begin with: they would be a tenth of a page with many points."""
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool] | None]:
+        source, filename, is_current = super().get_source(environment, template)
+        return "\n".join(line.lstrip() for line in source.split("\n")), filename, is_current
 
 
 def island(data: Any) -> str:

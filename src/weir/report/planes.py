@@ -124,10 +124,10 @@ def _sentence(paths: Sequence[Path], unit: str) -> str:
     cheapest = min(paths, key=lambda path: min(spot.cost for spot in path.spots))
     best = min(fastest.spots, key=lambda spot: spot.p99_ms)
     least = min(cheapest.spots, key=lambda spot: spot.cost)
-    text = f"{fastest.name} has the shortest p99, {significant(best.p99_ms)} ms for {significant(best.cost)} {unit}"
+    text = f"{fastest.name} has the shortest p99 ({significant(best.p99_ms)} ms, at {significant(best.cost)} {unit})"
     if fastest is cheapest:
-        return f"{text}, and the lowest cost, {significant(least.cost)} {unit}."
-    return f"{text}; {cheapest.name} the lowest cost, {significant(least.cost)} {unit} at a p99 of {significant(least.p99_ms)} ms."
+        return f"{text} and the lowest cost ({significant(least.cost)} {unit})."
+    return f"{text}, {cheapest.name} the lowest cost ({significant(least.cost)} {unit}, with a p99 of {significant(least.p99_ms)} ms)."
 
 
 def _inside(share: float) -> float:

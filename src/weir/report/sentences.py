@@ -5,14 +5,21 @@ from collections.abc import Sequence
 from weir.findings import BY_KEY, Point, TrialCounts
 from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
 from weir.findings.words import counted, listed, signed_percent, significant
-from weir.report.numbers import display
 from weir.report.lines import Line
+from weir.report.numbers import display
 from weir.report.series import PointSeries
 
 THREAD_STATE_WORDS = {
-    "on_cpu": "on a CPU", "runnable": "ready to run and waiting for a CPU", "socket_io": "in socket calls", "event_wait": "waiting for events",
-    "lock": "on locks or parked", "accept": "accepting connections", "disk": "on the disk", "sleep": "asleep", "other": "doing something else",
-}  # fmt: skip
+    "on_cpu": "on a CPU",
+    "runnable": "ready to run and waiting for a CPU",
+    "socket_io": "in socket calls",
+    "event_wait": "waiting for events",
+    "lock": "on locks or parked",
+    "accept": "accepting connections",
+    "disk": "on the disk",
+    "sleep": "asleep",
+    "other": "doing something else",
+}
 """The engine's names of what threads do (`records.THREAD_STATES`), after "are"."""
 
 

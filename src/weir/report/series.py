@@ -17,7 +17,7 @@ from weir.report.process_series import SHORTEST_THREADS_SLICE_S, machine_lines, 
 from weir.store import IntervalRow, RunReader
 
 FEWEST_POINTS = 40
-MOST_SLICES = 12_000
+MOST_SLICES = 6_000
 """Of all stacks at all points together: a page with a thousand trials is to stay small."""
 SHORTEST_COARSE_SLICE_S = 0.5
 """The kernel counts a process's CPU in ticks of 10 ms: in a shorter slice one tick would be a jump of more than 2 %.
@@ -36,6 +36,7 @@ class StackSeries:
     rate_low_rps: Line
     rate_high_rps: Line
     failed_rps: Line
+    """Empty where none failed."""
     p50_ms: Line
     p90_ms: Line
     p99_ms: Line
@@ -103,7 +104,7 @@ def point_series(reader: RunReader, point: Point, most_points: int = MOST_POINTS
                 # fmin and fmax pass over slices that a trial did not see.
                 rate_low_rps=line_of(np.fmin.reduce(rates)),
                 rate_high_rps=line_of(np.fmax.reduce(rates)),
-                failed_rps=line_of(mean_of([rates_of(rows, edges, "failed") for rows in mine.values()])),
+                failed_rps=line_of(mean_of([rates_of(rows, edges, "failed") for rows in mine.values()])) if stack.failed_share else [],
                 p50_ms=p50,
                 p90_ms=p90,
                 p99_ms=p99,
@@ -127,14 +128,13 @@ def points_for(stacks: int) -> int:
 
 def latency_distribution(parts: Sequence[bytes], nines: Sequence[float]) -> Line:
     """Milliseconds at each of `nines`, from the merged histogram; None where the samples do not support the quantile."""
-    if not parts:
-        return [None] * len(nines)
-    quantiles = stats.merged_quantiles(parts, [1 - 10**-value for value in nines])
-    deepest = math.log10(max(1.0, quantiles[0].samples / stats.SAMPLES_BEYOND)) if quantiles else 0.0
-    return [
-        round(quantile.value / 1e6, 5) if quantile.value is not None and value <= deepest + 1e-9 else None
-        for value, quantile in zip(nines, quantiles, strict=True)
-    ]
+    found = samples_of(parts)
+    samples, quantiles = stats.quantiles_by_group(
+        np.zeros_like(found.bucket), found.bucket, found.often, 1, [1 - 10**-value for value in nines]
+    )
+    deepest = math.log10(max(1.0, samples[0] / stats.SAMPLES_BEYOND))
+    is_known = [bool(samples[0]) and nine <= deepest + 1e-9 for nine in nines]
+    return [float(f"{value / 1e6:.4g}") if known else None for value, known in zip(quantiles[:, 0], is_known, strict=True)]
 
 
 def samples_in(parts: Sequence[bytes]) -> int:
@@ -145,7 +145,7 @@ def samples_in(parts: Sequence[bytes]) -> int:
 def nines_of(samples: Sequence[int]) -> list[float]:
     """A grid from p0 to the deepest quantile that any stack's samples support."""
     deepest = math.log10(max([2 * stats.SAMPLES_BEYOND, *samples]) / stats.SAMPLES_BEYOND)
-    return [float(value) for value in np.linspace(0, deepest, 160)]
+    return [float(value) for value in np.linspace(0, deepest, 120)]
 
 
 def quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow]], edges: Array) -> tuple[Line, Line, Line]:

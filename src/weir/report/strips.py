@@ -13,6 +13,8 @@ from weir.report.numbers import display, interval_text, value_text
 
 MARGIN_PERCENT = 2.0
 """Room at both ends, so that a dot at the edge is whole."""
+_GREY = 6
+"""The colour of what is no stack's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +159,10 @@ def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Str
 
     rows = tuple(
         Row(
-            name, index, False, place(value), place(low), place(high), (), f"{value * 100:.1f} %",
+            name, _GREY, False, place(value), place(low), place(high), (), f"{value * 100:.1f} %",
             "" if low is None or high is None else f"{low * 100:.1f}–{high * 100:.1f} %",
         )
-        for index, (name, value, low, high) in enumerate(parts)
+        for name, value, low, high in parts
     )  # fmt: skip
     return Strip("spread of throughput", "%", rows, tuple(Tick(_percent(step / end), f"{step:,g}") for step in steps))
 
@@ -204,4 +206,4 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def _percent(share: float) -> float:
-    return round(MARGIN_PERCENT + share * (100 - 2 * MARGIN_PERCENT), 3)
+    return round(MARGIN_PERCENT + share * (100 - 2 * MARGIN_PERCENT), 2)

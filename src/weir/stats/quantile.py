@@ -4,11 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weir.model import histogram
+from weir.model.histograms import samples_of
 from weir.stats.mean import CONFIDENCE
 from weir.stats.resample import LEAST_BLOCKS, Array, draws, percentile_interval, widening
 
@@ -51,7 +53,15 @@ def merged_quantiles(parts: Sequence[bytes], probabilities: Sequence[float], con
     interval draws whole trials anew, since requests of one trial have its process, its memory layout and its neighbours in common: an
     interval from the requests alone would be far too narrow.
     """
-    return quantiles_of([histogram.counts_in(part) for part in parts], probabilities, confidence)
+    return quantiles_of(_tables(parts), probabilities, confidence)
+
+
+def _tables(parts: Sequence[bytes]) -> list[dict[int, int]]:
+    """How many samples each histogram has in each bucket."""
+    found = samples_of(parts)
+    bounds = np.searchsorted(found.part, np.arange(len(parts) + 1))
+    buckets, often = found.bucket.tolist(), found.often.tolist()
+    return [dict(zip(buckets[low:high], often[low:high], strict=True)) for low, high in pairwise(bounds.tolist())]
 
 
 def quantiles_of(tables: Sequence[Mapping[int, int]], probabilities: Sequence[float], confidence: float = CONFIDENCE) -> list[Quantile]:
@@ -93,18 +103,16 @@ def quantiles_by_group(
     Returns:
         How many samples each group has; and for each probability a row of the groups' quantiles, NaN of a group without samples.
     """
-    order = np.lexsort((bucket, group))
-    values = _highest()[bucket[order]]
-    reached = np.cumsum(count[order])
-    samples = np.bincount(group, weights=count, minlength=groups)
-    before = np.cumsum(samples) - samples
-    found = np.full((len(probabilities), groups), np.nan)
-    has_samples = samples > 0
-    for row, probability in zip(found, probabilities, strict=True):
-        # Rounding must not ask for one sample more than there is, and the lowest quantile is the first sample.
-        wanted = before + np.maximum(1, np.ceil(probability * samples - 1e-6))
-        row[has_samples] = values[np.searchsorted(reached, wanted[has_samples])]
-    return samples, found
+    lowest = int(bucket.min(initial=0))
+    width = int(bucket.max(initial=0)) - lowest + 1
+    table = np.bincount(group * width + (bucket - lowest), weights=count, minlength=groups * width).reshape(groups, width)
+    reached = table.cumsum(axis=1)
+    samples = reached[:, -1]
+    values = _highest()[lowest : lowest + width]
+    # Rounding must not ask for one sample more than there is, and the lowest quantile is the first sample.
+    wanted = np.maximum(1, np.ceil(np.outer(probabilities, samples) - 1e-6))
+    found = np.array([values[(reached >= row[:, None]).argmax(axis=1)] for row in wanted])
+    return samples, np.where(samples > 0, found, np.nan)
 
 
 @cache

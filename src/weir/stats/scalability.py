@@ -53,8 +53,11 @@ class Scalability:
 
     @property
     def knee(self) -> float | None:
-        """The concurrency at which the growth of the first users would reach the highest throughput: from about there on, more users wait for
-        one another and add little (Kleinrock, 1979). None where throughput grows without bound, or hardly grows at all."""
+        """The concurrency at which the growth of the first users would reach the highest throughput.
+
+        From about there on more users wait for one another and add little (Kleinrock, 1979). None where throughput grows without bound, or
+        hardly grows at all.
+        """
         if self.peak_throughput is None or self.gamma.value <= 0:
             return None
         found = self.peak_throughput / self.gamma.value

@@ -39,6 +39,7 @@ class RunReader:
         """
         self.path = find_run(path)
         self._open = open_read_only(self.path)
+        self._intervals: dict[int, list[rows.IntervalRow]] = {}
         try:
             with explained(self.path):
                 found = self._select("run", (*rows.RUN_COLUMNS, "ended", "finished_unix_ns", "stopped"))
@@ -79,8 +80,12 @@ class RunReader:
 
     def intervals(self, trial_id: int) -> list[rows.IntervalRow]:
         """What the generator saw, by time."""
-        with explained(self.path):
-            return [rows.interval_from_row(row) for row in self._of_trial("interval", rows.INTERVAL_COLUMNS, trial_id, "idx")]
+        # Several findings and charts ask for them, and what is finished does not change.
+        if not self._intervals.get(trial_id):
+            with explained(self.path):
+                found = self._of_trial("interval", rows.INTERVAL_COLUMNS, trial_id, "idx")
+                self._intervals[trial_id] = [rows.interval_from_row(row) for row in found]
+        return self._intervals[trial_id]
 
     def interval_histograms(self, trial_id: int) -> list[bytes]:
         """Response times of each interval in nanoseconds, HdrHistogram V2, in the order of `intervals`."""

@@ -196,4 +196,5 @@ def interval_row(trial_id: int, interval: Interval) -> Row:
 def interval_from_row(row: Sequence[Any]) -> IntervalRow:
     """An interval from the columns `INTERVAL_COLUMNS`."""
     text = row[_ERRORS]
-    return IntervalRow(*row[:_ERRORS], dict(_NO_ERRORS) if text == _NO_ERRORS_TEXT else json.loads(text), *row[_ERRORS + 1 :])
+    errors = dict(_NO_ERRORS) if text == _NO_ERRORS_TEXT else json.loads(text)
+    return IntervalRow._make((*row[:_ERRORS], errors, *row[_ERRORS + 1 :]))
