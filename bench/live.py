@@ -6,6 +6,7 @@ import sys
 import threading
 import urllib.request
 from functools import partial
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from bench.machine import WEIR, BenchError
@@ -50,7 +51,7 @@ def measure_live(setting: Setting) -> Found:
 
 def _load(setting: Setting, arguments: list[str], key: str, *, viewed: bool) -> float:
     """One load by `weir load`, all of it on the generator's CPU; the figure of its JSON at `key`."""
-    command = [
+    command: list[str | Path] = [
         "taskset", "--cpu-list", str(setting.cpus.load), WEIR, "load", setting.nginx.url, *arguments,
         "-d", f"{setting.seconds}s", "--no-ceiling", "--json", "-", *(["--live"] if viewed else []),
     ]  # fmt: skip

@@ -52,7 +52,7 @@ class Site:
         # The report's own policy, which also stands in it, and no reach to this page: whatever a run file holds stays in there.
         self._report_policy = (
             f"default-src 'none'; script-src {policy_hash(report.script)}; style-src {policy_hash(report.style)}; img-src data:; "
-            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts"
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads"
         )
         environment = Environment(loader=PackageLoader("weir.live", "templates"), autoescape=True, undefined=StrictUndefined)
         self._page = environment.get_template("live.html.j2")
