@@ -97,7 +97,7 @@ PARTS = {
     "peers": Part(measure_peers, 5, 1, _loads_s(6, 2 * len(OTHERS) + 2), (WRK, *OTHERS)),
     "ceiling": Part(measure_ceiling, 5, 1, _loads_s(1)),
     "live": Part(measure_live, 9, 3, _loads_s(4)),
-    "report": Part(measure_report, 5, 1, lambda rounds, _seconds, _connections: 150 + rounds * 10),
+    "report": Part(measure_report, 5, 1, lambda rounds, _seconds, _connections: 150 + rounds * 10, by_default=False),
     "memory": Part(measure_memory, 1, 600, lambda rounds, seconds, _: SHORT_S + seconds + 1, by_default=False, needs_quiet=False),
 }
 
