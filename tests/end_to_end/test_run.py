@@ -1,15 +1,22 @@
 """`weir run` as a user meets it, on real processes: the answer, and every way in which a stack can fail."""
 
 import json
+import os
 import platform
+import pty
+import re
 import sqlite3
+import subprocess
+import sysconfig
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import Study, Weir, servers_of
+from tests.end_to_end.conftest import END_S, Study, Weir, servers_of
 
 pytestmark = pytest.mark.usefixtures("stacks")
+WEIR = Path(sysconfig.get_path("scripts")) / "weir"
 
 
 def trials(run: Path) -> list[tuple[str, int, int, str, int]]:
@@ -29,6 +36,41 @@ def test_a_study_of_two_stacks_ends_with_an_answer_a_run_file_and_a_report(tmp_p
     assert len(found) == 6
     assert {validity for *_, validity, _ in found} <= {"valid", "suspect"}
     assert servers_of(tmp_path) == []
+
+
+def test_a_quiet_run_prints_its_findings_as_json_and_says_nothing_meanwhile(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir("run", study("good", "other"), "--out", "out", "--quiet", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["question"] == "Which is better?"
+    assert [line for line in done.stderr.splitlines() if not line.startswith("report: ")] == []
+
+
+def test_a_run_at_a_terminal_shows_the_load_that_goes_on_and_how_long_the_rest_takes(tmp_path: Path, study: Study) -> None:
+    terminal, inside = pty.openpty()
+    path = study("good", "other", duration_s=1.5)
+    process = subprocess.Popen([WEIR, "run", path, "--out", "out"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=inside)
+    os.close(inside)
+    said = b""
+    # A terminal whose last program has ended is an error to read from.
+    with suppress(OSError):
+        while part := os.read(terminal, 65536):
+            said += part
+    os.close(terminal)
+    assert process.wait(END_S) == 0
+    text = said.decode()
+    assert re.search(r"(good|other), hello, 4 connections\S*  ", text), text
+    assert re.search(r"[\d,]+ req/s   [\d,]+ answered", text), text
+    assert re.search(r"trial 2 of 2, block 1: .*, about \d+ (s|min) left", text), text
+
+
+def test_a_run_is_compared_with_another_one(tmp_path: Path, weir: Weir, study: Study) -> None:
+    for out in ("before", "after"):
+        assert weir("run", study("good", "other", blocks=2), "--out", out).returncode == 0
+    done = weir("report", "after", "--compare", "before")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\| good \| hello, 4 connections \| throughput \|", done.stdout), done.stdout
+    assert "<h2>Against " in (tmp_path / "after" / "report.html").read_text()
+    assert weir("report", "after", "--compare", "before", "--json").returncode == 2
 
 
 def test_every_trial_keeps_its_intervals_samples_histograms_and_log(tmp_path: Path, weir: Weir, study: Study) -> None:
