@@ -51,3 +51,10 @@ def test_threads_are_those_of_all_pools_also_of_one_that_comes_later() -> None:
     assert lines["on_cpu"] == pytest.approx([3, 3, 3])
     assert lines["lock"] == pytest.approx([1, 3, 3])
     assert set(lines) == {"on_cpu", "lock"}
+
+
+def test_time_that_is_booked_late_makes_no_threads() -> None:
+    booked_s = (0.0, 0.5, 1.0, 3.0)
+    rows = [pool(t, "worker", 2, on_cpu, on_cpu) for t, on_cpu in zip((0.0, 1.0, 2.0, 3.0), booked_s, strict=True)]
+    lines = {line.label: line.values for line in thread_lines([rows], EDGES)}
+    assert lines == {"on_cpu": [1, 1, 1], "lock": [1, 1, 1]}

@@ -97,21 +97,34 @@ def traffic_lines(samples: Sequence[Sequence[SampleRow]], networks: Sequence[Seq
 
 def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> list[NamedLine]:
     """Mean number of threads in each state over all pools of all tiers; those states in which there were any."""
-    lines = []
-    for state in THREAD_STATES:
-        found = []
-        for rows in trials:
-            pools: dict[tuple[str, str, str], list[ThreadStateRow]] = {}
-            for row in rows:
-                pools.setdefault((row.name, row.tier, row.pool), []).append(row)
-            # A pool that comes later, or ends before the load does, has no threads then.
-            slopes = [slope([row.t_s for row in pool], [getattr(row, f"{state}_s") for row in pool], edges) for pool in pools.values()]
-            if slopes:
-                found.append(np.where(_is_sampled(list(pools.values()), edges), np.nansum(slopes, axis=0), np.nan))
-        line = line_of(mean_of(found)) if found else []
-        if any(line):
-            lines.append(NamedLine(state, line))
-    return lines
+    found = [_threads_by_state(rows, edges) for rows in trials if rows]
+    if not found:
+        return []
+    lines = [NamedLine(state, line_of(mean)) for state, mean in zip(THREAD_STATES, mean_of(found), strict=True)]
+    return [line for line in lines if any(line.values)]
+
+
+def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
+    """Of one trial, a row for each state.
+
+    Where threads are read late their time is booked late: how a pool's threads share out is what their time says, how many there are what
+    was counted.
+    """
+    pools: dict[tuple[str, str, str], list[ThreadStateRow]] = {}
+    for row in rows:
+        pools.setdefault((row.name, row.tier, row.pool), []).append(row)
+    at = (edges[:-1] + edges[1:]) / 2
+    total: Array = np.zeros((len(THREAD_STATES), len(at)))
+    for pool in pools.values():
+        times = [row.t_s for row in pool]
+        spent = np.array([slope(times, [getattr(row, f"{state}_s") for row in pool], edges) for state in THREAD_STATES])
+        # A pool that comes later, or ends before the load does, has no threads then.
+        spent = np.nan_to_num(spent)
+        alive = np.interp(at, times, [row.threads for row in pool])
+        booked = spent.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total += np.where(booked > 0, spent * alive / booked, 0.0)
+    return np.where(_is_sampled(list(pools.values()), edges), total, np.nan)
 
 
 def _groups(samples: Sequence[Sequence[SampleRow]], tier: str) -> list[list[list[SampleRow]]]:
