@@ -28,7 +28,7 @@ def test_ctrl_c_keeps_what_was_finished_and_the_run_can_be_resumed(tmp_path: Pat
     process = start_third_trial(start_weir, study("good", "other", blocks=2))
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=END_S)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert "Traceback" not in err
     assert "weir run --resume" in err
     assert out

@@ -180,6 +180,6 @@ def test_a_run_leaves_out_what_it_cannot_run_where_it_may_and_resumes_without_it
 def test_weir_alone_shows_commands_that_exist(weir: Weir) -> None:
     shown = weir().stdout
     commands = {line.split()[1] for line in shown.splitlines() if line.startswith("  weir ")}
-    assert commands == {"demo", "stacks", "load", "run", "report", "capacity", "gate", "audit", "doctor"}
+    assert commands == {"demo", "stacks", "load", "run", "report", "capacity", "gate", "ui", "audit", "doctor"}
     for command in commands:
         assert weir(command, "--help").returncode == 0

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import pytest
@@ -52,6 +53,12 @@ def value(event: bytes) -> dict[str, Any]:
     return found
 
 
+def play(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Plays a scene on a thread of its own: a browser that other tests look through keeps an event loop on this one."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, scene()).result()
+
+
 async def joined(hub: Hub) -> tuple[Stream, dict[str, Any]]:
     """A new viewer's stream, and what it is told first."""
     stream = hub.stream()
@@ -75,7 +82,7 @@ def test_who_comes_is_told_everything_first_and_then_what_is_new() -> None:
         assert value(await anext(stream))["points"]["first"] == 1
         await stream.aclose()
 
-    asyncio.run(scene())
+    play(scene)
 
 
 def test_all_viewers_get_the_same_message_which_is_built_once() -> None:
@@ -91,7 +98,7 @@ def test_all_viewers_get_the_same_message_which_is_built_once() -> None:
         for stream in streams:
             await stream.aclose()
 
-    asyncio.run(scene())
+    play(scene)
 
 
 def test_nothing_is_computed_while_nobody_looks() -> None:
@@ -116,7 +123,7 @@ def test_nothing_is_computed_while_nobody_looks() -> None:
             await asyncio.sleep(0)
         assert board.asked == asked
 
-    asyncio.run(scene())
+    play(scene)
 
 
 def test_viewers_are_told_at_most_four_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +148,7 @@ def test_viewers_are_told_at_most_four_times_a_second(monkeypatch: pytest.Monkey
         # As often as it was asked it had waited before; the first time under the clock's own sleep.
         assert board.asked <= len(waited) + 1
 
-    asyncio.run(scene())
+    play(scene)
 
 
 def test_a_viewer_who_is_too_slow_is_told_everything_anew_and_keeps_nobody_waiting() -> None:
@@ -158,7 +165,7 @@ def test_a_viewer_who_is_too_slow_is_told_everything_anew_and_keeps_nobody_waiti
         await slow.aclose()
         await quick.aclose()
 
-    asyncio.run(scene())
+    play(scene)
 
 
 def test_at_the_end_all_are_told_the_last_news_and_the_streams_end() -> None:
@@ -175,7 +182,7 @@ def test_at_the_end_all_are_told_the_last_news_and_the_streams_end() -> None:
         assert first["ended"] == "over"
         assert [event async for event in late] == []
 
-    asyncio.run(scene())
+    play(scene)
 
 
 def test_nothing_in_a_name_can_end_an_event() -> None:
@@ -186,4 +193,4 @@ def test_nothing_in_a_name_can_end_an_event() -> None:
         assert first["about"]["title"] == "a\n\ndata: {}\r\n\u2028\ud800</script>"
         await stream.aclose()
 
-    asyncio.run(scene())
+    play(scene)

@@ -17,7 +17,7 @@ from weir.model.run import Placement
 from weir.report import sentences
 from weir.report.lines import MOST_POINTS, coarser, slices, slope
 from weir.report.process_series import machine_lines
-from weir.report.series import PointSeries, point_series
+from weir.report.series import PointSeries, evenly, point_series
 from weir.report.strips import linear_ticks, measure_strip, ratio_strip, ratio_ticks, tile_rows
 from weir.store import CpuSampleRow, IntervalRow, RunReader
 
@@ -202,3 +202,22 @@ def test_without_samples_the_sentences_say_so(tmp_path: Path) -> None:
     assert sentences.cpu_sentence(empty) == "No samples of the processes."
     assert sentences.machine_sentence(empty) == "No samples of the machine's CPUs."
     assert sentences.percentiles_sentence(empty) == "Too few requests in each slice of time for percentiles."
+
+
+@pytest.mark.parametrize(
+    ("trials", "most", "chosen"), [((1, 2, 3), 3, [1, 2, 3]), ((1, 2, 3, 4, 5), 3, [1, 3, 5]), (tuple(range(10)), 4, [0, 3, 6, 9])]
+)
+def test_of_many_trials_some_are_drawn_from_the_first_to_the_last(trials: tuple[int, ...], most: int, chosen: list[int]) -> None:
+    assert evenly(trials, most) == chosen
+
+
+def test_a_page_with_many_stacks_says_of_how_many_trials_it_draws_some(tmp_path: Path) -> None:
+    with RunReader(write_run(tmp_path / "run.weir", SyntheticStudy(blocks=5, duration_s=1.0))) as reader:
+        (point,) = of_run(reader).points
+        all_of_them, some = point_series(reader, point), point_series(reader, point, together=150)
+    assert [(stack.trials, stack.of_trials) for stack in all_of_them.stacks] == [(5, 5), (5, 5)]
+    assert [(stack.trials, stack.of_trials) for stack in some.stacks] == [(3, 5), (3, 5)]
+    assert "Mean over 3 of 5 trials" in sentences.rate_sentence(some)
+    assert "Mean over trials;" in sentences.rate_sentence(all_of_them)
+    # What no chart over time shows rests on all of them.
+    assert [stack.distribution_ms for stack in some.stacks] == [stack.distribution_ms for stack in all_of_them.stacks]

@@ -244,6 +244,19 @@ def test_an_exception_closes_the_run_as_interrupted(tmp_path: Path) -> None:
         assert reader.ended == "interrupted"
 
 
+def test_ctrl_c_right_behind_the_beginning_of_a_transaction_closes_the_run_as_interrupted(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
+            # Between the line that has begun it and the next one nothing can be sent from outside: this leaves what it would.
+            writer._connection.execute("BEGIN IMMEDIATE")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    with RunReader(tmp_path) as reader:
+        assert reader.ended == "interrupted"
+
+
 def test_resuming_deletes_what_was_not_finished_and_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "run.weir"
     writer = RunWriter.create(path, INFO, CELLS)

@@ -30,7 +30,7 @@ from weir.report.numbers import display, found_text, interval_text, size_ratio_t
 from weir.report.overview import overview_of
 from weir.report.planes import planes_of
 from weir.report.readings import readings_of
-from weir.report.series import point_series, points_for
+from weir.report.series import point_series
 from weir.report.strips import colours_of, measure_strip, ratio_strip, tile_rows, variation_strip
 from weir.store import RunReader
 
@@ -80,8 +80,8 @@ def render_html(reader: RunReader, findings: RunFindings, against: Gate | None =
         against: what comparing it with another run came to.
     """
     trials = reader.trials()
-    most_points = points_for(sum(len(point.stacks) for point in findings.points))
-    series = [point_series(reader, point, most_points) for point in findings.points]
+    together = max(1, sum(len(point.stacks) for point in findings.points))
+    series = [point_series(reader, point, together) for point in findings.points]
     answers = [answer_series(reader, point) for point in findings.points]
     curves = curve_series(findings, trials)
     point_names = PointNames(reader.cells())

@@ -46,7 +46,11 @@ def rate_sentence(series: PointSeries) -> str:
         if change is not None:
             moves.append(f"{stack.name} by {signed_percent(change)}")
     failures = [stack.name for stack in series.stacks if any(value for value in stack.failed_rps if value)]
-    text = "Mean over trials; the band reaches from the slowest to the fastest trial."
+    fewer = next((stack for stack in series.stacks if stack.trials < stack.of_trials), None)
+    over = "Mean over trials"
+    if fewer is not None:
+        over = f"Mean over {fewer.trials} of {fewer.of_trials} trials of a stack, from the first block to the last, as in all charts over time"
+    text = f"{over}; the band reaches from the slowest to the fastest trial."
     if moves:
         text += f" From the first to the last quarter of the window throughput moved: {listed(moves)}."
     return text + (f" Requests of {listed(failures)} failed." if failures else "")

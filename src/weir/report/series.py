@@ -19,6 +19,9 @@ from weir.store import IntervalRow, RunReader
 FEWEST_POINTS = 40
 MOST_SLICES = 6_000
 """Of all stacks at all points together: a page with a thousand trials is to stay small."""
+FEWEST_TRIALS = 3
+MOST_TRIALS = 300
+"""Whose course over time is drawn, of all stacks at all points together: a page with a thousand trials is to be there soon."""
 SHORTEST_COARSE_SLICE_S = 0.5
 """The kernel counts a process's CPU in ticks of 10 ms: in a shorter slice one tick would be a jump of more than 2 %.
 A slow stack has too few requests in less for a p99."""
@@ -32,6 +35,7 @@ class StackSeries:
     name: str
     colour: int
     trials: int
+    """How many are drawn over time."""
     rate_rps: Line
     rate_low_rps: Line
     rate_high_rps: Line
@@ -43,6 +47,9 @@ class StackSeries:
     tiers: list[NamedLine]
     machine_percent: list[NamedLine]
     distribution_ms: Line
+    """Of all used trials."""
+    of_trials: int = 1
+    """How many are used."""
     waiting: list[NamedLine] = field(default_factory=list)
     """Requests in flight, and those queued for a connection where there were any."""
     errors_rps: list[NamedLine] = field(default_factory=list)
@@ -69,17 +76,19 @@ class PointSeries:
     """Slices no shorter than a second, about which threads are read."""
 
 
-def point_series(reader: RunReader, point: Point, most_points: int = MOST_POINTS) -> PointSeries:
+def point_series(reader: RunReader, point: Point, together: int = 1) -> PointSeries:
     """The series of every stack of `point` with a usable trial; the A/A copy is not drawn over time.
 
     Args:
         reader: the run.
         point: where.
-        most_points: into how many slices time is cut at most.
+        together: how many stacks at how many points, multiplied, share the page.
     """
     main = [stack for stack in point.stacks if stack.arm == "main"]
     shown = [(colour, stack) for colour, stack in enumerate(main) if stack.evidence.used]
-    intervals = {trial: reader.intervals(trial) for _, stack in shown for trial in stack.evidence.used}
+    drawn = {stack.label: evenly(stack.evidence.used, max(FEWEST_TRIALS, MOST_TRIALS // together)) for _, stack in shown}
+    intervals = {trial: reader.intervals(trial) for trials in drawn.values() for trial in trials}
+    most_points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_SLICES // together))
     edges = slices([row for rows in intervals.values() for row in rows], most_points)
     coarse_edges = coarser(edges, SHORTEST_COARSE_SLICE_S)
     threads_edges = coarser(edges, SHORTEST_THREADS_SLICE_S)
@@ -90,7 +99,7 @@ def point_series(reader: RunReader, point: Point, most_points: int = MOST_POINTS
     nines = nines_of([samples_in(parts) for parts in histograms.values()])
     stacks = []
     for colour, stack in shown:
-        mine = {trial: intervals[trial] for trial in stack.evidence.used}
+        mine = {trial: intervals[trial] for trial in drawn[stack.label]}
         rates = np.array([rates_of(rows, edges, "completed") for rows in mine.values()])
         samples = [reader.samples(trial) for trial in mine]
         p50, p90, p99 = quantiles_over_time(reader, mine, coarse_edges)
@@ -111,6 +120,7 @@ def point_series(reader: RunReader, point: Point, most_points: int = MOST_POINTS
                 tiers=tier_lines(samples, coarse_edges),
                 machine_percent=machine_lines([reader.cpu_samples(trial) for trial in mine], coarse_edges, reader.info.placement),
                 distribution_ms=latency_distribution(histograms[stack.label], nines),
+                of_trials=len(stack.evidence.used),
                 waiting=waiting_lines(list(mine.values()), edges),
                 errors_rps=error_lines(list(mine.values()), edges),
                 memory_mb=memory_lines(samples, coarse_edges),
@@ -121,9 +131,11 @@ def point_series(reader: RunReader, point: Point, most_points: int = MOST_POINTS
     return PointSeries(middles(edges), middles(coarse_edges), [round(value, 4) for value in nines], stacks, middles(threads_edges))
 
 
-def points_for(stacks: int) -> int:
-    """Into how many slices time is cut at most, where that many lines are drawn on one page."""
-    return max(FEWEST_POINTS, min(MOST_POINTS, MOST_SLICES // max(1, stacks)))
+def evenly(trials: Sequence[int], most: int) -> list[int]:
+    """At most so many of them, from the first to the last at even distances."""
+    if len(trials) <= most:
+        return list(trials)
+    return [trials[round(place)] for place in np.linspace(0, len(trials) - 1, most)]
 
 
 def latency_distribution(parts: Sequence[bytes], nines: Sequence[float]) -> Line:

@@ -222,8 +222,11 @@ class RunWriter:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock, explained_write(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
+            # Ctrl-C between two lines may have left one open that nobody was in yet.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
             try:
+                self._connection.execute("BEGIN IMMEDIATE")
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
