@@ -49,7 +49,7 @@ def rate_sentence(series: PointSeries) -> str:
     fewer = next((stack for stack in series.stacks if stack.trials < stack.of_trials), None)
     over = "Mean over trials"
     if fewer is not None:
-        over = f"Mean over {fewer.trials} of {fewer.of_trials} trials of a stack, from the first block to the last, as in all charts over time"
+        over = f"Mean over {fewer.trials} of {fewer.of_trials} trials of a stack, first to last, as in all charts over time"
     text = f"{over}; the band reaches from the slowest to the fastest trial."
     if moves:
         text += f" From the first to the last quarter of the window throughput moved: {listed(moves)}."
