@@ -6,8 +6,10 @@ Response times are those of weir's clocks, from the intended start. Where a run 
 
 import csv
 import io
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -60,16 +62,11 @@ class Sampled:
 
     def percentile_ms(self, percent: float) -> float:
         """The smallest time within which this share of the answered were."""
-        wanted = percent / 100 * sum(self.times_ns.values())
-        reached = 0
-        found = 0
-        for time, often in self.times_ns.items():
-            found = time
-            reached += often
-            # Rounding must not ask for one more than there is.
-            if reached >= wanted - 1e-6:
-                break
-        return found / 1e6
+        times, reached = list(self.times_ns), list(accumulate(self.times_ns.values()))
+        if not times:
+            return 0.0
+        # Rounding must not ask for one more than there is.
+        return times[bisect_left(reached, percent / 100 * reached[-1] - 1e-6)] / 1e6
 
 
 def of_run(reader: RunReader, findings: RunFindings) -> list[Sampled]:

@@ -7,7 +7,7 @@ all of it, the data for the charts is JSON in which no tag can start, and the pa
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,8 @@ def render_html(reader: RunReader, findings: RunFindings, against: Gate | None =
     curves = curve_series(findings, trials)
     point_names = PointNames(reader.cells())
     data = {
-        "curves": [asdict(curve) for curve in curves],
-        "points": [{**asdict(one), "answers": asdict(counted)} for one, counted in zip(series, answers, strict=True)],
+        "curves": [plain(curve) for curve in curves],
+        "points": [{**plain(one), "answers": plain(counted)} for one, counted in zip(series, answers, strict=True)],
     }
     points = [
         {
@@ -162,6 +162,15 @@ class _Unindented(PackageLoader):
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool] | None]:
         source, filename, is_current = super().get_source(environment, template)
         return "\n".join(line.lstrip() for line in source.split("\n")), filename, is_current
+
+
+def plain(value: Any) -> Any:
+    """Dataclasses as mappings, however deep; other than `asdict` it copies no lines of numbers, of which a page has thousands."""
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, list | tuple) and value and is_dataclass(value[0]):
+        return [plain(one) for one in value]
+    return value
 
 
 def island(data: Any) -> str:
