@@ -67,11 +67,12 @@ reference: setup ## Write the generated pages of docs/reference anew, from the c
 .PHONY: soak
 soak: setup ## Run the tests that take longer than a minute
 	scripts/system-packages
+	scripts/bench-peers oha k6
 	for target in response json; do \
 		cargo run --locked --release --quiet --manifest-path engine/fuzz/Cargo.toml --target-dir target/fuzz --bin mutate -- \
 			$$target $(FUZZ_EXECUTIONS) $(FUZZ_SEED) || exit; \
 	done
-	cargo test --locked --quiet --package weir-engine --test load_many --test serve_many -- --ignored
+	cargo test --locked --release --quiet --package weir-engine --test load_many --test serve_many -- --ignored
 	$(BIN)/pytest -m soak --timeout 3600
 
 .PHONY: bench
@@ -89,8 +90,8 @@ wheels: $(VENV)/.requirements ## Build the wheels and sdists of both packages in
 lock: $(VENV)/.bootstrap ## Lock all Python requirements, the stacks' too (UPGRADE=--upgrade for newer ones)
 	$(COMPILE) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(COMPILE) requirements/node.in -o requirements/node.txt
-	$(COMPILE) pyproject.toml requirements/dev.in -c requirements/bootstrap.txt --no-emit-package weirbench-engine -o requirements/dev.txt
-	for requirements in stacks/python/*/requirements.in; do \
+	$(COMPILE) pyproject.toml --extra cluster requirements/dev.in -c requirements/bootstrap.txt --no-emit-package weirbench-engine -o requirements/dev.txt
+	for requirements in stacks/python/*/requirements.in src/weir/generators/data/*/requirements.in; do \
 		(cd "$$(dirname "$$requirements")" && $(COMPILE) requirements.in -o requirements.txt) || exit; \
 	done
 

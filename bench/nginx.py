@@ -40,6 +40,7 @@ http {{
         location / {{ return 200 "Hello, world!"; }}
         location /json/ {{ default_type application/json; return 200 '{json}'; }}
         location = /status {{ stub_status; }}
+        {locations}
     }}
 }}
 """
@@ -76,8 +77,8 @@ class Nginx:
 
 
 @contextmanager
-def running_nginx(cpu: int, *, tls: bool = False) -> Iterator[Nginx]:
-    """nginx on a free port, bound to `cpu`, ended when the block ends."""
+def running_nginx(cpu: int, *, tls: bool = False, locations: str = "") -> Iterator[Nginx]:
+    """nginx on a free port, bound to `cpu`, ended when the block ends; `locations` are further ones of its configuration."""
     binary = program("nginx", "nginx-light")
     with tempfile.TemporaryDirectory(prefix="weir-bench-nginx-") as folder:
         port, tls_port = _free_port(), _free_port() if tls else None
@@ -87,7 +88,9 @@ def running_nginx(cpu: int, *, tls: bool = False) -> Iterator[Nginx]:
             _make_certificate(Path(folder))
             tls_configuration = TLS_CONFIGURATION.format(folder=folder, port=tls_port)
         configuration = Path(folder) / "nginx.conf"
-        configuration.write_text(CONFIGURATION.format(folder=folder, port=port, files=files, tls=tls_configuration, json=JSON))
+        configuration.write_text(
+            CONFIGURATION.format(folder=folder, port=port, files=files, tls=tls_configuration, json=JSON, locations=locations)
+        )
         with (Path(folder) / "log").open("wb") as log:
             process = subprocess.Popen(
                 ["taskset", "--cpu-list", str(cpu), binary, "-p", folder, "-c", configuration, "-e", "stderr"],

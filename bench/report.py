@@ -26,6 +26,13 @@ TRIAL_S = 10.0
 BAR_RENDERED_S = 2.0
 BAR_DRAWN_S = 1.0
 BAR_BYTES = 2_000_000
+DRAWN = "drawn, the first thirty charts"
+ALL_DRAWN = "drawn, every chart"
+_DRAW_ALL = """() => new Promise(done => {
+    // As before printing; canvases are painted in microtasks, which come before the next task.
+    dispatchEvent(new Event("beforeprint"));
+    setTimeout(() => done(performance.now()));
+})"""
 
 
 def measure_report(setting: Setting) -> Found:
@@ -37,7 +44,7 @@ def measure_report(setting: Setting) -> Found:
     print("report: writing a run of 1,000 trials …", file=sys.stderr)
     path = write_run(setting.folder / "run.weir", study)
     page = setting.folder / "report.html"
-    times: dict[str, list[float]] = {"findings": [], "page": [], "drawn": [], "weir report --format html": []}
+    times: dict[str, list[float]] = {"findings": [], "page": [], DRAWN: [], ALL_DRAWN: [], "weir report --format html": []}
     for _ in range(setting.rounds):
         with RunReader(path) as reader:
             began = time.perf_counter()
@@ -46,7 +53,8 @@ def measure_report(setting: Setting) -> Found:
             page.write_text(render_html(reader, findings))
             times["findings"].append(found - began)
             times["page"].append(time.perf_counter() - found)
-        times["drawn"] += _drawn_s(page)
+        for name, seconds in _drawn_s(page).items():
+            times[name].append(seconds)
         began = time.perf_counter()
         subprocess.run([WEIR, "report", str(path), "--format", "html"], check=True, stdout=subprocess.DEVNULL, timeout=120)
         times["weir report --format html"].append(time.perf_counter() - began)
@@ -54,7 +62,7 @@ def measure_report(setting: Setting) -> Found:
     size = page.stat().st_size
     rows = [[name, f"{value:.2f}", f"{min(times[name]):.2f} to {max(times[name]):.2f}"] for name, value in middle.items()]
     rendered_s = middle["findings"] + middle["page"]
-    drawn_s = middle.get("drawn")
+    drawn_s = middle.get(DRAWN)
     return Found(
         "The report of a run of 1,000 trials: 4 stacks at 25 loads in 10 blocks, 10 s each in intervals of 0.1 s",
         Table(["from the run file", "seconds", "range"], rows),
@@ -66,7 +74,7 @@ def measure_report(setting: Setting) -> Found:
             ),
             Bar(f"at most {BAR_BYTES / 1e6:g} MB", f"{size / 1e6:.2f} MB", size <= BAR_BYTES),
             Bar(
-                f"drawn within {BAR_DRAWN_S:g} s of its opening",
+                f"first thirty charts drawn within {BAR_DRAWN_S:g} s of its opening",
                 "no Chromium" if drawn_s is None else f"{drawn_s:.2f} s",
                 None if drawn_s is None else drawn_s <= BAR_DRAWN_S,
             ),
@@ -75,14 +83,16 @@ def measure_report(setting: Setting) -> Found:
     )
 
 
-def _drawn_s(page: Path) -> list[float]:
-    """From the page's opening to its charts, by the browser's own clock; nothing without a browser."""
+def _drawn_s(page: Path) -> dict[str, float]:
+    """From the page's opening to its first charts and to all of them, by the browser's own clock; nothing without a browser."""
     program = chromium()
     if program is None:
-        return []
+        return {}
     with sync_playwright() as playwright, closing(playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])) as browser:
         opened = browser.new_page()
         opened.goto(page.as_uri())
         opened.wait_for_selector("html[data-ready=true]")
         drawn_ms: float = opened.evaluate("performance.getEntriesByName('drawn')[0].startTime")
-        return [drawn_ms / 1e3]
+        waited_ms: float = opened.evaluate("performance.now()")
+        all_drawn_ms: float = opened.evaluate(_DRAW_ALL)
+        return {DRAWN: drawn_ms / 1e3, ALL_DRAWN: (drawn_ms + all_drawn_ms - waited_ms) / 1e3}

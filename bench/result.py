@@ -1,10 +1,12 @@
-"""What the parts of the benchmark found: kept as JSON, a file a part, and put together as a page of Markdown.
+"""What the parts of the benchmark found: kept as JSON, a file for a part and a CPU, and put together as a page of Markdown.
 
-A part can be measured again without the others, so each file says for itself how, on what machine and by which weir it was measured.
+A part can be measured again without the others, so each file says for itself how, on what machine and by which weir it was measured. What
+was found on another CPU is kept beside it: a ratio is that of a machine.
 Nothing in it says when: the commit does.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -67,6 +69,11 @@ class Provenance:
     versions: list[str]
 
     @property
+    def cpu(self) -> str:
+        """The model of its CPU, which the machine's first fact begins with."""
+        return self.machine[0].removeprefix("CPU: ").split(",")[0]
+
+    @property
     def quiet(self) -> bool:
         """Whether the machine was left alone."""
         return self.others_fraction is None or self.others_fraction <= QUIET_FRACTION
@@ -86,17 +93,18 @@ class PartResult:
     provenance: Provenance
 
     def write(self, folder: Path) -> None:
-        """Into a file named after the part, at once."""
+        """Into a file named after the part and the CPU, at once."""
         folder.mkdir(exist_ok=True)
-        path = folder / f"{self.part}.json"
+        cpu = re.sub(r"[^a-z0-9]+", "-", self.provenance.cpu.lower()).strip("-")
+        path = folder / f"{self.part}.{cpu}.json"
         new = path.with_suffix(".new")
         new.write_text(json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1) + "\n")
         new.replace(path)
 
 
 def read_results(folder: Path, parts: Sequence[str]) -> list[PartResult]:
-    """The results that are there, in the order of `parts`."""
-    return [_read(folder / f"{part}.json") for part in parts if (folder / f"{part}.json").is_file()]
+    """The results that are there, in the order of `parts`, of one part by CPU."""
+    return [_read(path) for part in parts for path in sorted(folder.glob(f"{part}.*.json"))]
 
 
 def _read(path: Path) -> PartResult:
@@ -119,7 +127,8 @@ def _read(path: Path) -> PartResult:
 
 def page(results: Sequence[PartResult]) -> str:
     """All of it as one page: the bars, a section for each part, the machine."""
-    bars = [bar for result in results for bar in result.found.bars]
+    bars = [[bar.text, result.provenance.cpu, bar.found, _reached(bar)] for result in results for bar in result.found.bars]
+    parts = [result.part for result in results]
     machines = list(dict.fromkeys(_machine(result) for result in results))
     lines = [
         "# Results",
@@ -128,11 +137,12 @@ def page(results: Sequence[PartResult]) -> str:
         f"lowest and the highest: of 5 rounds that range holds the true median with {confidence(5):.1%} confidence, of 9 with",
         f"{confidence(9):.1%}. Ratios are taken round by round. CPU, which the kernel counts in ticks, is of all rounds together.",
         "",
-        *Table(["bar", "found", "reached"], [[bar.text, bar.found, _reached(bar)] for bar in bars], 3).lines(),
+        *Table(["bar", "on", "found", "reached"], bars, 4).lines(),
         "",
     ]
     for result in results:
-        lines += [f"## {result.found.title}", "", *result.found.table.lines(), ""]
+        place = f", on {result.provenance.cpu}" if parts.count(result.part) > 1 else ""
+        lines += [f"## {result.found.title}{place}", "", *result.found.table.lines(), ""]
         lines += [*(f"- {line}" for line in result.found.notes), ""] if result.found.notes else []
         lines += [result.provenance.line(), ""]
     for machine in machines:

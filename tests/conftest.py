@@ -16,7 +16,10 @@ import hypothesis
 import pytest
 
 from tests.support.browser import chromium
-from weir.places import engine_binary
+from weir.generators.tool import InstalledTool, Tool
+from weir.generators.tools import tool
+from weir.places import cache_folder, engine_binary
+from weir.stacks.tools import unmet_needs
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -35,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "needs(*commands): left out where one of these programs is missing (scripts/system-packages installs them)"
     )
+    # Where scripts/bench-peers puts generators that Debian does not have.
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(cache_folder() / "bench-peers" / "bin")])
     # Whoever started pytest in the background may have had it ignore SIGINT, and what is ignored is inherited by what is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -56,6 +61,21 @@ def repository() -> Path:
 def engine() -> Path:
     """The `weir-engine` of this environment."""
     return engine_binary()
+
+
+@pytest.fixture(scope="session")
+def installed() -> Callable[[str], Tool]:
+    """A function that gives a tool, installed if weir can do that, and leaves the test out where it cannot be had."""
+
+    def find(name: str) -> Tool:
+        found = tool(name)
+        if isinstance(found, InstalledTool) and found.where() is None and not unmet_needs(found.installation.needs):
+            found.install()
+        if found.where() is None:
+            pytest.skip(f"{name} is not installed: {found.origin}")
+        return found
+
+    return find
 
 
 @pytest.fixture

@@ -1,9 +1,23 @@
 """weir: a laboratory for HTTP servers."""
 
-from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from weir.scenario import Check, Csv, Header, JsonLines, JsonPointer, Pause, Regex, Scenario, Step
+if TYPE_CHECKING:
+    from weir.scenario import Check, Csv, Header, JsonLines, JsonPointer, Pause, Regex, Scenario, Step
+
+    __version__: str
 
 __all__ = ["Check", "Csv", "Header", "JsonLines", "JsonPointer", "Pause", "Regex", "Scenario", "Step", "__version__"]
 
-__version__ = version("weirbench")
+
+def __getattr__(name: str) -> Any:
+    """What `__all__` names, loaded when it is asked for: every command begins with this module, and few need any of it."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("weirbench")
+    if name in __all__:
+        from weir import scenario
+
+        return getattr(scenario, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

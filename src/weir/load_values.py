@@ -59,7 +59,7 @@ def think_time(text: str, flag: str = "--think") -> ThinkTime:
         if kind == "exp":
             return ExponentialThink(duration_s(rest, ""))
         shortest, _, longest = rest.partition("..")
-        think = Think(duration_s(shortest, ""), duration_s(longest, ""))
+        think = Think(0.0 if re.fullmatch(r"0(ms|s|m|h)?", shortest) else duration_s(shortest, ""), duration_s(longest, ""))
     except UsageError:
         kind = "none"
     if kind != "uniform" or think.shortest_s > think.longest_s:

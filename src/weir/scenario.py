@@ -17,6 +17,7 @@ from weir.model.errors import UsageError
 from weir.model.template import pieces
 from weir.toml_file import Table, read_toml, validate
 
+DEFAULT_CAPTURE_BYTES = 64 * 1024
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
 
@@ -61,6 +62,10 @@ class Check(Table):
     status: list[int] | None = None
     body_equals: str | None = None
     body_contains: str | None = None
+    body_matches: list[str] = Field(default_factory=list)
+    """Regular expressions, each of which is found in the body."""
+    body_lacks: list[str] = Field(default_factory=list)
+    """Regular expressions, none of which is found in the body."""
     json_: dict[str, Any] | None = Field(default=None, alias="json")
     """JSON pointers, and the values that must be there."""
     max_body_bytes: int | None = Field(default=None, ge=0)
@@ -102,7 +107,7 @@ class Step(Table):
         plan = self.model_dump(by_alias=True, exclude_none=True, exclude={"check"})
         if self.check.json_ is not None:
             plan["check"] = {"json": self.check.json_}
-        plan["check"] = plan.get("check", {}) | self.check.model_dump(exclude_none=True, exclude={"json_"})
+        plan["check"] = plan.get("check", {}) | self.check.model_dump(exclude_defaults=True, exclude={"json_"})
         plan["headers"] = [list(pair) for pair in self.headers.items()]
         return plan
 
@@ -137,7 +142,9 @@ class Scenario(Table):
     requests: list[Step] = Field(default_factory=list)
     feeders: dict[str, Feeder] = Field(default_factory=dict)
     cookies: Literal["user", "round", "off"] = "user"
-    capture_bytes: int = Field(default=65536, ge=1)
+    on_failure: Literal["continue", "leave"] = "continue"
+    """Whether a user whose request has failed goes on, or leaves as after its last one."""
+    capture_bytes: int = Field(default=DEFAULT_CAPTURE_BYTES, ge=1)
 
     @model_validator(mode="after")
     def _is_one(self) -> "Scenario":
@@ -165,9 +172,22 @@ def read_scenario(path: Path) -> dict[str, Any]:
     Raises:
         UsageError: the file is not valid, or a feeder's file is not there.
     """
-    scenario = validate(Scenario, read_toml(path, what="a scenario"), path=path)
-    plan = scenario.to_plan(path.parent)
+    return scenario_plan(read_toml(path, what="a scenario"), path)
+
+
+def scenario_plan(content: dict[str, Any], path: Path, *, below: str = "") -> dict[str, Any]:
+    """The plan's `scenario` from what stands in a TOML file.
+
+    Args:
+        content: the scenario's table.
+        path: the file: messages name it, and files of feeders are relative to its folder.
+        below: what stands before the scenario's keys in that file.
+
+    Raises:
+        UsageError: the scenario is not valid, or a feeder's file is not there.
+    """
+    plan = validate(Scenario, content, path=path, below=below).to_plan(path.parent)
     for name, feeder in plan["feeders"].items():
         if not Path(feeder["file"]).is_file():
-            raise UsageError(f"{path}: feeders.{name}.file: found {feeder['file']}, expected a file")
+            raise UsageError(f"{path}: {below}feeders.{name}.file: found {feeder['file']}, expected a file")
     return plan

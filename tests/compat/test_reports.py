@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from weir.audit.physics import breaches
-from weir.compat.reports import ReportError, read_report
+from weir.compat.reports import ReportError, json_reports, read_report
+from weir.compat.reports.csv_tables import read_locust_failures
+from weir.compat.reports.failures import kind_of
 from weir.model.claim import Claim
 
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
@@ -32,10 +34,92 @@ def test_wrk() -> None:
 
 
 def test_wrk2_is_told_from_wrk_and_bound_by_no_connections() -> None:
-    text = (REPORTS / "wrk.txt").read_text().replace("Latency Distribution", "Latency Distribution (HdrHistogram - Recorded Latency)")
-    claims = read_report(text, "wrk2")
+    claim = only("wrk2.txt")
+    assert (claim.tool, claim.users, claim.requests) == ("wrk2", None, 1968)
+    assert claim.quantiles_s.keys() == {0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 0.99999}
+    # Its percentiles are rounded up and reach beyond the Max of its table.
+    assert claim.max_s is not None
+    assert claim.max_s.value == pytest.approx(23.36e-3)
+    assert breaches(claim) == ()
+
+
+def test_h2load() -> None:
+    claim = only("h2load.txt")
+    assert (claim.tool, claim.users, claim.requests, claim.failed) == ("h2load", 8, 34_023, 0)
+    assert claim.duration_s is not None
+    assert claim.throughput_rps is not None
+    assert (claim.duration_s.value, claim.throughput_rps.value) == (1.0, 34_023.0)
+    assert claim.mean_s is not None
+    assert claim.mean_s.value == pytest.approx(234e-6)
+    assert breaches(claim) == ()
+
+
+def test_h2loads_columns_go_by_their_names() -> None:
+    text = (REPORTS / "h2load.txt").read_text()
+    head, times = "min         max         mean         sd        +/- sd", "time for request:"
+    newer = text.replace(head, "min         max         median         p95         p99         mean         sd        +/- sd")
+    lines = [
+        f"{times} 26us 12.29ms 60us 1.10ms 3.20ms 234us 828us 94.00%" if line.startswith(times) else line for line in newer.splitlines()
+    ]
+    claims = read_report("\n".join(lines), "newer")
     assert claims is not None
-    assert (claims[0].tool, claims[0].users) == ("wrk2", None)
+    assert {q: figure.value for q, figure in claims[0].quantiles_s.items()} == pytest.approx({0.5: 60e-6, 0.95: 1.1e-3, 0.99: 3.2e-3})
+    assert claims[0].mean_s is not None
+    assert claims[0].mean_s.value == pytest.approx(234e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "requests", "failed", "errors"),
+    [
+        # wrk counts as requests those that were answered alone.
+        ("wrk-errors.txt", 0, 0, {"reset": 5537}),
+        ("hey-errors.txt", 6, 6, {"reset": 6}),
+        ("ab-errors.txt", 9638, 9638, {"reset": 9638}),
+        ("oha-errors.json", 20, 20, {"reset": 20}),
+        ("k6-errors.json", 100, 100, {"reset": 100}),
+        ("h2load-errors.txt", 23_587, 23_587, {"check": 23_587}),
+    ],
+)
+def test_what_failed_is_told_by_kind(name: str, requests: int, failed: int, errors: dict[str, int]) -> None:
+    claim = only(name)
+    assert (claim.requests, claim.failed, claim.errors) == (requests, failed, errors)
+
+
+def test_a_load_without_an_answer_has_no_times() -> None:
+    for name in ("wrk-errors.txt", "hey-errors.txt"):
+        claim = only(name)
+        assert (claim.mean_s, claim.max_s, claim.quantiles_s) == (None, None, {})
+
+
+def test_wrks_timeouts_are_answers_that_came_too_late() -> None:
+    text = (REPORTS / "wrk.txt").read_text().replace(
+        "Requests/sec: ", "  Socket errors: connect 1, read 2, write 3, timeout 4\n  Non-2xx or 3xx responses: 5\nRequests/sec: "
+    )  # fmt: skip
+    claims = read_report(text, "wrk")
+    assert claims is not None
+    assert (claims[0].requests, claims[0].failed) == (122_265, 9)
+    assert claims[0].errors == {"connect": 1, "reset": 5, "timeout": 4, "check": 5}
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ('Get "http://h/": dial tcp 127.0.0.1:1: connect: connection refused', "connect"),
+        ('Get "http://h/": dial tcp 10.0.0.1:1: i/o timeout', "connect"),
+        ("Non HTTP response code: org.apache.http.conn.HttpHostConnectException", "connect"),
+        ("ConnectionRefusedError(111, 'Connection refused')", "connect"),
+        ('Get "http://h/": context deadline exceeded (Client.Timeout exceeded while awaiting headers)', "timeout"),
+        ("Non HTTP response code: java.net.SocketTimeoutException", "timeout"),
+        ("timeout('timed out')", "timeout"),
+        ("connection reset by peer", "reset"),
+        ('Get "http://h/": EOF', "reset"),
+        ("Non HTTP response code: org.apache.http.NoHttpResponseException", "reset"),
+        ("BadStatusCode('http://h/', code=500)", "check"),
+        ("HTTPParseError('Expected HTTP/, RTSP/ or ICE/', 8)", "protocol"),
+    ],
+)
+def test_the_kind_of_a_failure_is_seen_from_its_words(said: str, kind: str) -> None:
+    assert kind_of(said) == kind
 
 
 def test_hey() -> None:
@@ -65,8 +149,27 @@ def test_oha() -> None:
 def test_k6() -> None:
     claim = only("k6.json")
     assert (claim.tool, claim.users) == ("k6", 8)
-    assert claim.quantiles_s.keys() == {0.9, 0.95}
+    assert claim.quantiles_s.keys() == {0.5, 0.9, 0.95}
+    assert (claim.requests, claim.failed, claim.received_bytes) == (13_004, 0, 858_264)
     assert breaches(claim) == ()
+
+
+def test_the_summary_that_weirs_script_has_k6_write_says_how_long_it_took() -> None:
+    claim = only("k6-errors.json")
+    assert claim.duration_s is not None
+    assert claim.duration_s.value > 0
+    assert claim.quantiles_s.keys() == {0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999}
+    assert breaches(claim) == ()
+
+
+def test_k6_leaves_out_what_it_has_no_sample_of() -> None:
+    (claim,) = json_reports.read_k6('{"metrics": {}}', "k6")
+    assert (claim.requests, claim.mean_s, claim.quantiles_s) == (0, None, {})
+
+
+def test_what_oha_had_no_answer_to_at_the_end_is_no_failure_of_any_kind() -> None:
+    claim = only("oha.json")
+    assert (claim.failed, claim.errors) == (8, {})
 
 
 def test_locust() -> None:
@@ -87,6 +190,28 @@ def test_jmeters_samples_show_who_came_when_and_how_often_each_asked() -> None:
     (claim,) = claims
     assert (claim.users, claim.loops, claim.ramp_s, claim.requests, claim.failed) == (10, 3, 9.0, 30, 10)
     assert [breach.kind for breach in breaches(claim)] == ["capped"]
+
+
+def test_what_jmeter_wrote_of_every_request_gives_statuses_and_quantiles() -> None:
+    claim = only("samples.jtl")
+    assert (claim.requests, claim.failed, claim.statuses, claim.received_bytes) == (26, 0, {"200": 26}, 26 * 66)
+    assert claim.quantiles_s[0.5].value == 0.031
+    assert claim.quantiles_s[0.9999] == claim.max_s
+    assert breaches(claim) == ()
+
+
+def test_jmeters_failures_have_a_status_or_an_exception() -> None:
+    rows = ["timeStamp,elapsed,label,responseCode,threadName,success,bytes"]
+    rows += [f"{at},5,a,{code},u 1-1,{'true' if code == '200' else 'false'},9" for at, code in enumerate(("200", "500", "503"))]
+    rows += ["3,5,a,Non HTTP response code: java.net.SocketTimeoutException,u 1-1,false,0"]
+    claims = read_report("\n".join(rows) + "\n", "samples.jtl")
+    assert claims is not None
+    assert claims[0].errors == {"check": 2, "timeout": 1}
+    assert claims[0].statuses == {"200": 1, "500": 1, "503": 1}
+
+
+def test_locusts_failures_are_in_a_table_of_their_own() -> None:
+    assert read_locust_failures((REPORTS / "locust_failures.csv").read_text()) == {"protocol": 540}
 
 
 def test_jmeters_reports_have_a_claim_for_each_label() -> None:

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ import pytest
 from typer.main import get_command
 
 from tests.support.markdown import PAGES, blocks, name_of, prose
-from weir.cli import app
+from weir.cli.commands import app
+from weir.compat.front_end import TOOLS, ToolExit
+from weir.compat.locust import options
+from weir.model.errors import UsageError
 
+URL = "http://127.0.0.1:8000/"
 SEPARATORS = frozenset(["|", ";", "&", "&&", "||", ">", ">>", "<", "(", ")"])
 
 
@@ -38,6 +43,10 @@ def shown(text: str) -> Iterator[list[str]]:
 
 def why_wrong(words: list[str]) -> str | None:
     """What weir's own parsers have against a command line; None where it is nothing."""
+    if words and words[0] in TOOLS:
+        return why_not_of_tool(*words)
+    if words and words[0] == "locust":
+        return why_not_of_locust(*words[1:])
     command: Any = get_command(app)
     context = command.make_context("weir", [], resilient_parsing=True)
     rest = list(words)
@@ -58,6 +67,24 @@ def why_wrong(words: list[str]) -> str | None:
     return f"{left}: more than it takes" if left else None
 
 
+def why_not_of_tool(tool: str, *words: str) -> str | None:
+    """What the front end of a tool has against a command line. Its usage is nothing wrong, nor is its mere name."""
+    try:
+        import_module(f"weir.compat.{tool}").read([URL if word == "URL" else word for word in words])
+    except ToolExit as exit_:
+        return None if not words or words in (("-h",), ("--help",)) else exit_.err or exit_.out
+    return None
+
+
+def why_not_of_locust(*words: str) -> str | None:
+    """What weir locust has against its flags; a flag's mere name in prose is nothing wrong."""
+    try:
+        options.read(words, environment={}, knows_all=True)
+    except UsageError as error:
+        return None if "expected one argument" in error.message else error.message
+    return None
+
+
 def parsed(command: Any, context: Any, words: list[str]) -> Any:
     """What the parser makes of words. Prose that names an option in the end leaves out its value."""
     try:
@@ -69,7 +96,10 @@ def parsed(command: Any, context: Any, words: list[str]) -> Any:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_command_lines_name_commands_and_options_that_there_are(page: Path) -> None:
+def test_command_lines_name_commands_and_options_that_there_are(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A body that hey and ab would read.
+    (tmp_path / "request.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
     wrong = {shlex.join(words): why for words in shown(page.read_text()) if (why := why_wrong(words))}
     assert wrong == {}
 
@@ -86,7 +116,12 @@ def test_the_guides_show_commands() -> None:
         ("weir COMMAND --help", None),
         ("weir --version", None),
         ("weir load --json", None),
+        ("weir wrk -t2 -c100 -d30s URL", None),
+        ("weir wrk --help", None),
+        ("weir wrk -R 5 URL", "wrk: invalid option -- 'R'\n"),
         ("weir laod URL", "laod: no such command"),
+        ("weir locust -f FILE.py -u 1 --tags a b", None),
+        ("weir locust --userss 1", "found --userss, expected flags of Locust or of the locustfile"),
         ("weir stacks chek NAME", "chek: no such command"),
         ("weir gate A B C", "['C']: more than it takes"),
     ],

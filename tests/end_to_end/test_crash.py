@@ -18,7 +18,7 @@ import pytest
 from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir
 from tests.end_to_end.ordeal import VICTIMS, Ordeal, Tally, accepted, finished_rows, opened, pids_of, read_until, wait_until
 from weir.audit.own import breaches_of_trial
-from weir.lab.host import Host
+from weir.host import Host
 from weir.store import RunReader
 
 pytestmark = pytest.mark.usefixtures("stacks")

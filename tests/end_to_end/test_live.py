@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +16,8 @@ from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir, servers_of
 from tests.end_to_end.ordeal import read_until
 from weir.store import RunReader
 
+HOUR_S = 3600
+MOST_GROWTH_BYTES = 20_000_000
 Serve = Callable[..., str]
 Look = Callable[[str], Page]
 
@@ -74,6 +76,42 @@ def test_a_load_is_shown_while_it_goes_on_and_the_stop_button_ends_it_with_its_r
     with RunReader(tmp_path / "a.weir") as reader:
         assert reader.ended == "interrupted"
         assert reader.trials()[0].result.summary is not None
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(2 * HOUR_S)
+def test_an_hour_of_ten_intervals_a_second_makes_neither_the_server_nor_the_browser_grow(
+    start_weir: StartWeir, serve: Serve, look: Look
+) -> None:
+    process = start_weir("load", f"http://{serve('null')}/", "-c", "4", "-R", "200", "-d", f"{HOUR_S}s", "--live")
+    page = look(address(process))
+    sizes = []
+    # What draws is there, and the charts have as many points as they will ever have.
+    for reached_s in (HOUR_S / 6, HOUR_S - 20):
+        page.wait_for_function(
+            "reached => parseFloat(document.querySelector('#progress-text').textContent) >= reached", arg=reached_s, timeout=HOUR_S * 1000
+        )
+        page.context.new_cdp_session(page).send("HeapProfiler.collectGarbage")
+        sizes.append({"weir": private_bytes(process.pid), "browser": private_bytes(max(renderers(), key=private_bytes))})
+    process.communicate(timeout=END_S)
+    assert process.returncode == 0
+    before, after = sizes
+    grown = {name: after[name] - size for name, size in before.items()}
+    assert max(grown.values()) < MOST_GROWTH_BYTES, grown
+
+
+def renderers() -> Iterator[int]:
+    """The processes that draw the pages of any browser of ours; the others are alike in memory and empty."""
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            if folder.name.isdigit() and b"--type=renderer" in (folder / "cmdline").read_bytes():
+                yield int(folder.name)
+
+
+def private_bytes(pid: int) -> int:
+    """What a process has in memory for itself alone."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return sum(int(size) * 1024 for size in re.findall(r"^Private_(?:Clean|Dirty): +(\d+) kB$", rollup, re.MULTILINE))
 
 
 def test_a_load_that_nobody_looks_at_ends_as_without_a_page(weir: Weir, serve: Serve) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import Study, Weir, servers_of
-from weir.lab.host import Capabilities, Host
+from weir.host import Capabilities, Host
 from weir.store import RunReader
 
 QUOTA = 0.3

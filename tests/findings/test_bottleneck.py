@@ -1,6 +1,8 @@
 """What holds a stack back, in runs whose truth is known."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,6 +64,21 @@ def test_tiers_on_one_cpu_share_it_and_have_widths_of_their_own(tmp_path: Path) 
     (cpu,) = [use for use in found.resources if use.tiers]
     assert cpu.tiers == ("node", "proxy")
     assert cpu.utilisation == pytest.approx(0.9, rel=0.02)
+
+
+def test_a_service_on_another_machine_takes_nothing_of_the_stacks_cpus(tmp_path: Path) -> None:
+    def change(_: str, __: int, result: TrialResult) -> TrialResult:
+        assert result.resources is not None
+        tiers = {"app": tier(0.4), "delay": tier(0.9)}
+        return replace(result, resources=replace(result.resources, tiers=tiers), logs={"app": "app.log", "delay": "delay.log"})
+
+    path = write_run(tmp_path / "run.weir", replace(STUDY, change=change))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE run SET placement = json_set(placement, '$.services_on', '10.0.0.3')")
+        connection.commit()
+    with RunReader(path) as reader:
+        (found,) = of_run(reader).bottlenecks
+    assert [(use.name, use.tiers) for use in found.resources if use.tiers] == [("CPU 1 (app)", ("app",))]
 
 
 def test_a_load_that_asks_for_no_more_is_named_as_the_limit(tmp_path: Path) -> None:

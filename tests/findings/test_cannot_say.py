@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, judged, write_run
-from weir.cli import app
+from weir.cli.commands import app
 from weir.model.errors import WeirError
 from weir.model.load import ClosedLoad
 from weir.model.run import TrialResult

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, write_run
-from weir.cli import app
+from weir.cli.commands import app
 from weir.findings import BreakEven, RunFindings, of_run
 from weir.model.load import ClosedLoad
 from weir.store import RunReader

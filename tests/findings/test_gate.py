@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, judged, write_run
 from weir import stats
-from weir.cli import app
+from weir.cli.commands import app
 from weir.findings.gate import METRICS, Gate, gate, markdown
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.lab.host import Ability, Capabilities
+from weir.host import Ability, Capabilities
 from weir.lab.placement import place
 from weir.lab.possible import check_stacks, possible
 from weir.model.errors import UsageError

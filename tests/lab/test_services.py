@@ -17,13 +17,13 @@ import pymysql
 import pytest
 
 from tests.support.load_summary import summary
-from weir.lab.host import Host
-from weir.lab.service_folder import remove_left_over
+from weir.host import Host
 from weir.lab.services import RunningDatabase, RunningServices, Services
 from weir.model.errors import TargetError, UsageError
 from weir.model.load import ClosedLoad
 from weir.model.run import Cell, Placement
 from weir.services.dataset import read_dataset
+from weir.services.folder import remove_left_over
 from weir.services.manifest import FrontService
 from weir.services.standby import require_replayed, written_position
 from weir.stacks.invariant import discrepancies
@@ -318,7 +318,7 @@ def test_a_proxy_in_front_spreads_requests_over_all_processes_and_is_gone_afterw
         assert started.names == ("nginx",)
         (url,) = reached
         assert [urllib.request.urlopen(url).read() for _ in range(4)].count(b"one") == 2
-        folder = services._own_folder().path
+        folder = services._folders[None].path
         assert list(folder.glob("nginx-*"))
     assert not list(folder.glob("nginx-*"))
     with pytest.raises(urllib.error.URLError):
@@ -385,8 +385,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     with Host() as host:
         with Services(host) as own, running(own, "postgres", tmp_path) as started:
             port = started.databases[0].address.port
-            folder = own._folder
-            assert folder is not None
+            (folder,) = own._folders.values()
             assert folder.path.exists()
         assert not folder.path.exists()
     with pytest.raises(ConnectionRefusedError):

@@ -1,4 +1,4 @@
-from weir.lab.host import Ended
+from weir.host import Ended
 from weir.lab.stack import how_not_to_end
 
 

@@ -104,7 +104,7 @@ def test_dropped_connections_are_a_result_where_failures_are() -> None:
 
 
 def test_a_broken_law_makes_a_trial_invalid() -> None:
-    assert only(judged(broken_laws=["the percentiles do not rise"])) == ("physics", "invalid")
+    assert only(judged(broken_laws=[("the percentiles do not rise", "")])) == ("physics", "invalid")
 
 
 def test_the_generators_own_reasons_count_unless_the_lab_knows_better() -> None:
@@ -130,3 +130,34 @@ def test_a_reason_is_a_fact_a_threshold_a_cause_and_a_next_step() -> None:
         "the hypervisor took 3.1% of the stack's CPU time (limit 2%): other virtual machines on the same host; "
         "next: repeat at another time, or on a machine of your own"
     )
+
+
+def test_what_another_generator_cannot_tell_is_a_note_and_no_fault() -> None:
+    verdict = judged(other_generator="hey", busy_fraction=None, lag_p99_us=None, steady=None, generator_cpu_fraction=0.5)
+    assert only(verdict) == ("unchecked", "valid")
+    assert verdict.texts[0].startswith("hey tells neither what happened when nor how late it asked")
+
+
+def test_a_claim_of_another_generator_that_cannot_be_makes_its_trial_suspect_with_the_cause() -> None:
+    verdict = judged(other_generator="wrk", broken_laws=[("the mean is 17 ms (users = …)", "It adds what it never measured.")])
+    reason = next(one for one in verdict.reasons if one.kind == "physics")
+    assert (reason.validity, reason.cause) == ("suspect", "It adds what it never measured")
+    assert reason.fact == "wrk's load has figures that cannot be: the mean is 17 ms (users = …)"
+
+
+def test_another_generator_that_used_all_of_its_cpus_is_suspect() -> None:
+    verdict = judged(other_generator="hey", busy_fraction=None, generator_cpu_fraction=0.97)
+    assert ("generator busy", "suspect") in [(one.kind, one.validity) for one in verdict.reasons]
+    # weir's own spins while it waits, and says itself how busy it was.
+    assert judged(generator_cpu_fraction=1.0) == TrialVerdict()
+
+
+def test_a_count_that_the_kernel_did_not_see_makes_a_trial_suspect() -> None:
+    assert only(judged(connections=4, requests_in_kernel=900)) == ("counts", "suspect")
+    assert "counts 1,000 answers, the kernel saw 900" in judged(connections=4, requests_in_kernel=900).texts[0]
+    assert judged(connections=4, requests_in_kernel=1009) == TrialVerdict()
+    assert judged(connections=4, requests_in_kernel=None) == TrialVerdict()
+
+
+def test_that_nobody_could_listen_in_is_a_note() -> None:
+    assert only(judged(not_tapped="packet sockets take root")) == ("not tapped", "valid")

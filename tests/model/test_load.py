@@ -77,6 +77,12 @@ def test_a_plan_asks_for_kernel_timestamps_only_where_they_are_wanted() -> None:
     assert LoadPlan(request, ClosedLoad(1), 10.0, kernel_timestamps=True).to_json()["kernel_timestamps"] is True
 
 
+def test_a_plan_asks_for_a_request_log_only_where_one_is_wanted() -> None:
+    request = Request("GET", "http://127.0.0.1/")
+    assert "request_log" not in LoadPlan(request, ClosedLoad(1), 10.0).to_json()
+    assert LoadPlan(request, ClosedLoad(1), 10.0, request_log="/tmp/log").to_json()["request_log"] == "/tmp/log"
+
+
 @pytest.mark.parametrize("value", [{}, {"bursty": {}}, {"closed": {"users": 1, "think": {"forever": 1}}}])
 def test_what_is_no_load_is_refused(value: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"neither a closed nor an open load|not a think time"):

@@ -65,6 +65,21 @@ def test_steal_counts_on_the_cpus_of_the_stack_alone() -> None:
     assert elsewhere.steal_fraction == 0
 
 
+def test_a_service_on_another_machine_is_a_tier_with_moments_of_its_own_and_no_part_of_the_sums() -> None:
+    here = [sample(t / 10, user_s=0.8 * t / 10) for t in range(61)]
+    there = [
+        one.model_copy(update={"cpus": [], "groups": [one.groups[0].model_copy(update={"tier": "delay"})]})
+        for one in (sample(t / 10 + 0.03, user_s=0.2 * (t / 10 + 0.03)) for t in range(61))
+    ]
+    alone = stack_resources(here, start_ns=SECOND, end_ns=5 * SECOND, stack_cpus=[1])
+    found = stack_resources(here, start_ns=SECOND, end_ns=5 * SECOND, stack_cpus=[1], services=["delay"], elsewhere=there)
+    assert alone is not None
+    assert found is not None
+    assert found.cpu_s == alone.cpu_s
+    assert found.tiers["app"] == alone.tiers["app"]
+    assert found.tiers["delay"].cpu_user_s == pytest.approx(0.2 * 4)
+
+
 def test_samples_that_do_not_reach_around_the_window_give_nothing() -> None:
     assert stack_resources([], start_ns=0, end_ns=SECOND, stack_cpus=[]) is None
     assert stack_resources([sample(2, user_s=1), sample(3, user_s=2)], start_ns=SECOND, end_ns=3 * SECOND, stack_cpus=[]) is None

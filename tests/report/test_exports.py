@@ -11,7 +11,7 @@ from hdrh.histogram import HdrHistogram
 from typer.testing import CliRunner
 
 from tests.support.synthetic_run import SyntheticStudy, write_run
-from weir.cli import app
+from weir.cli.commands import app
 from weir.findings import of_run
 from weir.model import histogram
 from weir.model.load import ClosedLoad
@@ -32,7 +32,7 @@ def recorded() -> HdrHistogram:
 
 def sampled(name: str = "hello") -> Sampled:
     part = histogram.raw_bytes(recorded())
-    return Sampled(name, (1,), "GET", 5_010, 10, 10.0, (part,), histogram.recorded_in(part), 1_024_000, 512_000)
+    return Sampled(name, (1,), "GET", 5_010, 10, 10.0, (part,), *exports.times_of([part]), 1_024_000, 512_000)
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -89,7 +89,7 @@ def test_a_run_is_told_by_stack_and_point_with_its_trials_merged(run: Path) -> N
         for trial in trials.values()
         if trial.cell.arm == "main" and trial.result.summary is not None
     )
-    assert all(sum(one.times_ns.values()) == one.requests for one in found)
+    assert all(one.answered == one.requests for one in found)
 
 
 @pytest.mark.parametrize("form", ["json", "md", "csv", "jmeter", "locust", "hgrm"])
@@ -135,6 +135,6 @@ def test_a_name_with_a_comma_and_a_line_break_stays_one_cell() -> None:
 
 
 def test_a_stack_whose_requests_all_failed_has_no_times() -> None:
-    nothing = replace(sampled(), failed=5_010, times_ns={}, parts=())
+    nothing = replace(sampled(), failed=5_010, times_ns=np.zeros(0), often=np.zeros(0), parts=())
     assert rows(exports.jmeter([nothing]))[0]["Error %"] == "100.000%"
     assert "Total count    =            0" in exports.hgrm([nothing])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tests.support.synthetic_generator import SyntheticGenerator
 from tests.support.synthetic_run import ENVIRONMENT, FLASK, NETTY, SANIC, SyntheticStudy, judged, write_run
 from weir import bundle
 from weir.findings import of_run
@@ -131,6 +132,28 @@ def test_what_ran_is_told_with_the_size_that_it_was_built_into(browser: Browser,
         ]
 
 
+def test_generators_stand_side_by_side_with_what_the_kernel_saw_and_what_their_times_are(browser: Browser, tmp_path: Path) -> None:
+    locust = SyntheticGenerator("locust", reach=0.05, says=7.5, cpu_fraction=0.99)
+    study = SyntheticStudy(stacks=(SANIC,), aa=None, duration_s=2.0, generators=(SyntheticGenerator("weir"), locust))
+    with opened(browser, report_of(tmp_path, study)) as watched:
+        page = watched.page
+        assert page.locator("h1").inner_text().startswith("Sanic on echo, 20 connections: locust 0.0")
+        table = page.get_by_label("Generators on Sanic on echo, 20 connections")
+        weir, other = (row.split("\t") for row in table.locator("tbody tr").all_inner_texts())
+        assert len(weir) == len(other) == 11
+        assert weir[0].startswith("weir")
+        assert "reference" in weir[0]
+        assert [other[column].split("\n")[0] for column in (0, 4, 7, 10)] == ["locust", "7.5", "7.5", "50,000"]
+        section = page.locator("#generators").inner_text()
+        assert "locust 1.0: from here to there" in section
+        # Of a generator that tells no course over time the server's own processes are drawn.
+        assert page.locator("h2.point").all_inner_texts() == ["generator weir", "generator locust"]
+        headings = page.locator("h2").evaluate_all("all => all.map(one => one.firstChild.textContent.trim())")
+        assert headings.count("Throughput over time") == headings.count("Latency distribution") == 1
+        assert headings.count("CPU over time, by tier") == 2
+        assert watched.complaints == []
+
+
 def test_a_run_over_several_loads_draws_its_curves_with_their_ticks_and_where_they_cross(browser: Browser, tmp_path: Path) -> None:
     level = replace(FLASK, throughput_rps=20_000, cpu_us_per_request=40)
     rising = replace(SANIC, throughput_rps=20_000, cpu_us_per_request=20, growth=lambda n: (n / 20) ** 0.2)
@@ -234,6 +257,59 @@ def test_charts_far_below_are_drawn_when_they_come_near_and_all_of_them_for_pape
         page.pdf()
         assert page.locator("canvas").count() == charts
         assert watched.complaints == []
+
+
+def test_the_page_says_that_it_is_drawn_when_its_first_charts_are_painted(browser: Browser, report: Path) -> None:
+    page = browser.new_page()
+    page.add_init_script(
+        """const mark = performance.mark.bind(performance);
+        performance.mark = name => {
+            const pixels = canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+            window.painted = [...document.querySelectorAll("canvas")].map(canvas => pixels(canvas).some(value => value !== 0));
+            return mark(name);
+        };"""
+    )
+    page.goto(report.as_uri())
+    page.wait_for_selector("html[data-ready=true]")
+    assert page.evaluate("window.painted") == [True] * 21
+    page.close()
+
+
+def test_the_widths_of_all_charts_are_read_before_any_of_them_is_drawn(browser: Browser, report: Path) -> None:
+    page = browser.new_page()
+    page.add_init_script(
+        """window.steps = [];
+        const width = Object.getOwnPropertyDescriptor(Element.prototype, "clientWidth");
+        Object.defineProperty(Element.prototype, "clientWidth", {...width, get() {
+            if (!document.documentElement.dataset.ready) window.steps.push("width");
+            return width.get.call(this);
+        }});
+        const create = document.createElement;
+        document.createElement = function (...of) {
+            if (of[0] === "canvas") window.steps.push("canvas");
+            return create.apply(this, of);
+        };"""
+    )
+    page.goto(report.as_uri())
+    page.wait_for_selector("html[data-ready=true]")
+    steps: list[str] = page.evaluate("window.steps")
+    assert steps[:21] == ["width"] * 21
+    assert set(steps[21:]) == {"canvas"}
+    page.close()
+
+
+def test_points_far_below_are_laid_out_when_they_come_near_and_all_of_them_for_paper(browser: Browser, tmp_path: Path) -> None:
+    with opened(browser, report_of(tmp_path, MATRIX)) as watched:
+        page = watched.page
+        last = page.locator("section").last
+        is_laid_out = "one => one.firstElementChild.checkVisibility({contentVisibilityAuto: true})"
+        assert not last.evaluate(is_laid_out)
+        assert page.locator("#answer").evaluate(is_laid_out)
+        page.emulate_media(media="print")
+        assert last.evaluate(is_laid_out)
+        page.emulate_media(media="screen")
+        last.scroll_into_view_if_needed()
+        page.wait_for_function(f"() => ({is_laid_out})([...document.querySelectorAll('section')].at(-1))")
 
 
 def test_the_toggle_changes_the_theme_and_redraws_the_charts(browser: Browser, report: Path) -> None:
@@ -352,5 +428,5 @@ def test_a_matrix_begins_with_all_its_points_and_leads_to_each(browser: Browser,
             assert page.locator(f"#point-{index}").inner_text() == label
         missed = page.locator("section:has(h2:text-is('Objectives')) tbody tr:has-text('missed')")
         assert missed.count() == 12
-        assert "threads = 50 or 200" in page.locator("dl").first.inner_text()
+        assert "threads = 50 or 200" in (page.locator("dl").first.text_content() or "")
         assert watched.complaints == []

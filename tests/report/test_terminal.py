@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests.support.synthetic_generator import SyntheticGenerator
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, judged, write_run
 from weir.findings import RunFindings, of_run
 from weir.model.run import TrialResult
@@ -14,6 +15,14 @@ from weir.report import render_json, render_terminal
 from weir.store import RunReader
 
 GOLDEN = Path(__file__).parent / "golden"
+GENERATORS = SyntheticStudy(
+    stacks=(SANIC,), aa=None, baseline="sanic", duration_s=4.0, published=(), question="Do load generators agree about the same server?",
+    generators=(
+        SyntheticGenerator("weir"),
+        SyntheticGenerator("wrk", says=0.98, memory_bytes=5_000_000),
+        SyntheticGenerator("locust", reach=0.05, says=7.5, cpu_fraction=0.99, memory_bytes=90_000_000),
+    ),
+)  # fmt: skip
 
 
 def findings_of(tmp_path: Path, study: SyntheticStudy) -> RunFindings:
@@ -36,6 +45,7 @@ def third_of_sanic_failed(label: str, block: int, result: TrialResult) -> TrialR
     [
         ("two-stacks", SyntheticStudy(duration_s=4.0, change=third_of_sanic_failed)),
         ("three-stacks", SyntheticStudy(duration_s=4.0, stacks=(FLASK, SANIC, NETTY))),
+        ("generators", GENERATORS),
         ("nothing", SyntheticStudy(skip=lambda label, block: True, ended="interrupted")),
     ],
 )

@@ -15,11 +15,11 @@ ENGINE = Path("/bin/weir-engine")
     [("2s", "constant:2.0s"), ("150ms", "constant:0.15s"), ("uniform:1s..3s", "uniform:1.0s..3.0s"), ("exp:5ms", "exponential:0.005s")],
 )
 def test_a_delay_is_written_as_studies_write_pauses(delay: str, distribution: str) -> None:
-    assert f"--distribution={distribution}" in delay_command(ENGINE, 8000, {"delay": delay})
+    assert f"--distribution={distribution}" in delay_command(ENGINE, "127.0.0.1", 8000, {"delay": delay})
 
 
 def test_a_queue_with_faults_is_asked_of_the_engine() -> None:
-    command = delay_command(ENGINE, 8000, {"delay": "2s", "servers": "4", "fault": "reset", "fault_share": "0.25"})
+    command = delay_command(ENGINE, "127.0.0.1", 8000, {"delay": "2s", "servers": "4", "fault": "reset", "fault_share": "0.25"})
     assert command[:4] == [str(ENGINE), "serve", "times", "--listen=127.0.0.1:8000"]
     assert command[-3:] == ["--servers=4", "--fault=reset", "--fault-share=0.250000"]
 

@@ -8,16 +8,17 @@ from numpy.typing import NDArray
 
 from weir import stats
 from weir.model import histogram
+from weir.stats.resample import draws, percentile_interval, widening
 
 EDGES = np.array([histogram.highest_at(index) for index in range(histogram.BUCKETS)])
 SAMPLES = 3_000
 P50, P99 = 0.5, 0.99
 
 
-def table(values_ns: NDArray[np.float64]) -> dict[int, int]:
+def recorded(values_ns: NDArray[np.float64]) -> bytes:
     """As the engine's histogram holds them."""
     buckets, counts = np.unique(np.searchsorted(EDGES, values_ns), return_counts=True)
-    return dict(zip(buckets.tolist(), counts.tolist(), strict=True))
+    return histogram.encoded(dict(zip(buckets.tolist(), counts.tolist(), strict=True)))
 
 
 def trial(rng: np.random.Generator, kind: str, place: float) -> NDArray[np.float64]:
@@ -45,16 +46,16 @@ def trial(rng: np.random.Generator, kind: str, place: float) -> NDArray[np.float
 def test_intervals_of_quantiles_cover_the_truth_in_95_percent_of_studies(kind: str, blocks: int) -> None:
     rng = np.random.default_rng(23)
     # The system is two thousand trials, whose quantiles are known; each study draws a trial for each of its places in time.
-    system = [[table(trial(rng, kind, place)) for _ in range(2000 // blocks)] for place in np.linspace(0, 1, blocks)]
+    system = [[recorded(trial(rng, kind, place)) for _ in range(2000 // blocks)] for place in np.linspace(0, 1, blocks)]
     merged = Counter[int]()
     for trials in system:
         for one in trials:
-            merged.update(one)
-    truth = {quantile.probability: quantile.value for quantile in stats.quantiles_of([merged], (P50, P99))}
+            merged.update(histogram.counts_in(one))
+    truth = {quantile.probability: quantile.value for quantile in stats.merged_quantiles([histogram.encoded(merged)], (P50, P99))}
     covered = dict.fromkeys(truth, 0)
     for _ in range(1000):
-        tables = [trials[rng.integers(len(trials))] for trials in system]
-        for quantile in stats.quantiles_of(tables, (P50, P99)):
+        study = [trials[rng.integers(len(trials))] for trials in system]
+        for quantile in stats.merged_quantiles(study, (P50, P99)):
             assert quantile.low is not None
             assert quantile.high is not None
             known = truth[quantile.probability]
@@ -66,12 +67,30 @@ def test_intervals_of_quantiles_cover_the_truth_in_95_percent_of_studies(kind: s
 
 def test_fewer_trials_than_an_interval_needs_give_none() -> None:
     rng = np.random.default_rng(1)
-    (median,) = stats.quantiles_of([table(trial(rng, "plain", 0)) for _ in range(9)], (P50,))
+    (median,) = stats.merged_quantiles([recorded(trial(rng, "plain", 0)) for _ in range(9)], (P50,))
     assert median.value is not None
     assert (median.low, median.high) == (None, None)
 
 
 def test_trials_that_are_alike_have_an_interval_of_no_width() -> None:
-    (median,) = stats.quantiles_of([table(trial(np.random.default_rng(1), "plain", 0))] * 10, (P50,))
+    (median,) = stats.merged_quantiles([recorded(trial(np.random.default_rng(1), "plain", 0))] * 10, (P50,))
     assert median.low == pytest.approx(median.value)
     assert median.high == pytest.approx(median.value)
+
+
+def test_an_interval_is_that_of_the_quantiles_of_all_draws_one_by_one() -> None:
+    rng = np.random.default_rng(5)
+    parts = [recorded(trial(rng, "heavy", 0)) for _ in range(12)]
+    counts = np.zeros((12, histogram.BUCKETS))
+    for row, part in zip(counts, parts, strict=True):
+        for bucket, often in histogram.counts_in(part).items():
+            row[bucket] = often
+    for found in stats.merged_quantiles(parts, (P50, P99)):
+        assert found.value is not None
+        drawn = []
+        for weights in draws(12):
+            reached = np.cumsum(weights @ counts)
+            drawn.append(EDGES[np.searchsorted(reached, found.probability * reached[-1] - 1e-6)])
+        moved = widening(12) * np.log(np.array(drawn) / found.value)
+        low, high = percentile_interval(moved)
+        assert (found.low, found.high) == pytest.approx((found.value * np.exp(low), found.value * np.exp(high)), rel=1e-12)

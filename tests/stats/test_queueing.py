@@ -114,6 +114,15 @@ def test_the_slope_is_the_demand_and_leaves_out_what_a_tier_does_anyway() -> Non
     assert 0.92 <= covered / 500 <= 0.98
 
 
+def test_what_varies_between_trials_under_one_load_is_no_slope() -> None:
+    # A quota of 0.2 CPUs, full in every trial, of which the host takes more or less.
+    busy, throughput = [0.2] * 6, [200.0, 320.0, 250.0, 300.0, 190.0, 330.0]
+    found = stats.service_demand(busy, throughput, [7] * 6)
+    assert found is not None
+    assert not found.is_slope
+    assert found.per_request_s.value == pytest.approx(np.mean(np.divide(busy, throughput)))
+
+
 def test_loads_that_are_too_much_alike_give_the_ratio() -> None:
     found = stats.service_demand([0.20, 0.21, 0.19], [100.0, 105.0, 95.0])
     assert found is not None

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.synthetic_run import SyntheticStudy, write_run
+from weir.findings import of_run
 from weir.model import histogram
+from weir.model.claim import Claim, Figure
 from weir.model.errors import ExitCode, WeirError
 from weir.model.load import ClosedLoad, OpenLoad
 from weir.model.records import (
@@ -28,10 +30,12 @@ from weir.model.records import (
     PoolTimes,
     Pressure,
     Pressures,
+    Quantiles,
     Sample,
     SocketCounts,
 )
 from weir.model.run import Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
+from weir.model.tap import TapResult
 from weir.model.verdict import TrialVerdict
 from weir.store import RunReader, RunWriter, SampleRow, find_run
 from weir.store import writer as store_writer
@@ -48,6 +52,14 @@ CELLS = [
     Cell(2, "one", "fast", "echo", OpenLoad(100.0, 4), arm="aa"),
 ]
 VALID = TrialResult(TrialVerdict())
+CLAIM = Claim(
+    name="ab", tool="ab", throughput_rps=Figure(10.0, 0.005), requests=20, failed=0, mean_s=Figure(0.002, 0.001),
+    quantiles_s={0.5: Figure(0.001, 0.001), 0.99: Figure(0.004, 0.001)}, statuses={"200": 20},
+)  # fmt: skip
+TAP = TapResult(
+    requests=7, connections=2, packets=30, dropped_packets=0, first_t_ns=1, last_t_ns=9, response_time_us=Quantiles(p50=1.5),
+    histogram="AA==",
+)  # fmt: skip
 SMALL = SyntheticStudy(blocks=1, duration_s=1.0)
 
 
@@ -201,6 +213,22 @@ def test_readers_see_a_trial_only_when_it_is_finished(tmp_path: Path, monkeypatc
         writer.finish_trial(trial, VALID)
         assert [found.id for found in reader.trials()] == [trial]
         assert len(reader.intervals(trial)) == 3
+
+
+def test_a_reader_that_has_read_everything_sees_what_was_finished_since(tmp_path: Path) -> None:
+    with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
+        for number in (1, 2):
+            trial = begin(writer, block=number)
+            for index in range(number):
+                writer.add_interval(trial, interval(index))
+            writer.finish_trial(trial, VALID)
+            if number == 1:
+                reader = RunReader(tmp_path / "run.weir")
+            assert [one.id for one in reader.trials()] == list(range(1, number + 1))
+            assert reader.answered(trial).completed.tolist() == [3] * number
+            assert reader.answered(trial).rate_rps[-1] == pytest.approx(30.0)
+            assert len(reader.intervals(trial)) == number
+        reader.close()
 
 
 def test_a_discarded_trial_leaves_nothing(tmp_path: Path) -> None:
@@ -411,6 +439,59 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
     assert "file of another kind" in refused(path).message
     with pytest.raises(WeirError, match="file of another kind"):
         RunWriter.resume(path)
+
+
+def older(path: Path) -> None:
+    """The file as a weir of schema 4 has left it."""
+    with sqlite3.connect(path) as connection:
+        for column in ("claim", "tap"):
+            connection.execute(f"ALTER TABLE trial DROP COLUMN {column}")
+        connection.execute("PRAGMA user_version = 4")
+    connection.close()
+
+
+def test_a_file_of_the_schema_before_is_read_as_it_is(finished: Path) -> None:
+    with RunReader(finished) as reader:
+        trials, findings = reader.trials(), of_run(reader)
+    older(finished)
+    before = finished.read_bytes()
+    with RunReader(finished) as reader:
+        assert reader.trials() == trials
+        assert [cell.generator for cell in reader.cells()] == ["weir"] * 3
+        assert reader.intervals(trials[0].id)
+        assert of_run(reader) == findings
+    assert finished.read_bytes() == before
+
+
+def test_a_file_of_the_schema_before_is_brought_up_to_date_when_its_run_goes_on(finished: Path) -> None:
+    older(finished)
+    with RunWriter.resume(finished) as writer:
+        trial = writer.begin_trial(writer.cells[0], block=2, position=0, attempt=1, started_unix_ns=9)
+        writer.finish_trial(trial, TrialResult(TrialVerdict(), claim=CLAIM, tap=TAP))
+    with RunReader(finished) as reader:
+        assert [one.result.claim for one in reader.trials()] == [None, None, None, CLAIM]
+        assert [one.result.tap for one in reader.trials()] == [None, None, None, TAP]
+    with sqlite3.connect(finished) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_NUMBER,)
+    connection.close()
+
+
+def test_what_a_generator_said_and_what_the_kernel_saw_come_back(tmp_path: Path) -> None:
+    with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
+        writer.finish_trial(begin(writer), TrialResult(TrialVerdict(), claim=CLAIM, tap=TAP))
+        writer.finish_trial(begin(writer), VALID)
+    with RunReader(tmp_path) as reader:
+        first, second = reader.trials()
+    assert (first.result.claim, first.result.tap) == (CLAIM, TAP)
+    assert (second.result.claim, second.result.tap) == (None, None)
+
+
+def test_a_schema_that_is_too_old_is_refused(finished: Path) -> None:
+    with sqlite3.connect(finished) as connection:
+        connection.execute("PRAGMA user_version = 3")
+    connection.close()
+    with pytest.raises(WeirError, match=f"found run file schema 3, expected 4 to {SCHEMA_NUMBER}"):
+        RunReader(finished)
 
 
 def test_a_newer_schema_is_refused(finished: Path) -> None:

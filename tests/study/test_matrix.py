@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from weir.generators.tools import GENERATORS
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, ExponentialThink, OpenLoad, Session
 from weir.model.run import Placement
+from weir.study.needs import generator_shortages, require_generators
 from weir.study.study import PlannedCell, read_study
 
 HEAD = 'schema = 1\ntitle = "T"\nquestion = "Q?"\n'
@@ -98,7 +100,17 @@ def test_numbers_are_lists_or_ranges(tmp_path: Path, value: str, numbers: list[i
         ("users = [4]\nrates_rps = [4]", "users: found beside rates_rps, expected one of them"),
         ("users = [4]\nconnections = [4]", "users: found beside connections, expected one of them"),
         ("", "expected one of connections, users and rates_rps: how much load there is"),
-        ('connections = [4]\ngenerators = ["wrk"]', "matrix.generators.0: found 'wrk'; should be 'weir'"),
+        (
+            'connections = [4]\ngenerators = ["weir", "wkr"]',
+            f"matrix.generators: found ['weir', 'wkr']; expected names among {', '.join(GENERATORS)}, not 'wkr'",
+        ),
+        ('connections = [4]\ngenerators = ["wrk", "wrk"]', "generators: expected every name once"),
+        ('connections = [4]\ngenerators = ["wrk2"]', "matrix.generators: found 'wrk2' for 4 connections on hello: wrk2 cannot"),
+        (
+            'rates_rps = [4]\ngenerators = ["weir", "ab"]',
+            "matrix.generators: found 'ab' for 4 req/s over 64 connections on hello: ab cannot",
+        ),
+        ('connections = [4]\nreplicas = [2]\ngenerators = ["hey"]', "hey cannot ask several targets"),
         ("connections = [4]\ngenerators = []", "matrix.generators: found []"),
         ("connections = [4]\nreplicas = [0]", "matrix.replicas: found [0]; expected whole numbers from 1 on"),
         ("connections = [4]\nreplicas = [8]", "matrix.replicas: found 8 for 4 connections, expected a connection for each process"),
@@ -183,6 +195,60 @@ def test_replicas_and_cpus_are_coordinates_and_share_the_cpus_of_the_stack(tmp_p
     assert planned[3].cell.coordinates == {"replicas": "2", "cpus": "2"}
     placement = Placement(load=(0,), stack=(1, 2), services=(), control=(0,))
     assert [one.placed(placement).stack for one in planned[:2]] == [(2,), (1, 2)]
+
+
+def test_generators_are_a_coordinate_where_the_study_varies_them_and_only_there(tmp_path: Path) -> None:
+    several = cells(study(tmp_path, 'connections = [4]\ngenerators = ["weir", "wrk"]'))
+    assert [(one.cell.stack, one.cell.generator, one.cell.coordinates) for one in several] == [
+        ("pool", "weir", {"generator": "weir"}), ("pool", "wrk", {"generator": "wrk"}),
+        ("loop", "weir", {"generator": "weir"}), ("loop", "wrk", {"generator": "wrk"}),
+    ]  # fmt: skip
+    assert several[1].cell.point_label == "hello, 4 connections, generator wrk"
+    assert len({one.asked for one in several}) == 2, "each has a ceiling of its own"
+    (alone, _) = cells(study(tmp_path, 'connections = [4]\ngenerators = ["wrk"]'))
+    assert (alone.cell.generator, alone.cell.coordinates) == ("wrk", {})
+
+
+def test_an_override_may_be_for_one_generator(tmp_path: Path) -> None:
+    rest = '[[override]]\nwhere = { generator = ["wrk", "ab"] }\nload = { duration_s = 7 }\n'
+    planned = cells(study(tmp_path, 'connections = [4]\ngenerators = ["weir", "wrk"]', rest=rest, stacks='["pool"]'))
+    assert [one.load.duration_s for one in planned] == [1, 7]
+
+
+def test_a_tap_needs_the_stack_on_loopback(tmp_path: Path) -> None:
+    path = study(tmp_path, rest='[network]\nisolation = "netns"\n')
+    Path(path).write_text(Path(path).read_text().replace('baseline = "pool"', 'baseline = "pool"\ntap = true'))
+    assert "method.tap: found beside network.isolation, expected the stack on loopback" in problem(path)
+
+
+def test_generators_that_are_not_here_are_named_and_can_be_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = study(tmp_path, 'connections = [4]\ngenerators = ["weir", "wrk", "ab"]', stacks='["loop"]', baseline="loop")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("ab", "serve"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    whole = read_study(path)
+    missing = "wrk: not found on the PATH; apt-get install wrk"
+    assert whole.missing_generators() == {"wrk": missing}
+    assert generator_shortages(whole) == [f"{path}: matrix.generators: {missing}"]
+    with pytest.raises(UsageError) as refused:
+        require_generators(whole)
+    assert (refused.value.message, refused.value.hint) == (
+        f"{path}: matrix.generators: {missing}", "--skip-missing leaves out what this machine does not have",
+    )  # fmt: skip
+    left, said = whole.without_unmet()
+    assert said == [f"generator wrk is left out: {missing}"]
+    assert [(one.cell.id, one.cell.generator, one.cell.coordinates) for one in left.cells(1)] == [
+        (1, "weir", {"generator": "weir"}), (2, "ab", {"generator": "ab"}),
+    ]  # fmt: skip
+    assert generator_shortages(left) == []
+
+
+def test_a_study_of_which_no_two_generators_are_left_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = study(tmp_path, 'connections = [4]\ngenerators = ["weir", "wrk"]', stacks='["loop"]', baseline="loop")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match=r"matrix\.generators: nothing is left to compare: generator wrk is left out"):
+        read_study(path).without_unmet()
 
 
 def test_the_aa_arm_goes_through_all_points(tmp_path: Path) -> None:
@@ -330,3 +396,52 @@ def test_a_published_figure_stands_beside_the_points_that_it_names(tmp_path: Pat
 
     assert read_study(published("{ connections = 4, threads = 2 }")).published[0].where == {"connections": "4", "threads": "2"}
     assert "published.0.where.users: unknown key; expected one of: connections, threads, workload" in problem(published("{ users = 4 }"))
+
+
+OWN = '[external.ours]\nurl = "http://127.0.0.1:8000"\nserves = ["search"]\n[workload.search]\nrequest = { path = "/s?q={{int 1 9}}" }\n'
+
+
+def own(folder: Path, rest: str = OWN, load: str = "") -> str:
+    return study(folder, load=load, rest=rest, stacks='["ours"]', workloads='["search"]', baseline="ours")
+
+
+def test_an_external_server_is_asked_a_workload_of_the_studys_own(tmp_path: Path) -> None:
+    answer = 'answer = { status = 201, text_matches = "found", json = { a = 1 } }\n'
+    (cell,) = cells(own(tmp_path, OWN + answer))
+    workload = cell.workload
+    assert (workload.id, workload.title, workload.answer.status, workload.answer.json_) == ("search", "search", 201, {"a": 1})
+    request = workload.draw("http://a", random.Random(1))
+    assert request.target in {f"http://a/s?q={number}" for number in range(1, 10)}
+    plan = cell.plan(request, targets=(), duration_s=1, interval_s=0.1, cpus=(0,))
+    assert plan.expected_status == (201,)
+
+
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [
+        (OWN + '[workload.other]\nrequest = { path = "/" }\n', "workload.other: expected it among matrix.workloads, which names search"),
+        (OWN.replace("search", "echo"), "found the name of a workload that weir has, expected another name"),
+        (OWN.replace('"/s', '"s'), "workload.search.request.path: found 's?q={{int 1 9}}'; expected a path that begins with '/'"),
+        (OWN + "answer = { rows = {} }\n", "workload.search.answer.rows: unknown key"),
+        (OWN + 'answer = { text_matches = "(" }\n', "workload.search.answer.text_matches: found '('; expected a regular expression"),
+    ],
+)
+def test_a_workload_of_the_studys_own_with_a_mistake_is_refused(rest: str, expected: str, tmp_path: Path) -> None:
+    path = Path(own(tmp_path, rest))
+    if "echo" in rest:
+        path.write_text(path.read_text().replace('workloads = ["search"]', 'workloads = ["echo"]'))
+    assert expected in problem(str(path))
+
+
+def test_a_scenario_may_stand_in_the_study_itself(tmp_path: Path) -> None:
+    steps = 'scenario.steps = [{ path = "/a" }, { path = "/b", check = { json = { "/x" = 1 } } }]'
+    (cell,) = cells(own(tmp_path, load=steps))
+    assert cell.scenario is not None
+    assert [step["path"] for step in cell.scenario["steps"]] == ["/a", "/b"]
+    # The workload's path is none of the scenario's.
+    plan = cell.plan(cell.workload.draw("http://a", random.Random(1)), targets=(), duration_s=1, interval_s=0.1, cpus=(0,))
+    assert plan.request.target == "http://a/"
+    wrong = own(tmp_path, load='scenario.steps = [{ path = "/a", chekc = {} }]')
+    assert "mine.toml: load.scenario.steps.0.chekc: unknown key; did you mean 'check'?" in problem(wrong)
+    feeder = 'scenario.steps = [{ path = "/{{csv u.id}}" }]\nscenario.feeders.u = { format = "csv", file = "none.csv" }'
+    assert "load.scenario.feeders.u.file: found" in problem(own(tmp_path, load=feeder))

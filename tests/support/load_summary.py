@@ -1,6 +1,14 @@
-"""What a load of a thousand requests came to, where a test needs one."""
+"""What a load came to, where a test needs one."""
 
-from weir.model.records import LoadSummary
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from hdrh.histogram import HdrHistogram
+
+from weir.model.histogram import HIGHEST_NS, raw_bytes
+from weir.model.records import CLOCKS, LoadEnd, LoadSummary
 
 
 def summary(*, failed: int = 0, timeouts: int = 0) -> LoadSummary:
@@ -21,3 +29,31 @@ def summary(*, failed: int = 0, timeouts: int = 0) -> LoadSummary:
             "verdict": {"validity": "valid", "reasons": []},
         }
     )  # fmt: skip
+
+
+def load_end(times_ns: Mapping[str, Sequence[int]], *, duration_s: float = 1.0, **given: Any) -> LoadEnd:
+    """What a load came to whose answers took `times_ns["response_time"]`; of the other clocks the times that are given.
+
+    `given` replaces values of the summary.
+    """
+    completed = len(times_ns.get("response_time", ()))
+    histograms, clocks = {}, {}
+    for clock in CLOCKS:
+        values = times_ns.get(clock, ())
+        histogram = HdrHistogram(1, HIGHEST_NS, 3)
+        for value in values:
+            histogram.record_value(value)
+        histograms[f"{clock}_ns"] = b64encode(raw_bytes(histogram)).decode()
+        clocks[f"{clock}_us"] = {"mean": fmean(values) / 1e3, "min": min(values) / 1e3, "max": max(values) / 1e3} if values else {}
+    counts = {"intended": completed, "sent": completed, "completed": completed, "ok": completed, "failed": 0, "unanswered": 0, "unsent": 0}
+    of_it = {
+        "duration_s": duration_s,
+        "throughput_rps": completed / duration_s,
+        "requests": counts,
+        "status": {"200": completed} if completed else {},
+    }
+    return LoadEnd(
+        stopped="complete",
+        summary=LoadSummary.model_validate(summary().model_dump(by_alias=True) | clocks | of_it | given),
+        histograms=histograms,
+    )

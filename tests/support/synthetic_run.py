@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from hdrh.histogram import HdrHistogram
 
+from tests.support.synthetic_generator import SyntheticGenerator, made_by
 from weir.model import histogram
 from weir.model.load import ClosedLoad, Load
 from weir.model.records import (
@@ -88,6 +89,7 @@ NETTY = SyntheticStack(
     runtime="openjdk 17.0.15 2025-04-15", artifact_bytes=19_460_635,
 )  # fmt: skip
 
+
 PUBLISHED = (
     PublishedFigure(
         "flask-gunicorn", "throughput_rps", 7191.2708, "A published comparison, hey, 20 connections", "4 workers on 4 of 12 CPUs"
@@ -120,6 +122,8 @@ class SyntheticStudy:
     workloads: Sequence[str] = ("echo",)
     coordinates: Sequence[dict[str, str]] = ({},)
     """Where cells lie besides workload and load."""
+    generators: Sequence[SyntheticGenerator] = ()
+    """What makes the loads, where it is more than weir's engine alone; the kernel is listened to then."""
     limits: dict[str, Limits] = field(default_factory=dict)
     """Quotas, by tier."""
     ceilings: dict[str, tuple[Ceiling, ...]] = field(default_factory=dict)
@@ -202,10 +206,13 @@ def _cells(study: SyntheticStudy) -> list[tuple[Cell, SyntheticStack]]:
             for stack in study.stacks:
                 arms: list[Arm] = ["main", "aa"] if stack.name == study.aa else ["main"]
                 places = [{}] if stack.name in study.unlimited else study.coordinates
-                for arm, coordinates in product(arms, places):
+                made_by = [{"generator": one.name} for one in study.generators] or [{}]
+                for arm, place, by in product(arms, places, made_by):
+                    coordinates = place | by
                     cell = Cell(
                         id=len(cells) + 1, stack=stack.name, variant=stack.variant, workload=workload, load=load, arm=arm,
-                        title=stack.title, model=stack.model, settings={"workers": "1"} | coordinates, coordinates=dict(coordinates),
+                        title=stack.title, model=stack.model, settings={"workers": "1"} | place, coordinates=dict(coordinates),
+                        generator=by.get("generator", "weir"),
                         replicas=int(coordinates.get("replicas", 1)),
                         ceilings=study.ceilings.get(stack.name, ()),
                     )  # fmt: skip
@@ -216,7 +223,14 @@ def _cells(study: SyntheticStudy) -> list[tuple[Cell, SyntheticStack]]:
 def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, study: SyntheticStudy, rng: random.Random) -> TrialResult:
     """Write the intervals, samples and events of one trial and return its result."""
     connections = cell.load.connections
-    level = stack.throughput_rps * stack.growth(connections) * stack.scaled(cell.coordinates) * rng.lognormvariate(0, stack.variation)
+    generator = next((one for one in study.generators if one.name == cell.generator), SyntheticGenerator("weir"))
+    level = (
+        generator.reach
+        * stack.throughput_rps
+        * stack.growth(connections)
+        * stack.scaled(cell.coordinates)
+        * rng.lognormvariate(0, stack.variation)
+    )
     whole: Recorded = []
     completed = 0
     count = round(study.duration_s / study.interval_s)
@@ -231,9 +245,10 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, s
         part = _latencies(done, scale_ns, stack.latency_sigma, rng)
         whole += part
         completed += done
-        writer.add_interval(
-            trial, _interval(index, start_s, end_s, done, connections, _histogram(part), scale_ns / 1e3, stack.latency_sigma)
-        )
+        if generator.name == "weir":
+            writer.add_interval(
+                trial, _interval(index, start_s, end_s, done, connections, _histogram(part), scale_ns / 1e3, stack.latency_sigma)
+            )
         writer.add_sample(trial, start_s, _sample(stack, cpu_s, cpu_now, start_s, index, reads_threads=index % a_second == 0))
         cpu_s += min(0.99, rate * stack.cpu_us_per_request / 1e6) * study.interval_s
     writer.add_sample(trial, study.duration_s, _sample(stack, cpu_s, cpu_now, study.duration_s, count, reads_threads=True))
@@ -243,7 +258,7 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, s
     data = raw_bytes(_histogram(whole))
     held = [Judged(objective(text), 43_100.0, met).to_json() for text, met in study.objectives]
     memory = round(stack.memory_bytes * rng.lognormvariate(0, 0.005))
-    return TrialResult(
+    measured = TrialResult(
         verdict=TrialVerdict(),
         summary=_summary(whole, completed, study.duration_s, connections).model_copy(update={"objectives": held or None}),
         resources=StackResources(
@@ -259,6 +274,7 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, s
         phases_s={"prime": 2.0, "pause": 1.0, "load": study.duration_s, "total": study.duration_s + 5},
         logs={"app": f"logs/{trial:04d}-app.log"},
     )  # fmt: skip
+    return made_by(generator, measured) if study.generators else measured
 
 
 def _histogram(values: Recorded) -> HdrHistogram:

@@ -201,15 +201,14 @@ function keyboard(element: HTMLElement, u: uPlot): void {
   });
 }
 
-export function draw(element: HTMLElement, spec: ChartSpec): uPlot {
+/** Draws a chart into `element`, which is `across` wide: who draws several reads all their widths first. */
+export function draw(element: HTMLElement, spec: ChartSpec, across = element.clientWidth): uPlot {
   const longest = Math.max(0, ...spec.lines.filter((line) => line.direct).map((line) => line.label.length));
-  const measure = (): { width: number; right: number } => {
-    const width = Math.max(240, element.clientWidth);
-    // On a narrow screen the legend names the lines; labels would take the room of the lines.
-    const room = 16 + longest * 6.6;
-    return { width, right: longest && room <= width * 0.26 ? room : 14 };
-  };
-  const { width, right } = measure();
+  const widthIn = (space: number): number => Math.max(240, space);
+  const width = widthIn(across);
+  // On a narrow screen the legend names the lines; labels would take the room of the lines.
+  const room = 16 + longest * 6.6;
+  const right = longest && room <= width * 0.26 ? room : 14;
   const wide = right > 14;
   const xText = spec.xText ?? ((value: number) => `${numberText(value)} ${spec.xUnit}`);
   const axis: Partial<uPlot.Axis> = {
@@ -310,7 +309,7 @@ export function draw(element: HTMLElement, spec: ChartSpec): uPlot {
   markKeys(u, spec.lines);
   keyboard(element, u);
   const resize = new ResizeObserver(() => {
-    const now = measure().width;
+    const now = widthIn(element.clientWidth);
     if (now !== u.width) u.setSize({ width: now, height: spec.height });
   });
   resize.observe(element);

@@ -8,6 +8,7 @@ import type { Found, Message, Process, Run, Step, Trial } from "./live_data";
 import { LiveCharts } from "./live_charts";
 import { numberText } from "./chart";
 import { followTheme } from "./theme";
+import { threadState } from "./thread_states";
 
 const root = document.documentElement;
 const hasRuns = root.dataset["hasRuns"] !== undefined;
@@ -150,11 +151,6 @@ function showNow(message: Message): void {
   write(find("errors"), [...(errors.length ? [`failed: ${errors.join(", ")}`] : []), ...waiting].join(" · "));
 }
 
-const DOING: Record<string, string> = {
-  on_cpu: "on a CPU", runnable: "waiting for a CPU", socket_io: "in socket I/O", event_wait: "waiting for events", lock: "parked or on a lock",
-  accept: "accepting", disk: "on files", sleep: "asleep", other: "elsewhere",
-};
-
 function showProcesses(processes: Process[]): void {
   find("processes-section").hidden = processes.length === 0;
   find("processes").replaceChildren(
@@ -165,7 +161,7 @@ function showProcesses(processes: Process[]): void {
       const threads = made("td", "", "text");
       for (const pool of one.pools) {
         const doing = Object.entries(pool.doing).sort((first, second) => second[1] - first[1]);
-        const text = doing.map(([what, count]) => `${numberText(count)} ${DOING[what] ?? what}`).join(", ");
+        const text = doing.map(([what, count]) => `${numberText(count)} ${threadState(what).label}`).join(", ");
         threads.append(made("span", `${pool.pool} × ${pool.threads}${text ? `: ${text}` : ""}`, "pools"));
       }
       row.append(

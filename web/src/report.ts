@@ -32,41 +32,49 @@ class Charts {
   private readonly waiting = new Map<HTMLElement, ChartSpec>();
   private readonly drawn = new Map<HTMLElement, uPlot>();
   private readonly seen = new IntersectionObserver(
-    (entries) => {
-      for (const entry of entries) if (entry.isIntersecting) this.drawNow(entry.target as HTMLElement);
-    },
+    (entries) => this.drawEach(entries.filter((entry) => entry.isIntersecting).map((entry) => entry.target as HTMLElement)),
     { rootMargin: "100% 0px" },
   );
 
   add(element: HTMLElement, spec: ChartSpec): void {
     this.waiting.set(element, spec);
     saveButtons(element, () => this.drawNow(element), spec);
-    if (this.drawn.size < AT_ONCE) {
-      this.drawNow(element);
-    } else {
-      // The room that it will take, so that the page does not jump.
-      element.style.minHeight = `${spec.height + 30}px`;
-      this.seen.observe(element);
-    }
   }
 
-  drawNow(element: HTMLElement): uPlot {
+  /** Draws the first ones, and the others when they come near. */
+  begin(): void {
+    const elements = [...this.waiting.keys()];
+    for (const element of elements.slice(AT_ONCE)) {
+      // The room that it will take, so that the page does not jump.
+      element.style.minHeight = `${(this.waiting.get(element)?.height ?? 0) + 30}px`;
+      this.seen.observe(element);
+    }
+    this.drawEach(elements.slice(0, AT_ONCE));
+  }
+
+  drawAll(): void {
+    this.drawEach([...this.waiting.keys()]);
+  }
+
+  redraw(): void {
+    for (const chart of this.drawn.values()) chart.redraw();
+  }
+
+  /** All widths are read before anything is drawn: behind each chart the browser would lay out the whole page anew to tell the next one. */
+  private drawEach(elements: HTMLElement[]): void {
+    const widths = elements.map((element) => element.clientWidth);
+    elements.forEach((element, index) => this.drawNow(element, widths[index]));
+  }
+
+  private drawNow(element: HTMLElement, width = element.clientWidth): uPlot {
     const before = this.drawn.get(element);
     if (before) return before;
     const spec = this.waiting.get(element) as ChartSpec;
     this.seen.unobserve(element);
     this.waiting.delete(element);
-    const chart = draw(element, spec);
+    const chart = draw(element, spec, width);
     this.drawn.set(element, chart);
     return chart;
-  }
-
-  drawAll(): void {
-    for (const element of [...this.waiting.keys()]) this.drawNow(element);
-  }
-
-  redraw(): void {
-    for (const chart of this.drawn.values()) chart.redraw();
   }
 }
 
@@ -84,7 +92,11 @@ for (const element of document.querySelectorAll<HTMLElement>(".chart")) {
     element.classList.add("empty");
   }
 }
+charts.begin();
 followTheme(() => charts.redraw());
 copyButton();
-performance.mark("drawn");
-document.documentElement.dataset["ready"] = "true";
+// uPlot paints its canvases in microtasks: those of the charts that were just made come before this one.
+queueMicrotask(() => {
+  performance.mark("drawn");
+  document.documentElement.dataset["ready"] = "true";
+});

@@ -2,23 +2,11 @@
 
 import { type ChartLine, type ChartSpec, numberText } from "./chart";
 import type { CurveSeries, Line, NamedLine, PointSeries, StackSeries } from "./data";
+import { threadState } from "./thread_states";
 
 const COLOURS = 7;
 // Lines differ by dash as well as by colour.
 const DASHES: (number[] | undefined)[] = [undefined, [10, 4], [3, 3], [10, 3, 3, 3], [14, 6], [6, 2], [2, 5]];
-
-/** The engine's names of what threads do: in words, and always in the same colour and pattern. */
-const THREAD_STATES: Record<string, { label: string; colour: string; pattern: number }> = {
-  on_cpu: { label: "on a CPU", colour: "--series-1", pattern: 0 },
-  runnable: { label: "ready to run", colour: "--series-4", pattern: 1 },
-  socket_io: { label: "socket", colour: "--series-0", pattern: 3 },
-  event_wait: { label: "waiting for events", colour: "--series-5", pattern: 6 },
-  lock: { label: "lock or parked", colour: "--series-3", pattern: 2 },
-  accept: { label: "accepting", colour: "--series-2", pattern: 4 },
-  disk: { label: "disk", colour: "--alarm", pattern: 7 },
-  sleep: { label: "asleep", colour: "--series-6", pattern: 8 },
-  other: { label: "other", colour: "--muted", pattern: 5 },
-};
 
 function lineOf(number: number): { colour: string; dash?: number[] } {
   const dash = DASHES[number % DASHES.length];
@@ -139,9 +127,8 @@ function threads(point: PointSeries, number: number, key: string): ChartSpec {
   for (const state of states) {
     const under = below;
     below = state.values.map((value, index) => (value === null ? null : value + (under[index] ?? 0)));
-    const style = THREAD_STATES[state.label] ?? { label: state.label, colour: "--muted", pattern: 5 };
     bands.push([lines.length, lines.length - 1]);
-    lines.push({ ...style, values: below, shown: state.values, width: 1 });
+    lines.push({ ...threadState(state.label), values: below, shown: state.values, width: 1 });
   }
   return { ...overTime(point.threads_time_s, key), unit: "threads", lines, bands, height: 220 };
 }

@@ -1,9 +1,11 @@
-"""A load of weir's own as claims, so that its figures are held against the same laws as anybody's.
+"""A load of a trial as claims, so that its figures are held against the same laws as anybody's.
 
-Counts, rates and times of the clock are exact; what was read off a histogram is so to its three significant digits.
+Of weir's own counts, rates and times of the clock are exact; what was read off a histogram is so to its three significant digits. What
+another generator said is rounded as it was printed; the load that it was told to make is known all the same.
 """
 
 import math
+from dataclasses import replace
 
 from weir.audit.physics import Breach, breaches
 from weir.model.claim import Claim, Figure
@@ -21,7 +23,13 @@ _QUANTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p9
 
 
 def breaches_of_trial(
-    summary: LoadSummary, load: Load, resources: StackResources | None = None, *, cpus: float | None = None, used_s: float | None = None
+    summary: LoadSummary,
+    load: Load,
+    resources: StackResources | None = None,
+    *,
+    cpus: float | None = None,
+    used_s: float | None = None,
+    said: Claim | None = None,
 ) -> tuple[Breach, ...]:
     """Everything in what a trial measured that cannot be, or that the load and not the server decided.
 
@@ -31,30 +39,47 @@ def breaches_of_trial(
         resources: what the stack used.
         cpus: how many CPUs it had to use that on, a quota as a share; None: not known.
         used_s: how much of the load `resources` are of; None: all of it.
+        said: what the generator said, where it was not weir's.
     """
-    claims = claims_of(summary, load, resources, cpus=cpus, used_s=used_s)
+    claims = claims_of(summary, load, resources, cpus=cpus, used_s=used_s, said=said)
     return tuple(breach for claim in claims for breach in breaches(claim))
 
 
 def claims_of(
-    summary: LoadSummary, load: Load, resources: StackResources | None = None, *, cpus: float | None = None, used_s: float | None = None
-) -> tuple[Claim, Claim, Claim]:
+    summary: LoadSummary,
+    load: Load,
+    resources: StackResources | None = None,
+    *,
+    cpus: float | None = None,
+    used_s: float | None = None,
+    said: Claim | None = None,
+) -> tuple[Claim, ...]:
     """What a load came to, on the clock of its response times with all its counts, on that of its service times, and in CPU time.
 
-    Takes what `breaches_of_trial` takes.
+    Takes what `breaches_of_trial` takes. Another generator than weir's has said it on a clock of its own.
     """
-    counts = summary.requests
-    completed = Figure(summary.throughput_rps, 1e-9 * summary.throughput_rps)
     closed = load if isinstance(load, ClosedLoad) else None
     users, ramp_s = (None, 0.0) if closed is None else _users(closed, summary.duration_s)
+    think_s, loops = _think(closed.think if closed else None, summary.requests.completed), closed.loops if closed else None
+    used = Claim(
+        name="CPU time",
+        tool="weir",
+        duration_s=Figure(summary.duration_s if used_s is None else used_s),
+        cpu_s=None if resources is None else Figure(resources.cpu_s, 2 * TICK_S * max(1, resources.peak_processes)),
+        cpus=cpus,
+    )
+    if said is not None:
+        return replace(said, users=users, think_s=think_s, ramp_s=ramp_s, loops=loops), used
+    counts = summary.requests
+    completed = Figure(summary.throughput_rps, 1e-9 * summary.throughput_rps)
     times = summary.response_time_us
     response = Claim(
         name="response time",
         tool="weir",
         users=users,
-        think_s=_think(closed.think if closed else None, counts.completed),
+        think_s=think_s,
         ramp_s=ramp_s,
-        loops=closed.loops if closed else None,
+        loops=loops,
         duration_s=Figure(summary.duration_s),
         throughput_rps=completed,
         requests=counts.completed,
@@ -82,13 +107,6 @@ def claims_of(
         min_s=_read(times.min),
         max_s=_read(times.max),
         quantiles_s=_quantiles(times),
-    )
-    used = Claim(
-        name="CPU time",
-        tool="weir",
-        duration_s=Figure(summary.duration_s if used_s is None else used_s),
-        cpu_s=None if resources is None else Figure(resources.cpu_s, 2 * TICK_S * max(1, resources.peak_processes)),
-        cpus=cpus,
     )
     return response, service, used
 

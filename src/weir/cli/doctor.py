@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
@@ -9,8 +10,10 @@ import typer
 from rich.table import Table
 
 from weir import __version__
-from weir.cli.output import print_json, stdout
-from weir.lab.host import Capabilities, Host
+from weir.cli.output import print_json, say, say_error, stdout
+from weir.generators.tool import Tool as LoadTool
+from weir.generators.tools import TOOLS
+from weir.host import Capabilities, Host
 from weir.model.errors import ExitCode, WeirError
 from weir.model.needs import Unmet
 from weir.places import cache_folder, engine_binary
@@ -45,9 +48,13 @@ class Finding:
     remedy: str = ""
 
 
-def doctor(json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def doctor(
+    install: Annotated[bool, typer.Option("--install", help="First install JMeter and Locust into the cache.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """Say what is present, what is missing, and how to get it. Exits with 2 when something that weir itself needs is missing."""
-    findings = [*_weir_itself(), *_machine(), *_tools(), *_services()]
+    failed = [*_install_generators()] if install else []
+    findings = [*_weir_itself(), *_machine(), *_tools(), *_services(), *map(_generator, TOOLS.values())]
     if json_:
         print_json([asdict(finding) for finding in findings])
     else:
@@ -59,6 +66,27 @@ def doctor(json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
         stdout.print(table)
     if any(not finding.ok and finding.required for finding in findings):
         raise typer.Exit(ExitCode.USAGE)
+    if failed:
+        raise typer.Exit(failed[0].exit_code)
+
+
+def _install_generators() -> Iterator[WeirError]:
+    """Installs the generators that weir can install. What fails is said, and does not keep the others from it."""
+    for tool in TOOLS.values():
+        if tool.is_installable:
+            try:
+                tool.install(lambda what: say(f"installing {what}"))
+            except WeirError as error:
+                say_error(error.message, error.hint)
+                yield error
+
+
+def _generator(tool: LoadTool) -> Finding:
+    """Another program that can make the load of a study."""
+    program, key = tool.where(), f'generator = "{tool.name}"'
+    if program is None:
+        return Finding(tool.name, False, False, "not found", key, tool.origin)
+    return Finding(tool.name, True, False, f"{tool.version()}, {program}", key)
 
 
 def _weir_itself() -> list[Finding]:

@@ -54,7 +54,9 @@ def live_load(plan: LoadPlan, *, listen: str | None) -> Iterator["Board"]:
 
 
 @contextmanager
-def page(board: "Board", listen: str | None, *, cpus: Sequence[int] = (), runs: "RunFolder | None" = None) -> Iterator[None]:
+def page(
+    board: "Board", listen: str | None, *, cpus: Sequence[int] = (), runs: "RunFolder | None" = None, is_busy: bool = True
+) -> Iterator[None]:
     """Serves a page while what is inside goes on, and says where.
 
     Args:
@@ -62,6 +64,7 @@ def page(board: "Board", listen: str | None, *, cpus: Sequence[int] = (), runs: 
         listen: `--listen`.
         cpus: those of weir's control; empty: wherever weir is.
         runs: the folder of runs that can be browsed.
+        is_busy: whether something is measured on this machine.
     """
     from weir.live import LiveServer, address_of
 
@@ -69,9 +72,9 @@ def page(board: "Board", listen: str | None, *, cpus: Sequence[int] = (), runs: 
         say(f"weir: live: {server.url}")
         if server.address.is_any:
             say(f"weir: live as well at every other address of this machine, port {server.address.port}")
-        if server.address.is_loopback:
+        if server.address.is_loopback and is_busy:
             say("weir: a browser on this machine takes CPU from what is measured; --listen lets one on another machine look")
-        else:
+        elif not server.address.is_loopback:
             say("weir: whoever has this address sees everything and may stop it, and nothing of it is encrypted")
         yield
 

@@ -1,19 +1,21 @@
 """`weir run --live`: a page of a run. Connects the lab with `weir.live`; neither knows of the other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from weir.cli.live import came_to, listener_of, page, stop_button, told_the_end
+from weir.cli.live import came_to, page, stop_button, told_the_end
+from weir.generators.engine import LoadListener
 from weir.lab.blocks import Progress, trial_s
 from weir.lab.onlooker import Onlooker, Skip
+from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
 from weir.model.run import TrialResult
 from weir.study.study import PlannedCell
 
 if TYPE_CHECKING:
-    from weir.live import Board
+    from weir.live import TrialBegun, TrialEnded
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +24,8 @@ class Shown:
 
     title: str
     question: str
-    control: tuple[int, ...]
-    """The CPUs of weir's control."""
+    control: tuple[int, ...] = ()
+    """The CPUs of weir's control; empty: any."""
     last_block: int | None = None
     """None where nobody knows."""
 
@@ -43,10 +45,39 @@ def live_run(progress: Progress, shown: Shown, *, listen: str | None, report: Pa
     skip = Skip()
     board = Board(About(shown.title, shown.question), Controls(stop=stop_button(), skip=skip.ask))
     with page(board, listen, cpus=shown.control), told_the_end(board, f"The run is over. Its report: {report.resolve()}"):
-        yield _told_too(progress, board, skip, shown.last_block)
+        yield told_too(progress, board, skip, shown.last_block)
 
 
-def _told_too(progress: Progress, board: "Board", skip: Skip, last_block: int | None) -> Progress:
+class Told(Protocol):
+    """Who is told of a run as a page's board is: that, or lines to one on another machine."""
+
+    def step(self, text: str) -> None:
+        """See `Board`."""
+
+    def begin_trial(self, trial: "TrialBegun") -> None:
+        """See `Board`."""
+
+    def show_logs(self, files: Mapping[str, Path]) -> None:
+        """See `Board`."""
+
+    def begin_load(self, started: LoadStarted) -> None:
+        """See `Board`."""
+
+    def take_interval(self, interval: Interval) -> None:
+        """See `Board`."""
+
+    def take_sample(self, sample: Sample) -> None:
+        """See `Board`."""
+
+    def take_event(self, event: LoadEvent) -> None:
+        """See `Board`."""
+
+    def end_trial(self, ended: "TrialEnded") -> None:
+        """See `Board`."""
+
+
+def told_too(progress: Progress, board: Told, skip: Skip, last_block: int | None) -> Progress:
+    """A progress that tells a board, and whoever was told before."""
     from weir.live import TrialBegun
 
     def step(text: str) -> None:
@@ -73,5 +104,6 @@ def _told_too(progress: Progress, board: "Board", skip: Skip, last_block: int | 
         progress.on_result(planned, result)
         board.end_trial(came_to(result.verdict, result.summary))
 
-    onlooker = Onlooker(on_logs=board.show_logs, load=listener_of(board), on_sample=board.take_sample, skip=skip)
+    load = LoadListener(on_start=board.begin_load, on_interval=board.take_interval, on_event=board.take_event)
+    onlooker = Onlooker(on_logs=board.show_logs, load=load, on_sample=board.take_sample, skip=skip)
     return replace(progress, on_step=step, on_trial=begin, on_result=end, onlooker=onlooker)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from weir.asked_load import FLAGS, pipelining
+from weir.cli.cluster_load import AGENTS_OPTION, CLUSTER_OPTION, SHARE_NODES_OPTION, SHARES_OPTION, ClusterFlags, load_from
 from weir.cli.limit import may_be_the_limit, with_ceiling
 from weir.cli.live import LISTEN_OPTION, LIVE_OPTION, live_load, require_live
 from weir.cli.live_view import LiveView
@@ -18,11 +19,11 @@ from weir.cli.load_text import summary_text
 from weir.cli.output import at_terminal, say, write_json
 from weir.cli.transport import TlsFlags, connect_to, kernel_timestamps, local_addresses, several_targets, tls
 from weir.cli.values import cpu_list, request
-from weir.generators.engine import EngineLoad, LoadListener
+from weir.generators.engine import LoadListener
 from weir.load_values import duration_s
 from weir.model.errors import ExitCode, UsageError
 from weir.model.load import LoadPlan
-from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
+from weir.model.records import LOST_AGENT, Interval, LoadEvent, LoadStarted, Sample
 from weir.objective import AbortWatch, Judged, abort_condition, judge, objective
 from weir.observe.figures import stack_resources
 from weir.observe.watch import Watch
@@ -144,6 +145,10 @@ def load(
         str | None,
         typer.Option("--out", metavar="PATH", help="Keep the load in this new file NAME.weir, or in a folder, for weir report."),
     ] = None,
+    cluster: Annotated[str | None, CLUSTER_OPTION] = None,
+    agents: Annotated[int | None, AGENTS_OPTION] = None,
+    shares: Annotated[str | None, SHARES_OPTION] = None,
+    share_nodes: Annotated[bool, SHARE_NODES_OPTION] = False,
     live: Annotated[bool, LIVE_OPTION] = False,
     listen: Annotated[str | None, LISTEN_OPTION] = None,
 ) -> None:
@@ -183,6 +188,7 @@ def load(
     abort = AbortWatch([abort_condition(text) for text in abort_on or []])
     aborted: list[Judged] = []
     with ExitStack() as stack:
+        made_by = stack.enter_context(load_from(ClusterFlags(cluster, agents, shares, share_nodes)))
         log = stack.enter_context(HistogramLog(hdr)) if hdr else None
         kept = None if file is None else stack.enter_context(KeptLoad(file, plan, sys.argv[1:]))
         shown = stack.enter_context(ExitStack())
@@ -231,7 +237,7 @@ def load(
                 _say_event(event)
 
         listener = LoadListener(on_start=start, on_interval=take, on_event=happened)
-        running = stack.enter_context(EngineLoad(plan, listener))
+        running = stack.enter_context(made_by.begin(plan, listener))
         try:
             end = running.result()
         except KeyboardInterrupt:
@@ -257,7 +263,8 @@ def load(
             view.close()
         # Before anything else is measured.
         shown.close()
-        if not no_ceiling and end.stopped in ("duration", "complete") and may_be_the_limit(summary):
+        # An agent's ceiling is not this machine's.
+        if not no_ceiling and cluster is None and end.stopped in ("duration", "complete") and may_be_the_limit(summary):
             summary = with_ceiling(summary, plan)
         if kept is not None:
             kept.finish(end, summary, resources, interrupted=interrupted)
@@ -274,7 +281,8 @@ def load(
         raise typer.Exit(ExitCode.INTERRUPTED)
     if aborted or not all(one.met for one in judged):
         raise typer.Exit(ExitCode.MISSED)
-    if strict and summary.verdict.validity != "valid":
+    # A load that lost an agent is none that anybody asked for.
+    if (strict or LOST_AGENT in summary.verdict.kinds) and summary.verdict.validity != "valid":
         raise typer.Exit(ExitCode.NOT_VALID)
 
 

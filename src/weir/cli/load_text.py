@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from weir.model.load import Load, OpenLoad
 from weir.model.records import (
+    THREAD_STATE_WORDS,
     THREAD_STATES,
+    AgentSummary,
     Fairness,
     KernelTimestamps,
     LoadSummary,
@@ -43,6 +45,8 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
         lines += _parts("steps", list(summary.steps.items()))
     if summary.targets:
         lines += _parts("targets", [(target.url, target) for target in summary.targets])
+    if summary.agents:
+        lines += _agents(summary.agents)
     if requests.unanswered or requests.unsent:
         lines.append(f"  at the end  {requests.unanswered:,} unanswered, {requests.unsent:,} due but not sent")
     if summary.slowest:
@@ -58,7 +62,7 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
         lines += ["", *_server(resources, summary)]
     if summary.until_failure is not None:
         lines += ["", *(f"  {line}" for line in _until_failure(summary.until_failure))]
-    lines += ["", f"  verdict: {summary.verdict.validity}", *(f"    {reason}" for reason in summary.verdict.reasons)]
+    lines += ["", *(f"  {line}" for line in summary.verdict.lines)]
     lines += [f"    {summary.limit_sentence}"] if summary.limit_sentence else []
     objectives = [judged_from_json(one) for one in summary.objectives or ()]
     aborted = [] if summary.aborted is None else [judged_from_json(summary.aborted)]
@@ -134,8 +138,22 @@ def _parts(title: str, parts: Sequence[tuple[str, StepSummary]]) -> list[str]:
     lines = ["", f"  {title}"]
     for name, part in parts:
         times = part.response_time_us
-        shown = "none" if times.p50 is None or times.p99 is None else f"p50 {microseconds(times.p50)}  p99 {microseconds(times.p99)}"
+        shown = "none" if times.mean is None else f"p50 {microseconds(times.p50)}  p99 {microseconds(times.p99)}"
+        if times.mean is not None and times.p50 is None:
+            # Of several agents the percentiles of a part are not known.
+            shown = f"mean {microseconds(times.mean)}  max {microseconds(times.max)}"
         lines.append(f"    {name:<{width}}  {part.completed:>10,} answered, {part.failed:,} failed  {shown}")
+    return [*lines, ""]
+
+
+def _agents(agents: Sequence[AgentSummary]) -> list[str]:
+    width = max(len(agent.name) for agent in agents)
+    lines = ["", "  agents"]
+    for agent in agents:
+        busy = "" if agent.generator.busy_fraction is None else f"  busy {agent.generator.busy_fraction:.0%}"
+        times = f"p50 {microseconds(agent.response_time_us.p50)}  p99 {microseconds(agent.response_time_us.p99)}"
+        clock = f"clock {agent.clock_offset_us / 1e3:+,.2f} ms (± {agent.clock_error_us / 1e3:.2f})"
+        lines.append(f"    {agent.name:<{width}}  {agent.requests.completed:>10,} answered  {times}{busy}  {clock}")
     return [*lines, ""]
 
 
@@ -161,23 +179,12 @@ def _server(resources: StackResources, summary: LoadSummary) -> list[str]:
         lines.append(f"          memory {_bytes(resources.pss_bytes)} (Pss), {_bytes(resources.private_bytes)} private")
     states = {state: sum(pool.in_state.get(state, 0.0) for pool in resources.pools) for state in THREAD_STATES}
     often = sorted(states.items(), key=lambda item: -item[1])
-    if found := [f"{count:.1f} {_STATES[state]}" for state, count in often if count >= _LEAST_THREADS]:
+    if found := [f"{count:.1f} {THREAD_STATE_WORDS[state]}" for state, count in often if count >= _LEAST_THREADS]:
         lines.append(f"          of its threads, on average {', '.join(found)}")
     return [*lines, *(f"          {limit}" for limit in resources.limits)]
 
 
 _LEAST_THREADS = 0.05
-_STATES = {
-    "on_cpu": "on a CPU",
-    "runnable": "waiting for a CPU",
-    "socket_io": "in socket I/O",
-    "event_wait": "waiting for events",
-    "lock": "parked or on a lock",
-    "accept": "accepting",
-    "disk": "on files",
-    "sleep": "asleep",
-    "other": "elsewhere",
-}
 
 
 def _bytes(count: int) -> str:

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from weir.cli import COMMANDS, command
+from weir.cli.commands import COMMANDS, command
 from weir.reference import commands, environment, exit_codes, load_json, stack, study
 
 PAGES: dict[str, Callable[[], str]] = {

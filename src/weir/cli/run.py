@@ -3,26 +3,38 @@
 import shlex
 import sys
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from weir.cli.cluster_load import (
+    AGENTS_OPTION,
+    CLUSTER_OPTION,
+    SERVICES_HERE_OPTION,
+    SHARE_NODES_OPTION,
+    STACKS_HERE_OPTION,
+    ClusterFlags,
+    load_and_services,
+    run_elsewhere,
+)
 from weir.cli.completion import studies
+from weir.cli.driven import RunThere, driven_run, live_there
 from weir.cli.live import LISTEN_OPTION, LIVE_OPTION, require_live
 from weir.cli.live_run import Shown, live_run
 from weir.cli.load_text import microseconds
 from weir.cli.output import at_terminal, say
 from weir.cli.report import REPORT_NAME, show
 from weir.cli.run_view import RunView
+from weir.host import HostGoneError
 from weir.lab.blocks import Progress
-from weir.lab.host import HostGoneError
 from weir.lab.placement import placement_lines
 from weir.lab.run import outcome, placement_of, resume, start
-from weir.model.errors import ExitCode, NotWrittenError, UsageError, WeirError
+from weir.model.errors import ExitCode, NoAgentLeftError, NotWrittenError, UsageError, WeirError
 from weir.model.run import Placement, TrialResult
-from weir.store import RunReader, find_run
+from weir.store import RUN_FILE_NAME, RunReader, find_run
 from weir.study.forecast import forecast, plan_lines, span_text
 from weir.study.study import PlannedCell, Study, read_study
 
@@ -41,16 +53,24 @@ def run(
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Leave out stacks whose needs this machine does not meet, with a line each.")
     ] = False,
+    cluster: Annotated[str | None, CLUSTER_OPTION] = None,
+    agents: Annotated[int | None, AGENTS_OPTION] = None,
+    share_nodes: Annotated[bool, SHARE_NODES_OPTION] = False,
+    stacks_here: Annotated[bool, STACKS_HERE_OPTION] = False,
+    services_here: Annotated[bool, SERVICES_HERE_OPTION] = False,
     live: Annotated[bool, LIVE_OPTION] = False,
     listen: Annotated[str | None, LISTEN_OPTION] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing while it goes on: the answer alone.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the findings as JSON in place of the answer.")] = False,
+    driven: Annotated[bool, typer.Option("--driven", hidden=True, help="The weir of another machine drives this run.")] = False,
 ) -> None:
     """Run a study: build and check its stacks, measure them in random order on fresh processes, and answer its question.
 
     Example: weir run sync-vs-async --scale quick
     """
     require_live(live, listen)
+    flags = ClusterFlags(cluster, agents, None, share_nodes, stacks_here, services_here)
+    chosen: Study | None = None
     if resume_ is not None:
         if study is not None or scale is not None or out is not None or skip_missing:
             raise UsageError("--resume: found a study, --scale, --out or --skip-missing beside it; expected none: the run file knows them")
@@ -61,33 +81,50 @@ def run(
         if study is None:
             raise UsageError("STUDY: missing; expected a study's name or file", hint="weir run sync-vs-async --scale quick")
         chosen = read_study(study, scale=scale)
-        if skip_missing:
-            chosen, said = chosen.without_unmet()
-            for line in said:
-                say(f"weir: {line}")
-        path = (out or free_folder(chosen.name)) / "run.weir"
-        placement = placement_of(chosen)
-        if not quiet:
-            _say_budget(chosen, placement)
-        shown = Shown(chosen.file.title, chosen.file.question, placement.control, chosen.file.method.last_block)
+        path = (out or free_folder(chosen.name)) / RUN_FILE_NAME
+        shown = Shown(chosen.file.title, chosen.file.question, last_block=chosen.file.method.last_block)
     report = path.with_name(REPORT_NAME)
+    words = [*(["--scale", scale] if scale else []), *(["--skip-missing"] if skip_missing else []), *(["--quiet"] if quiet else [])]
+    with run_elsewhere(flags) as elsewhere:
+        if elsewhere is not None:
+            with live_there(shown, listen=listen, report=report) if live else nullcontext(RunThere()) as there:
+                code = elsewhere(study, [*words, *(["--live"] if live else [])], path, there)
+                if path.is_file():
+                    show(path, html=report, json=json_)
+                if code == ExitCode.INTERRUPTED or not path.is_file():
+                    # In here, so that the page says that it ended early.
+                    raise typer.Exit(code)
+            raise typer.Exit(code)
     with ExitStack() as stack:
+        loads, services_on = stack.enter_context(load_and_services(flags))
+        if chosen is not None:
+            if skip_missing:
+                chosen, said = chosen.without_unmet()
+                for line in said:
+                    say(f"weir: {line}")
+            placement = placement_of(chosen, services_on)
+            if not quiet:
+                _say_budget(chosen, placement)
+            shown = replace(shown, control=placement.control)
         progress = run_progress(quiet=quiet)
         if at_terminal() and not quiet:
             progress = stack.enter_context(RunView()).told(progress)
-        if live:
+        if driven:
+            progress = stack.enter_context(driven_run(progress, live=live, last_block=shown.last_block))
+        elif live:
             progress = stack.enter_context(live_run(progress, shown, listen=listen, report=report))
         try:
-            if resume_ is not None:
-                resume(path, progress=progress)
+            if chosen is None:
+                resume(path, progress=progress, load_from=loads, services_on=services_on)
             else:
-                start(chosen, path.parent, command=shlex.join(["weir", *sys.argv[1:]]), progress=progress)
-        except (KeyboardInterrupt, HostGoneError, NotWrittenError):
+                command = shlex.join(["weir", *sys.argv[1:]])
+                start(chosen, path.parent, command=command, progress=progress, load_from=loads, services_on=services_on)
+        except (KeyboardInterrupt, HostGoneError, NoAgentLeftError, NotWrittenError):
             if path.is_file():
                 say("weir: ended early; what was finished is kept")
                 # What ended the run is what matters; a full disk or a closed terminal takes no report either.
                 with suppress(WeirError, OSError):
-                    show(path, html=report)
+                    show(path, html=report, json=json_)
                 say(f"weir: weir run --resume {path} goes on with it")
             raise
         show(path, html=report, json=json_)

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from weir.cli.completion import stacks as completed_stacks
 from weir.cli.output import print_json, say, stdout
+from weir.host import Host
 from weir.lab.blocks import Progress
 from weir.lab.check import ANSWER_S, check_stack, planned_cells
-from weir.lab.host import Host
 from weir.lab.placement import anywhere, place
 from weir.lab.run import build_stack
 from weir.lab.services import Services

@@ -12,13 +12,15 @@ from rich.text import Text
 
 from weir.cli.completion import studies
 from weir.cli.output import print_json, stdout
+from weir.generators.tools import tool
 from weir.lab.blocks import time_shortages
 from weir.lab.placement import placement_lines
 from weir.lab.run import placement_of
 from weir.model.errors import UsageError
+from weir.model.run import WEIR
 from weir.store import RunReader, find_run
 from weir.study.forecast import Forecast, Overhead, forecast, plan_lines, span_text
-from weir.study.needs import machine, shortages
+from weir.study.needs import generator_shortages, machine, shortages
 from weir.study.schema import json_schema
 from weir.study.study import PlannedCell, Study, read_study, study_files
 
@@ -85,7 +87,7 @@ def check(
     overhead, memory, spread, basis = _basis(assume_cv, pilot)
     coming = forecast(chosen, cells, overhead)
     detection = _detection(chosen, cells, spread)
-    lacking = [*shortages(cells, machine(), placement, memory_bytes=memory), *time_shortages(chosen, cells)]
+    lacking = [*generator_shortages(chosen), *shortages(cells, machine(), placement, memory_bytes=memory), *time_shortages(chosen, cells)]
     if json_:
         print_json(
             {
@@ -141,10 +143,12 @@ def _percent(text: str) -> float:
 
 
 def _detection(study: Study, cells: list[PlannedCell], spread: float) -> dict[str, Any]:
+    from weir.findings.generators import planned_generator_comparisons
     from weir.findings.points import planned_comparisons
     from weir.stats import blocks_to_detect, detectable_ratio
 
-    comparisons = planned_comparisons([one.cell for one in cells], study.file.method.baseline)
+    planned = [one.cell for one in cells]
+    comparisons = planned_generator_comparisons(planned) or planned_comparisons(planned, study.file.method.baseline)
     ratio = detectable_ratio(spread, study.file.method.blocks, comparisons) if comparisons else None
     return {
         "comparisons": comparisons,
@@ -188,6 +192,7 @@ def _print(study: Study, cells: list[PlannedCell], coming: Forecast, detection: 
     if len(cells) > _MOST_CELLS:
         stdout.print(f"and {len(cells) - _MOST_CELLS} more: --json has them all")
     stdout.print()
+    _print_generators(study)
     stdout.print("order", style="bold")
     for number, block in enumerate(coming.order[:_MOST_BLOCKS], start=1):
         stdout.print(f"  block {number}: {' '.join(map(str, block))}", markup=False)
@@ -207,6 +212,16 @@ def _print(study: Study, cells: list[PlannedCell], coming: Forecast, detection: 
     stdout.print()
     for line in _detection_lines(detection, method.blocks, basis):
         stdout.print(line, markup=False)
+
+
+def _print_generators(study: Study) -> None:
+    """What else than weir's own engine makes the load, and where it is."""
+    others = [name for name in study.file.matrix.generators if name != WEIR]
+    missing = study.missing_generators()
+    for name in others:
+        stdout.print(f"generator {missing.get(name) or f'{name}: {tool(name).where()}'}", markup=False)
+    if others:
+        stdout.print()
 
 
 def _detection_lines(detection: dict[str, Any], blocks: int, basis: str) -> list[str]:

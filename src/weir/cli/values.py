@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weir.model.errors import UsageError
-from weir.model.load import Request
-
-_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+from weir.model.load import METHODS, Request
 
 
 def cpu_list(text: str) -> tuple[int, ...]:
@@ -80,6 +78,6 @@ def request(url: str, method: str | None, headers: list[str], body_: str | None)
         UsageError: the method is none, or a header or the body cannot be read.
     """
     chosen = (method or ("GET" if body_ is None else "POST")).upper()
-    if chosen not in _METHODS:
-        raise UsageError(f"-m/--method: found {method!r}, expected one of: {', '.join(_METHODS)}")
+    if chosen not in METHODS:
+        raise UsageError(f"-m/--method: found {method!r}, expected one of: {', '.join(METHODS)}")
     return Request(chosen, url, tuple(header(text) for text in headers), None if body_ is None else body(body_))

@@ -6,7 +6,9 @@ Reads the store and calls `stats`; runs nothing and draws nothing.
 from weir.findings.breakeven import METRICS as BREAK_EVEN_METRICS
 from weir.findings.breakeven import WantedPoint
 from weir.findings.capacity import Answers, Capacity, KneeFinding, capacity_of, knee_of
+from weir.findings.generator_types import GeneratorFindings, SameServer
 from weir.findings.load import LoadFindings, of_load
+from weir.findings.measured import Comparison, Measure
 from weir.findings.metrics import BY_KEY, METRICS, Metric
 from weir.findings.run import break_evens_in, of_run, wanted_points_in
 from weir.findings.types import (
@@ -15,11 +17,9 @@ from weir.findings.types import (
     Audit,
     BreakEven,
     Caution,
-    Comparison,
     Held,
     IdenticalCopies,
     LeftOut,
-    Measure,
     Point,
     Published,
     RunFindings,
@@ -42,6 +42,7 @@ __all__ = [
     "Capacity",
     "Caution",
     "Comparison",
+    "GeneratorFindings",
     "Held",
     "IdenticalCopies",
     "KneeFinding",
@@ -52,6 +53,7 @@ __all__ = [
     "Point",
     "Published",
     "RunFindings",
+    "SameServer",
     "Scaling",
     "StackFindings",
     "TrialCounts",

@@ -14,6 +14,7 @@ def told(run: RunFindings) -> Iterator[tuple[str, Sequence[Told]]]:
     noise = [found.sentence for found in (run.identical_copies, run.variation, run.audit) if found is not None]
     for heading, sentences in (
         ("Answer", [(answer.sentence, answer.would_change)]),
+        ("Generators", [(found.sentence, found.would_change) for found in run.generators]),
         ("Comparisons", [(point.where + found.sentence, found.would_change) for point in run.points for found in point.comparisons]),
         ("Break-even", [(found.sentence, found.would_change) for found in run.break_evens]),
         ("Scalability", [(found.sentence, found.would_change) for found in run.scalings]),

@@ -2,24 +2,42 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from weir.findings.compare import basis, turned
+from weir.findings.generator_types import SameServer
+from weir.findings.measured import Comparison
 from weir.findings.metrics import THROUGHPUT
-from weir.findings.types import Answer, Comparison, LeftOut, Point, StackFindings, TrialCounts
+from weir.findings.types import Answer, LeftOut, Point, StackFindings, TrialCounts
 from weir.findings.words import counted, listed, ratio_text, significant
 from weir.model.records import Validity
 from weir.model.verdict import worst
 
+_MOST_SERVERS = 3
+"""Servers and loads whose generators the answer tells; the others have sentences of their own."""
+
 
 def answer_of(
-    points: Sequence[Point], trials: TrialCounts, left_out: Sequence[LeftOut], *, stopped_early: bool, indicative: bool
+    points: Sequence[Point],
+    generators: Sequence[SameServer],
+    trials: TrialCounts,
+    left_out: Sequence[LeftOut],
+    *,
+    stopped_early: bool,
+    indicative: bool,
 ) -> Answer:
-    """Answer from the first point at which the baseline meets another stack; other points have sentences of their own."""
+    """Answer from the first point at which the baseline meets another stack; other points have sentences of their own.
+
+    A study that varies the generator asks about generators: what stands out among them is the answer.
+    """
     tail = f" The run was interrupted after {trials.tried:,} of {trials.planned:,} trials." if stopped_early else ""
     if trials.used == 0:
         return Answer(
             _nothing(trials, left_out) + tail, "invalid", (), indicative, (), "A run with at least one valid trial of each stack."
         )
+    of_generators = _of_generators(generators, tail)
+    if of_generators is not None:
+        return of_generators
     for point in points:
         throughput = [found for found in point.comparisons if found.metric == THROUGHPUT]
         measured = [found for found in throughput if found.ratio is not None]
@@ -34,6 +52,29 @@ def answer_of(
             unpaired: Validity = "valid" if len(_main(point.stacks)) == 1 else "invalid"
             return Answer(point.sentence + tail, unpaired, (), indicative, (), _missing(point))
     raise AssertionError("a used trial belongs to a point")
+
+
+def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None:
+    """What stands out among generators on each server; None where no two of them can be compared."""
+    told = [
+        (one, [found for found in one.comparisons(THROUGHPUT) if found.ratio is not None]) for one in generators
+    ]  # fmt: skip
+    told = [(one, measured) for one, measured in told if measured]
+    if not told:
+        return None
+    told_first = [one.headline for one, _ in told[:_MOST_SERVERS]]
+    more = f" So for {len(told) - _MOST_SERVERS} more, below." if len(told) > _MOST_SERVERS else ""
+    least = min((found for _, measured in told for found in measured), key=lambda found: found.pairs)
+    below = "95 % intervals below, " if any(found.low is not None for _, measured in told for found in measured) else ""
+    sentence = f"{'. '.join(told_first)} ({below}{basis(least)}).{more}"
+    several = len(told) > 1
+    comparisons = tuple(
+        replace(found, name=f"{found.name}, {one.name}") if several else found for one, measured in told for found in measured
+    )
+    reasons = tuple(dict.fromkeys(reason for found in comparisons for reason in found.reasons))
+    validity = worst(found.validity for found in comparisons)
+    weak = any(found.indicative for found in comparisons)
+    return Answer(sentence + tail, validity, reasons, weak, comparisons, told[0][0].would_change)
 
 
 def _over_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:

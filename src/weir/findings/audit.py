@@ -20,7 +20,8 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
         measured += 1
         # The laws are of a load with its beginning and its end, also where only a part of it counts.
         whole, used_s = result.whole_load or result.summary, result.summary.duration_s
-        for claim in claims_of(whole, trial.cell.load, result.resources, cpus=_cpus(trial.cell, placement), used_s=used_s):
+        cpus = _cpus(trial.cell, placement)
+        for claim in claims_of(whole, trial.cell.load, result.resources, cpus=cpus, used_s=used_s, said=result.claim):
             examined = examine(claim)
             checks += examined.laws
             broken += [BrokenLaw(trial.id, found.law, found.found) for found in examined.breaches if found.kind == "impossible"]

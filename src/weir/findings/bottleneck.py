@@ -11,13 +11,15 @@ from statistics import fmean
 from weir import stats
 from weir.findings.compare import CLAIM_BLOCKS
 from weir.findings.experiment import experiment_on, would_prove
+from weir.findings.measured import Evidence
 from weir.findings.metrics import BY_KEY, THROUGHPUT
 from weir.findings.points import PointCells
-from weir.findings.types import Bottleneck, BottleneckKind, Evidence, ResourceKind, ResourceUse, TierDemand
+from weir.findings.types import Bottleneck, BottleneckKind, ResourceKind, ResourceUse, TierDemand
 from weir.findings.words import counted, listed, significant
 from weir.model.load import ClosedLoad, Load
+from weir.model.records import THREAD_STATE_WORDS
 from weir.model.resources import StackResources, TierResources
-from weir.model.run import Cell, Placement, Trial
+from weir.model.run import WEIR, Cell, Placement, Trial
 
 _AT_CEILING = 0.85
 """Who reaches this share of what arithmetic allows is held back by that."""
@@ -113,17 +115,18 @@ def _bottleneck(where: str, loaded: Sequence[_Loaded], names: Mapping[int, str],
 
 def _demands(loaded: Sequence[_Loaded]) -> dict[str, stats.Demand]:
     """The service demand of each tier, over all loads."""
-    busy: dict[str, list[tuple[float, float]]] = {}
-    for one in loaded:
+    busy: dict[str, list[tuple[float, float, int]]] = {}
+    for number, one in enumerate(loaded):
         for trial in one.trials:
             rate, summary = BY_KEY[THROUGHPUT].of(trial), trial.result.summary
             if rate is None or rate <= 0 or summary is None or summary.duration_s <= 0:
                 continue
             for tier, used in _tiers_of(trial).items():
-                busy.setdefault(tier, []).append((used.cpu_s / summary.duration_s, rate))
+                busy.setdefault(tier, []).append((used.cpu_s / summary.duration_s, rate, number))
     demands = {}
     for tier, pairs in busy.items():
-        demand = stats.service_demand([used_s for used_s, _ in pairs], [rate for _, rate in pairs])
+        used_s, rates, loads = zip(*pairs, strict=True)
+        demand = stats.service_demand(used_s, rates, loads)
         if demand is not None:
             demands[tier] = demand
     return demands
@@ -153,6 +156,9 @@ def _resources(heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement
     kind: ResourceKind
     for tier in demands:
         cpus = (placement.services or stack_cpus) if tier in services else stack_cpus
+        if tier in services and placement.services_on is not None:
+            # Those of another machine, of which it may have any.
+            cpus = ()
         if cpus:
             shared.setdefault(tuple(cpus), []).append(tier)
         limits = placement.limits.get(tier)
@@ -173,7 +179,11 @@ def _resources(heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement
 
 
 def _generator_busy(trial: Trial) -> float | None:
-    return None if trial.result.summary is None else trial.result.summary.generator.busy_fraction
+    if trial.result.summary is None:
+        return None
+    use = trial.result.summary.generator
+    # Another generator than weir's does not tell; unlike weir's it does not spin while it waits.
+    return use.busy_fraction if trial.cell.generator == WEIR else use.cpu_fraction
 
 
 def _use(
@@ -259,10 +269,9 @@ def _blocked_loops(heaviest: _Loaded, stack_cpus: int) -> str | None:
     if threads[name] > most_threads or blocked < _BLOCKED or shares.get("event_wait", 0.0) > _LISTENS:
         return None
     where = max(_BLOCKING_WAITS, key=lambda state: shares.get(state, 0.0))
-    waits = {"sleep": "asleep", "lock": "on a lock or parked", "socket_io": "on a socket", "disk": "on the disk"}[where]
     return (
         f"the event loop is blocked: {counted(threads[name], 'thread')} named {name} spend {blocked:.0%} of the time in "
-        f"calls that wait, most of it {waits}, and {shares.get('event_wait', 0.0):.0%} waiting for events"
+        f"calls that wait, most of it {THREAD_STATE_WORDS[where]}, and {shares.get('event_wait', 0.0):.0%} waiting for events"
     )
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from weir import stats
 from weir.findings.evidence import pair_by_block
+from weir.findings.measured import Evidence
 from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
 from weir.findings.points import PointCells, baseline_of
-from weir.findings.types import BreakEven, Evidence
+from weir.findings.types import BreakEven
 from weir.findings.words import amount, counted, listed, significant
 from weir.model.records import Validity
 from weir.model.run import coordinate_text

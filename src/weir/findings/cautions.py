@@ -7,7 +7,7 @@ from weir.findings.evidence import is_used
 from weir.findings.metrics import P50, P99
 from weir.findings.types import Audit, BrokenLaw, Caution, IdenticalCopies, Point, TrialCounts
 from weir.findings.words import counted, signed_percent
-from weir.model.run import RunInfo, Trial
+from weir.model.run import WEIR, RunInfo, Trial
 from weir.model.verdict import Reason
 from weir.stats import Estimate, more_than_chance
 
@@ -39,6 +39,7 @@ def cautions_of(
             _copies_differ(copies),
             _suspect(used),
             _failures_counted(used),
+            _other_generator(used),
             _drift(drifts),
             _unsupported(points),
             _shared(info),
@@ -149,6 +150,20 @@ def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
             f"{counted(len(with_failures), 'trial')} with failed requests used, as the study asks (failures = “measure”).",
             "Throughput counts right answers; response times are those of all answers, wrong ones too, and not of requests without one.",
         )
+
+
+def _other_generator(used: Sequence[Trial]) -> Iterator[Caution]:
+    """Of one that made all loads: several stand side by side, each with what its times are."""
+    generators = {trial.cell.generator: trial.result.summary for trial in used}
+    if len(generators) == 1 and WEIR not in generators:
+        for name, summary in generators.items():
+            use = None if summary is None else summary.generator
+            told = f"{use.version or name}, whose response times are {use.clock}" if use and use.clock else name
+            yield Caution(
+                f"All loads were made by {told}.",
+                "Steady state, schedule lag and merged percentiles are known of weir's own loads alone.",
+                next_step="matrix.generators with weir beside it shows how far the two agree.",
+            )
 
 
 def _sentence(text: str) -> str:

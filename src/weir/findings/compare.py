@@ -1,12 +1,12 @@
 """Stacks against the baseline: paired ratios with intervals, Holm's correction, and the sentence of each comparison."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weir import stats
 from weir.findings.evidence import CellTrials, Pairs, pair_by_block
+from weir.findings.measured import Comparison, Outcome
 from weir.findings.metrics import BY_KEY, METRICS, Metric
-from weir.findings.types import Comparison, Outcome
 from weir.findings.words import counted, ratio_text
 
 CLAIM_BLOCKS = 10
@@ -21,18 +21,25 @@ class _Draft:
     """A comparison before the family it belongs to is known."""
 
     comparison: Comparison
+    metric: Metric
     pairs: Pairs
     spread: float | None
 
 
-def compare(pairs_of_cells: Sequence[tuple[CellTrials, CellTrials]], names: dict[int, str], *, indicative: bool) -> list[list[Comparison]]:
-    """Compare each (stack, baseline) on every metric: for each pair its comparisons, in the order of `METRICS`.
+def compare(
+    pairs_of_cells: Sequence[tuple[CellTrials, CellTrials]],
+    names: Mapping[int, str],
+    *,
+    indicative: bool,
+    metrics: Sequence[Metric] = METRICS,
+) -> list[list[Comparison]]:
+    """Compare each (stack, baseline) on every metric: for each pair its comparisons, in the order of `metrics`.
 
     The family of Holm's correction is all comparisons on one metric, whatever point they belong to: each metric answers a question of its
     own.
     """
     compared: list[list[Comparison]] = [[] for _ in pairs_of_cells]
-    for metric in METRICS:
+    for metric in metrics:
         drafts = [_draft(one, other, metric, names, indicative) for one, other in pairs_of_cells]
         tested = [draft for draft in drafts if draft.comparison.p_value is not None]
         adjusted = stats.holm([draft.comparison.p_value for draft in tested if draft.comparison.p_value is not None])
@@ -57,10 +64,10 @@ def turned(comparison: Comparison) -> Comparison:
         high=None if comparison.low is None else 1 / comparison.low,
         outcome=other.get(comparison.outcome, comparison.outcome),
     )
-    return replace(seen, sentence=sentence_of(seen))
+    return replace(seen, sentence=sentence_of(seen, BY_KEY[seen.metric]))
 
 
-def _draft(one: CellTrials, other: CellTrials, metric: Metric, names: dict[int, str], indicative: bool) -> _Draft:
+def _draft(one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[int, str], indicative: bool) -> _Draft:
     pairs = pair_by_block(one, other, metric.of)
     ratio = stats.paired_ratio(pairs.values, pairs.against) if pairs.blocks else None
     comparison = Comparison(
@@ -83,13 +90,13 @@ def _draft(one: CellTrials, other: CellTrials, metric: Metric, names: dict[int, 
         sentence="",
         would_change="",
     )
-    return _Draft(comparison, pairs, ratio.spread if ratio else None)
+    return _Draft(comparison, metric, pairs, ratio.spread if ratio else None)
 
 
 def _conclude(draft: _Draft, p_adjusted: float | None, family: int) -> Comparison:
     """Fill in what only the family can tell: the outcome and the words."""
     comparison = replace(draft.comparison, p_adjusted=p_adjusted, outcome=_outcome(draft, p_adjusted))
-    return replace(comparison, sentence=sentence_of(comparison), would_change=_would_change(comparison, draft.spread, family))
+    return replace(comparison, sentence=sentence_of(comparison, draft.metric), would_change=_would_change(comparison, draft.spread, family))
 
 
 def _outcome(draft: _Draft, p_adjusted: float | None) -> Outcome:
@@ -110,9 +117,9 @@ def basis(comparison: Comparison) -> str:
     return counted(comparison.pairs, "block") + (": indicative" if comparison.indicative else "")
 
 
-def sentence_of(comparison: Comparison) -> str:
-    """The comparison in plain words."""
-    metric, ratio = BY_KEY[comparison.metric], comparison.ratio
+def sentence_of(comparison: Comparison, metric: Metric) -> str:
+    """The comparison on a metric in plain words."""
+    ratio = comparison.ratio
     if ratio is None:
         return (
             f"{comparison.name} and {comparison.against_name} cannot be compared on {metric.title}: "

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
 
-from weir.findings.types import Evidence
+from weir.findings.measured import Evidence
 from weir.model.records import Validity
 from weir.model.run import Cell, Trial
 from weir.model.verdict import Reason, worst
@@ -15,14 +16,14 @@ def is_used(trial: Trial) -> bool:
     return trial.result.verdict.validity != "invalid" and trial.result.summary is not None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CellTrials:
     """A cell with its finished trials."""
 
     cell: Cell
     trials: tuple[Trial, ...]
 
-    @property
+    @cached_property
     def used(self) -> tuple[Trial, ...]:
         """Those that averages use."""
         return tuple(trial for trial in self.trials if is_used(trial))
@@ -77,13 +78,13 @@ def pair_by_block(one: CellTrials, other: CellTrials, metric: Callable[[Trial], 
     mine, theirs = _by_block(one, metric), _by_block(other, metric)
     blocks = tuple(sorted(mine.keys() & theirs.keys()))
     trials = sorted((trial for side in (mine, theirs) for block in blocks for trial, _ in side[block]), key=lambda trial: trial.id)
-    used = [trial.id for trial in trials]
+    used = {trial.id for trial in trials}
     everything = sorted(trial.id for trial in (*one.trials, *other.trials))
     return Pairs(
         blocks=blocks,
         values=tuple(fmean(value for _, value in mine[block]) for block in blocks),
         against=tuple(fmean(value for _, value in theirs[block]) for block in blocks),
-        evidence=Evidence(tuple(used), tuple(trial for trial in everything if trial not in set(used))),
+        evidence=Evidence(tuple(sorted(used)), tuple(trial for trial in everything if trial not in used)),
         validity=worst(trial.result.verdict.validity for trial in trials) if blocks else "invalid",
         reasons=told_together(trials) if blocks else ("no block has a usable trial of both",),
     )

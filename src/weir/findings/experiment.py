@@ -154,8 +154,7 @@ def _gain(found: Bottleneck, cell: Cell, wider: ResourceUse) -> float | None:
     think_s = cell.load.think.mean_s if isinstance(cell.load, ClosedLoad) and cell.load.think is not None else 0.0
 
     def most(uses: Sequence[ResourceUse]) -> float:
-        # Tiers that lie within two resources, a quota and the CPUs below it, work for a request once: the narrower one counts.
-        stations = [stats.Station(use.demand_s, use.servers) for use in _without_doubles(uses)]
+        stations = [stats.Station(use.demand_s, use.servers) for use in without_doubles(uses)]
         if not isinstance(cell.load, ClosedLoad) or users > _MOST_USERS:
             return min(station.width_rps for station in stations)
         return stats.closed_system(stations, users, think_s)[-1].throughput_rps
@@ -165,7 +164,8 @@ def _gain(found: Bottleneck, cell: Cell, wider: ResourceUse) -> float | None:
     return most(changed) / before if before > 0 else None
 
 
-def _without_doubles(uses: Sequence[ResourceUse]) -> list[ResourceUse]:
+def without_doubles(uses: Sequence[ResourceUse]) -> list[ResourceUse]:
+    """What tiers work with, each once: of those that lie within two resources, a quota and the CPUs below it, the narrower counts."""
     kept: list[ResourceUse] = []
     for use in sorted(uses, key=lambda use: use.servers / use.demand_s if use.demand_s > 0 else math.inf):
         taken = {tier for one in kept for tier in one.tiers}

@@ -14,7 +14,7 @@ from weir.findings.evidence import CellTrials, by_cell
 from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
 from weir.findings.words import counted, significant
 from weir.model.errors import UsageError
-from weir.model.run import Cell, RunInfo
+from weir.model.run import GENERATOR, WEIR, Cell, RunInfo
 from weir.store import RunReader
 
 METRICS = (THROUGHPUT, P99, CPU)
@@ -163,7 +163,11 @@ def _cells_of(reader: RunReader) -> dict[tuple[str, ...], CellTrials]:
 
 
 def _key(cell: Cell) -> tuple[str, ...]:
-    return (cell.stack_label, cell.workload, cell.load.label, *(f"{name} {value}" for name, value in sorted(cell.coordinates.items())))
+    # Whether a study varies the generator is nothing that its cells differ by; which one it was is.
+    coordinates = {**cell.coordinates, GENERATOR: cell.generator}
+    if cell.generator == WEIR:
+        del coordinates[GENERATOR]
+    return (cell.stack_label, cell.workload, cell.load.label, *(f"{name} {value}" for name, value in sorted(coordinates.items())))
 
 
 def _words(key: tuple[str, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
 from weir import stats
 from weir.findings.answer import answer_of, point_sentence
@@ -13,20 +14,24 @@ from weir.findings.ceiling import ceiling_sentence
 from weir.findings.compare import CLAIM_BLOCKS, compare
 from weir.findings.evidence import CellTrials, is_used
 from weir.findings.experiment import proofs
+from weir.findings.generators import same_servers
 from weir.findings.identical import compare_copies
+from weir.findings.measured import Comparison
 from weir.findings.points import PointCells, PointNames, baseline_of, group_points
 from weir.findings.scalability import scalings
 from weir.findings.stack import published_beside, stack_findings, what_ran
-from weir.findings.types import BreakEven, Comparison, LeftOut, Point, RunFindings, TrialCounts
-from weir.findings.variation import variation_of
+from weir.findings.types import BreakEven, LeftOut, Point, RunFindings, StackFindings, TrialCounts
+from weir.findings.variation import variation_of, whole_intervals
 from weir.findings.words import sentence_names
 from weir.findings.work import compare_work, weakened
 from weir.model.load import ClosedLoad, Load, constant_from_s
 from weir.model.run import RunInfo, Trial
 from weir.model.stop import Stop
 from weir.store import RunReader
+from weir.workers import for_each, uncollected
 
 
+@uncollected
 def of_run(reader: RunReader) -> RunFindings:
     """All that the run says so far. The same file gives the same findings anywhere.
 
@@ -59,6 +64,7 @@ def of_run(reader: RunReader) -> RunFindings:
     audit = audit_trials(used, info.placement)
     held_back = bottlenecks(groups, names, info.placement)
     by_cell = {member.cell.id: member for group in groups for member in group.members}
+    same = same_servers([by_cell[cell.id] for cell in cells if cell.id in by_cell], names, indicative=info.indicative)
     stopped_early = reader.ended != "complete" and counts.tried < planned
     return RunFindings(
         study=info.study,
@@ -69,8 +75,9 @@ def of_run(reader: RunReader) -> RunFindings:
         indicative=info.indicative,
         ended=reader.ended,
         stopped=reader.stopped,
-        answer=answer_of(points, counts, left_out, stopped_early=stopped_early, indicative=info.indicative),
+        answer=answer_of(points, same, counts, left_out, stopped_early=stopped_early, indicative=info.indicative),
         points=tuple(points),
+        generators=same,
         what_ran=what_ran(cells, trials, names, _baseline_label(groups, info)),
         break_evens=break_evens(groups, names, info.baseline, indicative=info.indicative),
         scalings=scalings(groups, names),
@@ -121,6 +128,12 @@ def _points(reader: RunReader, info: RunInfo, groups: Sequence[PointCells], labe
             if baseline is not None and member.cell.arm == "main" and member is not baseline:
                 # Cells that lack a coordinate stand in several points; two of them are compared once.
                 pairs[member.cell.id, baseline.cell.id] = (member, baseline)
+    jobs = [
+        (member, names[member.cell.id], member is baseline)
+        for group, baseline in zip(groups, baselines, strict=True)
+        for member in group.members
+    ]
+    stacks = iter(for_each(reader, jobs, _stack))
     compared = dict(zip(pairs, compare(list(pairs.values()), names, indicative=info.indicative), strict=True))
     points = []
     for group, baseline in zip(groups, baselines, strict=True):
@@ -130,27 +143,22 @@ def _points(reader: RunReader, info: RunInfo, groups: Sequence[PointCells], labe
             if baseline and (member.cell.id, baseline.cell.id) in pairs
         ]
         comparisons = [found for of_metric in zip(*mine, strict=True) for found in of_metric]
-        points.append(_point(reader, group, baseline, comparisons, labels, names))
+        points.append(_point(reader, group, tuple(islice(stacks, len(group.members))), comparisons, labels))
     return points
+
+
+def _stack(reader: RunReader, job: tuple[CellTrials, str, bool]) -> StackFindings:
+    member, name, is_baseline = job
+    return stack_findings(member, name, lambda trial_id: reader.histogram(trial_id, "response_time_ns"), baseline=is_baseline)
 
 
 def _point(
     reader: RunReader,
     group: PointCells,
-    baseline: CellTrials | None,
+    stacks: tuple[StackFindings, ...],
     comparisons: Sequence[Comparison],
     labels: PointNames,
-    names: dict[int, str],
 ) -> Point:
-    stacks = tuple(
-        stack_findings(
-            member,
-            names[member.cell.id],
-            lambda trial_id: reader.histograms(trial_id).get("response_time_ns"),
-            baseline=member is baseline,
-        )
-        for member in group.members
-    )
     work = compare_work(stacks)
     comparisons = weakened(comparisons, work)
     return Point(
@@ -187,14 +195,8 @@ def _drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimat
     for trial in used:
         if (trial.result.window is not None and trial.result.window.steady is not None) or not _is_level(trial.cell.load):
             continue
-        # The last interval may be a sliver, whose rate means little.
-        intervals = [row for row in reader.intervals(trial.id) if row.end_s - row.start_s > 0]
-        longest = max((row.end_s - row.start_s for row in intervals), default=0.0)
-        whole = [row for row in intervals if row.end_s - row.start_s > longest / 2]
-        if not whole:
-            continue
-        rates = [row.completed / (row.end_s - row.start_s) for row in whole]
-        moved = stats.drift([row.start_s for row in whole], rates)
+        whole = whole_intervals(reader.answered(trial.id))
+        moved = stats.drift(whole.start_s, whole.rate_rps)
         if moved is not None:
             drifts[trial.id] = moved
     return drifts

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from weir import stats
 from weir.findings.compare import CLAIM_BLOCKS
+from weir.findings.measured import Evidence
 from weir.findings.metrics import BY_KEY, THROUGHPUT
 from weir.findings.points import PointCells
-from weir.findings.types import Evidence, Scaling
+from weir.findings.types import Scaling
 from weir.findings.words import amount, counted, listed, significant
 from weir.model.load import ClosedLoad
 

@@ -6,8 +6,9 @@ from statistics import median
 
 from weir import stats
 from weir.findings.evidence import CellTrials
+from weir.findings.measured import Measure, TrialValue
 from weir.findings.metrics import METRICS, Metric
-from weir.findings.types import Held, Measure, Published, StackFindings, TrialValue, WhatRan
+from weir.findings.types import Held, Published, StackFindings, WhatRan
 from weir.findings.work import work_per_request
 from weir.model.run import Cell, PublishedFigure, Trial
 from weir.objective import Judged, judged_from_json
@@ -35,7 +36,7 @@ def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baselin
         peak_threads=max((used.peak_threads for used in resources), default=None),
         peak_processes=max((used.peak_processes for used in resources), default=None),
         failed_share=sum(summary.requests.failed for summary in summaries) / intended if intended else 0.0,
-        measures=tuple(_measure(cell, metric, quantiles.get(metric.key)) for metric in METRICS),
+        measures=tuple(measure_of(cell, metric, quantiles.get(metric.key)) for metric in METRICS),
         objectives=_objectives(cell),
         evidence=cell.evidence,
         work=work_per_request(cell),
@@ -91,10 +92,19 @@ def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]
     return dict(zip(wanted, stats.merged_quantiles(parts, list(wanted.values())), strict=True)) if parts else {}
 
 
-def _measure(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None) -> Measure:
+def measure_of(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
+    """One metric over the used trials of a cell.
+
+    Args:
+        cell: the cell.
+        metric: what is measured.
+        quantile: of a quantile, the one of all trials together; None where they kept no histograms.
+    """
     trials = tuple(
         TrialValue(trial.id, trial.block, value) for trial in cell.used if (value := metric.of(trial)) is not None
     )  # fmt: skip
+    if metric.quantile is not None and quantile is None and trials:
+        return Measure(metric.key, metric.unit, median(trial.value for trial in trials), None, None, trials, "median over trials")
     if metric.quantile is not None:
         # Merged, not averaged; its interval needs ten trials.
         if quantile is None or quantile.value is None:

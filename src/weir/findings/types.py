@@ -6,6 +6,8 @@ Plain frozen dataclasses, so that `to_json` is the dataclasses themselves. `FIND
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from weir.findings.generator_types import SameServer
+from weir.findings.measured import Comparison, Evidence, Measure
 from weir.model.records import Validity
 from weir.model.run import Ceiling
 from weir.model.stop import Stop
@@ -13,45 +15,10 @@ from weir.stats import Crossing, Demand, Scalability, Variance
 
 FINDINGS_SCHEMA = 1
 
-Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measured"]
-"""`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: none of these can be said;
-`no interval`: fewer than two pairs, or pairs without any spread."""
-
 
 BottleneckKind = Literal["resource", "software limit", "blocked event loop", "load", "upstream", "generator", "unknown"]
 """`resource`: CPUs or a quota are full; `software limit`: threads, a pool; `blocked event loop`: what answers waits in calls that block;
 `load`: it asks for no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The trials that a finding rests on, and those that belong to it and were left out."""
-
-    used: tuple[int, ...]
-    left_out: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TrialValue:
-    """One trial's value of a metric."""
-
-    trial: int
-    block: int
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """One metric of one stack at one point, over its trials."""
-
-    metric: str
-    unit: str
-    value: float | None
-    """None where nothing was measured, or where the samples do not support it (`note` says which)."""
-    low: float | None
-    high: float | None
-    trials: tuple[TrialValue, ...]
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,35 +137,6 @@ class WhatRan:
     """That size ÷ the baseline's: exact, since a build has one size; None where either is unknown, and of the baseline itself."""
     runtimes: tuple[str, ...]
     """What ran it, in that program's own words: none of a program that runs by itself, several where it changed between trials."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One stack against another on one metric, paired by block."""
-
-    metric: str
-    label: str
-    name: str
-    against_label: str
-    against_name: str
-    ratio: float | None
-    """`label` ÷ `against_label`."""
-    low: float | None
-    high: float | None
-    pairs: int
-    p_value: float | None
-    p_adjusted: float | None
-    """After Holm's correction for all comparisons on this metric in the run."""
-    outcome: Outcome
-    indicative: bool
-    """Fewer blocks than a claim needs."""
-    validity: Validity
-    """The worst verdict of the trials that it rests on."""
-    reasons: tuple[str, ...]
-    """Why it is no better, each kind of reason once, with how many of the trials have it."""
-    evidence: Evidence
-    sentence: str
-    would_change: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,6 +431,8 @@ class RunFindings:
     """Why a complete run has as many blocks as it has."""
     answer: Answer
     points: tuple[Point, ...]
+    generators: tuple[SameServer, ...]
+    """Where the study varies the generator, each server that several of them loaded alike."""
     what_ran: tuple[WhatRan, ...]
     """Each stack once."""
     break_evens: tuple[BreakEven, ...]

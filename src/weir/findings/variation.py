@@ -8,7 +8,7 @@ from weir.findings.metrics import BY_KEY, THROUGHPUT
 from weir.findings.types import Variation
 from weir.findings.words import counted
 from weir.model.run import Trial
-from weir.store import RunReader
+from weir.store import Answered, RunReader
 
 _SMALL = 0.0005
 """Below this a share is nothing at the digits that are printed."""
@@ -35,10 +35,15 @@ def variation_of(reader: RunReader, used: Sequence[Trial]) -> Variation | None:
 
 def _error(reader: RunReader, trial: Trial) -> float | None:
     start_s = 0.0 if trial.result.window is None else trial.result.window.start_s
-    rows = [row for row in reader.intervals(trial.id) if row.start_s >= start_s]
-    longest = max((row.end_s - row.start_s for row in rows), default=0.0)
-    # The last interval may be a sliver, whose rate means little.
-    return stats.error_of_mean([row.completed / (row.end_s - row.start_s) for row in rows if row.end_s - row.start_s > longest / 2])
+    return stats.error_of_mean(whole_intervals(reader.answered(trial.id), start_s).rate_rps)
+
+
+def whole_intervals(answered: Answered, from_s: float = -math.inf) -> Answered:
+    """Those from a moment on whose rate means something: the last one may be a sliver."""
+    lengths_s = answered.end_s - answered.start_s
+    later = answered.start_s >= from_s
+    whole = later & (lengths_s > lengths_s.max(initial=0.0, where=later) / 2)
+    return Answered(*(column[whole] for column in answered))
 
 
 def _sentence(found: stats.Variance) -> str:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from weir.findings.evidence import CellTrials
-from weir.findings.types import Comparison, StackFindings, StatementPerRequest, WorkComparison, WorkPerRequest
+from weir.findings.measured import Comparison
+from weir.findings.types import StackFindings, StatementPerRequest, WorkComparison, WorkPerRequest
 from weir.findings.words import listed
 from weir.model.work import NOISE, ServiceWork
 

@@ -1,15 +1,16 @@
-"""What the engine reaches on a server that does nothing: the most that a throughput measured with it can be.
+"""What a generator reaches on a server that does nothing: the most that a throughput measured with it can be.
 
 The server is `weir-engine serve null` on loopback. It ends with its standard input, so that nothing is left behind however weir ends.
 """
 
 import queue
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
 from weir.engine_process import EngineProcess, Record
 from weir.generators.engine import EngineLoad
+from weir.generators.running import RunningLoad
 from weir.model.errors import TargetError
 from weir.model.load import ClosedLoad, LoadPlan
 
@@ -22,20 +23,21 @@ class NullServer:
 
     Args:
         cpus: CPUs that it is bound to; empty: unbound.
+        address: on which of this machine's addresses it listens; None: loopback.
 
     Raises:
         TargetError: it did not start.
     """
 
-    def __init__(self, cpus: Sequence[int] = ()) -> None:
+    def __init__(self, cpus: Sequence[int] = (), *, address: str | None = None) -> None:
         self._said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        arguments = ["serve", "null", "--listen", "127.0.0.1:0"]
+        arguments = ["serve", "null", "--listen", f"{address or '127.0.0.1'}:0"]
         self._process = EngineProcess(arguments, on_record=self._take, on_end=lambda: self._said.put(None), cpus=cpus)
-        address = self._said.get()
-        if address is None:
+        said = self._said.get()
+        if said is None:
             self._process.end()
             raise self._process.error()
-        self.address: str = address
+        self.address: str = said
         """IP and port."""
 
     def close(self) -> None:
@@ -53,8 +55,16 @@ class NullServer:
             self._said.put(record["address"])
 
 
-def measure_ceiling(plan: LoadPlan, *, duration_s: float, server_cpus: Sequence[int] = ()) -> float:
-    """What the generator reaches with the request, the connections, the threads and the CPUs of `plan`, in requests per second.
+def measure_ceiling(
+    plan: LoadPlan,
+    *,
+    duration_s: float,
+    server_cpus: Sequence[int] = (),
+    begin: Callable[[LoadPlan], RunningLoad] = EngineLoad,
+    tries: int = TRIES,
+    address: str | None = None,
+) -> float:
+    """What a generator reaches with the request, the connections, the threads and the CPUs of `plan`, in requests per second.
 
     Its users ask again as soon as they are answered, whatever the load of `plan` is: a ceiling is of what could be asked. Over plain TCP,
     and without a scenario, whose checks a server that does nothing cannot pass.
@@ -63,17 +73,21 @@ def measure_ceiling(plan: LoadPlan, *, duration_s: float, server_cpus: Sequence[
         plan: the load whose ceiling it is; where it goes does not matter.
         duration_s: how long to measure altogether.
         server_cpus: CPUs of the server that does nothing; empty: any.
+        begin: starts a load of the generator.
+        tries: how many loads that is.
+        address: where the server that does nothing listens, if the load comes from elsewhere.
 
     Raises:
+        UsageError: the generator cannot make such a load.
         TargetError: the server or the generator failed.
     """
-    with NullServer(server_cpus) as server:
+    with NullServer(server_cpus, address=address) as server:
         request = replace(plan.request, target=f"http://{server.address}{_path_of(plan.request.target)}")
         on_null = replace(
             plan,
             request=request,
             load=ClosedLoad(plan.load.connections),
-            duration_s=duration_s / TRIES,
+            duration_s=duration_s / tries,
             address=None,
             targets=(),
             tls=None,
@@ -82,15 +96,16 @@ def measure_ceiling(plan: LoadPlan, *, duration_s: float, server_cpus: Sequence[
             scenario=None,
             requests=None,
             until_first_failure=False,
+            request_log=None,
         )
-        reached_rps = max(_throughput_rps(on_null) for _ in range(TRIES))
+        reached_rps = max(_throughput_rps(on_null, begin) for _ in range(tries))
     if not reached_rps:
         raise TargetError("weir-engine serve null: found no answer, expected some", hint="weir doctor")
     return reached_rps
 
 
-def _throughput_rps(plan: LoadPlan) -> float:
-    with EngineLoad(plan) as load:
+def _throughput_rps(plan: LoadPlan, begin: Callable[[LoadPlan], RunningLoad]) -> float:
+    with begin(plan) as load:
         return load.result().summary.throughput_rps
 
 

@@ -4,13 +4,15 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from weir.engine_process import EngineProcess, Record
+from weir.engine_process import EngineProcess, Record, StartEngine
 from weir.model.errors import TargetError
 from weir.model.load import LoadPlan
-from weir.model.records import Interval, LoadEnd, LoadEvent, LoadStarted
+
+if TYPE_CHECKING:
+    # At run time they come with the first record that is validated: see `EngineLoad._take`.
+    from weir.model.records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
 
 _END_GRACE_S = 10.0
 
@@ -19,29 +21,42 @@ _END_GRACE_S = 10.0
 class LoadListener:
     """What is called while a load runs, on the reader's thread."""
 
-    on_start: Callable[[LoadStarted], None] = lambda _: None
-    on_interval: Callable[[Interval], None] = lambda _: None
-    on_event: Callable[[LoadEvent], None] = lambda _: None
+    on_ready: "Callable[[LoadReady], None]" = lambda _: None
+    """Of a plan that is held, once."""
+    on_start: "Callable[[LoadStarted], None]" = lambda _: None
+    on_interval: "Callable[[Interval], None]" = lambda _: None
+    on_event: "Callable[[LoadEvent], None]" = lambda _: None
+    on_record: Callable[[Record], None] | None = None
+    """Takes all of these as they come, in place of those above: nothing is validated then before the load is over."""
 
 
 class EngineLoad:
     """A load that has been started. Use `result` to wait for it; `close` in any case.
 
+    Args:
+        plan: the load.
+        listener: what is called meanwhile.
+        start: starts the engine, here or on another machine.
+
     Raises:
         UsageError: there is no engine.
     """
 
-    def __init__(self, plan: LoadPlan, listener: LoadListener | None = None) -> None:
+    def __init__(self, plan: LoadPlan, listener: LoadListener | None = None, *, start: StartEngine = EngineProcess) -> None:
         self._listener = listener or LoadListener()
         self._end: LoadEnd | None = None
         self._finished = threading.Event()
-        self._process = EngineProcess(["load"], on_record=self._take, on_end=self._finished.set)
+        self._process = start(["load"], on_record=self._take, on_end=self._finished.set)
         self._process.write_line(plan.to_json())
 
     @property
     def pid(self) -> int:
         """The generator's process id."""
         return self._process.pid
+
+    def begin(self, start_monotonic_ns: int) -> None:
+        """Says when a load begins that is held, by the clock of the machine that it runs on."""
+        self._process.write_line({"start_monotonic_ns": start_monotonic_ns})
 
     def stop(self) -> None:
         """Ends the load early; `result` then gives what was measured so far."""
@@ -51,7 +66,7 @@ class EngineLoad:
         """Waits for the end of the load; False when that took longer than `timeout_s`."""
         return self._finished.wait(timeout_s)
 
-    def result(self) -> LoadEnd:
+    def result(self) -> "LoadEnd":
         """Waits for the end of the load and gives what it came to.
 
         Raises:
@@ -78,8 +93,19 @@ class EngineLoad:
         self.close()
 
     def _take(self, record: Record) -> None:
+        if self._listener.on_record is not None and record.get("record") != "end":
+            self._listener.on_record(record)
+            return
+        # Here and not above: pydantic takes longer to import than all else that a load needs, and who asks for records as they come begins
+        # its load without it.
+        from pydantic import ValidationError
+
+        from weir.model.records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
+
         try:
             match record.get("record"):
+                case "ready":
+                    self._listener.on_ready(LoadReady.model_validate(record))
                 case "hello":
                     self._listener.on_start(LoadStarted.model_validate(record))
                 case "interval":

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weir.lab.host import Host
+from weir.generators.running import HERE, LoadFrom
+from weir.host import Host
 from weir.lab.onlooker import Onlooker
 from weir.lab.schedule import Done, done_in, schedule
 from weir.lab.services import Services
@@ -73,6 +74,7 @@ def run_blocks(
     earlier: Sequence[Trial],
     ceiling_rps: Callable[[PlannedCell], float | None],
     progress: Progress,
+    load_from: LoadFrom = HERE,
 ) -> None:
     """Runs what is missing of a run, block by block, and notes why it ends.
 
@@ -87,6 +89,7 @@ def run_blocks(
         earlier: finished trials of a run that goes on.
         ceiling_rps: what the generator reaches on a null server with the load of a cell.
         progress: what is told meanwhile.
+        load_from: where weir's own loads come from.
     """
     # What looks for a steady state is loaded now, and not beside the first load.
     importlib.import_module("weir.stats.steady")
@@ -109,6 +112,7 @@ def run_blocks(
             ceiling_rps=ceiling_rps(planned),
             objectives=study.objectives,
             onlooker=progress.onlooker,
+            load_from=load_from,
         )
         began = time.monotonic()
         trial_id = writer.begin_trial(planned.cell, block=block, position=position, attempt=attempt, started_unix_ns=time.time_ns())

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from weir.generators.engine import EngineLoad
+from weir.host import Host
 from weir.lab.blocks import Progress
 from weir.lab.check import planned_cells
-from weir.lab.host import Host
 from weir.lab.placement import place, placement_lines
 from weir.lab.run import bound_to, build_stack
 from weir.lab.services import Services

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from weir.generators.engine import EngineLoad, LoadListener
-from weir.lab.host import Host
+from weir.host import Host
 from weir.lab.services import Services
 from weir.lab.stack import RunningStack, how_not_to_end, running_stack
 from weir.model.errors import TargetError

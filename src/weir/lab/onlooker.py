@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weir.generators.engine import EngineLoad, LoadListener
+from weir.generators.engine import LoadListener
+from weir.generators.running import RunningLoad
 from weir.model.records import Sample
 
 SKIPPED = "skipped"
@@ -28,7 +29,7 @@ class Skip:
         self._lock = threading.Lock()
         self._asked = threading.Event()
         self._in_trial = False
-        self._load: EngineLoad | None = None
+        self._load: RunningLoad | None = None
 
     @property
     def asked(self) -> bool:
@@ -58,7 +59,7 @@ class Skip:
                 self._in_trial = False
 
     @contextmanager
-    def ends(self, load: EngineLoad) -> Iterator[None]:
+    def ends(self, load: RunningLoad) -> Iterator[None]:
         """Skipping ends this load, also where that was asked just before."""
         with self._lock:
             self._load = load

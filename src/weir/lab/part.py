@@ -46,7 +46,12 @@ def summary_of_part(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple[
         schedule_lag_us=Quantiles(),
         connect_time_us=Quantiles(),
         time_to_first_byte_us=Quantiles(),
-        bytes=ByteCounts(sent=sum(one.bytes_sent for one in intervals), received=sum(one.bytes_received for one in intervals)),
+        bytes=ByteCounts(
+            sent=sum(one.bytes_sent for one in intervals),
+            received=sum(one.bytes_received for one in intervals),
+            # Nor lengths: only where all are the same is it known what they come to.
+            received_body=0 if whole.first_answer is None or whole.other_length else completed * whole.first_answer.body_bytes,
+        ),
         generator=whole.generator,
         verdict=whole.verdict,
     )

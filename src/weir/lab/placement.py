@@ -93,9 +93,10 @@ def placement_lines(placement: Placement) -> list[str]:
     """Where everything runs, in lines for people: CPUs, limits, network, what is shared and what is left out."""
     roles = (("generator", placement.load), ("stack", placement.stack), ("services", placement.services), ("control", placement.control))
     cpus = "; ".join(f"{role} {', '.join(map(str, cpus))}" for role, cpus in roles if cpus)
+    elsewhere = [] if placement.services_on is None else [f"services: on {placement.services_on}"]
     limits = [f"limits of {tier}: {limits.words}" for tier, limits in placement.limits.items()]
     network = [] if placement.network is None else [f"network: {placement.network.words}"]
-    return [f"CPUs: {cpus}", *limits, *network, *placement.shared, *placement.left_out]
+    return [f"CPUs: {cpus}", *elsewhere, *limits, *network, *placement.shared, *placement.left_out]
 
 
 def _listed(role: str, wish: list[int], usable: Sequence[int]) -> tuple[int, ...]:

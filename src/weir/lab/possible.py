@@ -6,7 +6,7 @@ Pure, and asked before anything starts.
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from weir.lab.host import Capabilities
+from weir.host import Capabilities
 from weir.model.errors import UsageError
 from weir.model.run import Network, Placement
 from weir.stacks.external import ExternalStack

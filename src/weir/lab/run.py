@@ -13,30 +13,33 @@ from dataclasses import replace
 from pathlib import Path
 
 from weir import __version__
-from weir.generators.ceiling import measure_ceiling
+from weir.generators.running import HERE, LoadFrom
+from weir.host import Host
 from weir.lab.blocks import Progress, require_time, run_blocks
 from weir.lab.environment import capture
-from weir.lab.host import Host
+from weir.lab.generator import ceiling_rps
 from weir.lab.onlooker import SKIPPED
 from weir.lab.placement import anywhere, place
 from weir.lab.possible import check_stacks, possible
 from weir.lab.refine import refine
 from weir.lab.services import Services, started_services
 from weir.lab.stack import process_names, running_stack
-from weir.lab.trial import STACK_ENDED
-from weir.model.errors import ExitCode, UsageError
-from weir.model.run import Placement, RunInfo, Trial
+from weir.lab.trial import GENERATOR_FAILED, STACK_ENDED
+from weir.model.errors import ExitCode, TargetError, UsageError
+from weir.model.run import WEIR, Placement, RunInfo, Trial
+from weir.services.manifest import FrontService, read_service
+from weir.services.place import ServicePlace
 from weir.stacks.build import BuiltStack, build
 from weir.stacks.check import check_many_answers
 from weir.stacks.manifest import Stack
 from weir.store import RUN_FILE_NAME, RunReader, RunWriter
-from weir.study.needs import machine, require
+from weir.study.needs import machine, require, require_generators
 from weir.study.study import PlannedCell, Study, study_from
 
-_CEILING_S = 1.0
 
-
-def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Path:
+def start(
+    study: Study, folder: Path, *, command: str, progress: Progress, load_from: LoadFrom = HERE, services_on: ServicePlace | None = None
+) -> Path:
     """Runs a study into a new run folder and gives the run file.
 
     Args:
@@ -44,6 +47,8 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
         folder: the run folder; it must not hold a run yet.
         command: what reproduces the run, for the report.
         progress: what is told meanwhile.
+        load_from: where weir's own loads come from.
+        services_on: the machine for services; None: they are beside their stacks.
 
     Raises:
         UsageError: the study does not fit this machine, a stack or workload does not exist, a tool is missing, the folder holds a run.
@@ -53,8 +58,9 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
     path = folder / RUN_FILE_NAME
     if path.exists():
         raise UsageError(f"{path}: found a run, expected none", hint=f"weir run --resume {path}, or another --out DIR")
-    placement = placement_of(study)
+    placement = _reached(placement_of(study, services_on), study, load_from)
     cells = study.cells(len(placement.stack))
+    require_generators(study)
     require(cells, machine(), placement)
     require_time(study, cells)
     try:
@@ -62,13 +68,16 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
     except OSError as error:
         raise UsageError(f"--out: {folder}: cannot be made: {error.strerror}; expected a folder that weir may write to") from None
     environment = capture()
-    with bound_to(placement.control), Host() as host, Services(host, on_step=progress.on_step) as services:
+    with bound_to(placement.control), Host() as host, Services(host, on_step=progress.on_step, place=services_on) as services:
         built = _built_and_verified(host, services, cells, placement, study, progress)
-        progress.on_step("measuring the generator's own ceiling on a null server")
-        environment["generator_ceiling_rps"] = {
-            str(one.cell.id): round(_ceiling_rps(one, placement, study)) for one in _one_per_load(cells)
-        }
+        progress.on_step("measuring each generator's own ceiling on a null server")
+        environment["generator_ceiling_rps"] = _ceilings_rps(cells, placement, folder, progress, load_from)
+        if load_from.agents:
+            environment["agents"] = dict(load_from.agents)
+        if services_on is not None and placement.services_on is not None:
+            environment["services_on"] = {placement.services_on: dict(services_on.facts)}
         environment["left_out_stacks"] = sorted(study.left_out)
+        environment["left_out_generators"] = sorted(study.left_out_generators)
         environment["isolation"] = f"{host.isolation}: {host.isolation_detail}"
         info = RunInfo(
             study=study.name,
@@ -91,11 +100,11 @@ def start(study: Study, folder: Path, *, command: str, progress: Progress) -> Pa
             study_folder=str(study.path.resolve().parent),
         )
         with RunWriter.create(path, info, [one.cell for one in cells]) as writer:
-            _run_all(host, services, study, folder, cells, built, writer, (), progress)
+            _run_all(host, services, study, folder, cells, built, writer, (), progress, load_from)
     return path
 
 
-def resume(path: Path, *, progress: Progress) -> Path:
+def resume(path: Path, *, progress: Progress, load_from: LoadFrom = HERE, services_on: ServicePlace | None = None) -> Path:
     """Goes on with a run: trials that were not finished are deleted, and what is missing is run.
 
     Raises:
@@ -109,9 +118,17 @@ def resume(path: Path, *, progress: Progress) -> Path:
     if info.is_load:
         raise UsageError(f"--resume: {path}: found a single load, expected a run of a study", hint=f"weir report {path}")
     study = study_from(Path(info.study_folder, f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
-    study = replace(study, left_out=frozenset(info.environment.get("left_out_stacks", ())))
-    placement = placement_of(study)
+    left_out, generators = (frozenset(info.environment.get(key, ())) for key in ("left_out_stacks", "left_out_generators"))
+    study = replace(study, left_out=left_out, left_out_generators=generators)
+    require_generators(study)
+    if (info.placement.reached_at is None) != (load_from.address is None):
+        had, hint = ("had", "add --cluster ADDRESS") if load_from.address is None else ("had none", "leave --cluster out")
+        raise UsageError(f"{path}: the loads of the run {had} agents on a cluster; its other trials have to be made alike", hint=hint)
+    placement = _reached(placement_of(study, services_on), study, load_from)
     cells = study.cells(len(placement.stack))
+    if placement.services_on != info.placement.services_on:
+        found, had = (place or "beside their stacks" for place in (placement.services_on, info.placement.services_on))
+        raise UsageError(f"{path}: services: found {found}, expected where the run had them: {had}; its other trials have to be made alike")
     if placement != info.placement or [one.cell for one in cells] != stored_cells[: len(cells)]:
         raise UsageError(
             f"{path}: this machine or its stacks differ from those of the run, so that its trials could not stand together",
@@ -120,11 +137,11 @@ def resume(path: Path, *, progress: Progress) -> Path:
     with (
         bound_to(placement.control),
         Host() as host,
-        Services(host, on_step=progress.on_step) as services,
+        Services(host, on_step=progress.on_step, place=services_on) as services,
         RunWriter.resume(path) as writer,
     ):
         built = _built_and_verified(host, services, cells, placement, study, progress)
-        _run_all(host, services, study, path.parent, cells, built, writer, earlier, progress)
+        _run_all(host, services, study, path.parent, cells, built, writer, earlier, progress, load_from)
     return path
 
 
@@ -138,13 +155,14 @@ def _run_all(
     writer: RunWriter,
     earlier: Sequence[Trial],
     progress: Progress,
+    load_from: LoadFrom,
 ) -> None:
     """All blocks of the study's cells that are missing, and then further points, where it asks for them."""
 
     def run_cells(wanted: Sequence[PlannedCell], done: Sequence[Trial]) -> None:
         ids = {one.cell.id for one in wanted}
         of_these = [trial for trial in done if trial.cell.id in ids]
-        run_blocks(host, services, study, folder, wanted, built, writer, of_these, _known_ceiling(wanted, writer), progress)
+        run_blocks(host, services, study, folder, wanted, built, writer, of_these, _known_ceiling(wanted, writer), progress, load_from)
 
     run_cells(cells, earlier)
     if study.file.method.refine:
@@ -172,16 +190,49 @@ def outcome(path: Path) -> ExitCode:
     return worst
 
 
-def _ceiling_rps(planned: PlannedCell, placement: Placement, study: Study) -> float:
-    """What the generator reaches with a cell's request and connections on a server that does nothing."""
-    request = planned.workload.draw("http://null", random.Random(study.file.method.seed))
-    plan = planned.plan(request, targets=(), duration_s=_CEILING_S, interval_s=0.1, cpus=placement.load)
-    return measure_ceiling(plan, duration_s=_CEILING_S, server_cpus=placement.stack)
+def _reached(placement: Placement, study: Study, load_from: LoadFrom) -> Placement:
+    """The placement where loads come from other machines.
+
+    Raises:
+        UsageError: the study asks for what then cannot be.
+    """
+    if load_from.address is None:
+        return placement
+    cannot = {
+        "network.isolation": placement.network is not None,
+        "method.tap": study.file.method.tap,
+        "matrix.generators": any(planned.cell.generator != WEIR for planned in study.cells(len(placement.stack))),
+    }
+    if found := [key for key, is_asked in cannot.items() if is_asked]:
+        raise UsageError(
+            f"{study.path}: {found[0]}: found beside --cluster, expected loads of this machine for it", hint="leave --cluster out"
+        )
+    return replace(placement, reached_at=load_from.address)
+
+
+def _ceilings_rps(
+    cells: Sequence[PlannedCell], placement: Placement, folder: Path, progress: Progress, load_from: LoadFrom
+) -> dict[str, int]:
+    """What each generator reaches with the request and connections of its cells on a server that does nothing, by the first of them."""
+    found = {}
+    for one in _one_per_load(cells):
+        generator = one.cell.generator
+        plan = one.plan(one.request("http://null"), targets=(), duration_s=one.load.duration_s, interval_s=0.1, cpus=placement.load)
+        kept_in = folder / "logs" / f"ceiling-{one.cell.id}-{generator}"
+        try:
+            reached = ceiling_rps(generator, plan, server_cpus=placement.stack, folder=kept_in, load_from=load_from)
+            found[str(one.cell.id)] = round(reached)
+        except (UsageError, TargetError) as error:
+            if generator == WEIR:
+                raise
+            # Without it a trial only says less of itself.
+            progress.on_step(f"the ceiling of {generator} is not known: {error.message}")
+    return found
 
 
 def _stack_failed(reader: RunReader, trial: Trial) -> bool:
     """True where the stack did not come up or ended under the load, and nobody wanted that."""
-    if any(reason.kind == SKIPPED for reason in trial.result.verdict.reasons):
+    if any(reason.kind in (SKIPPED, GENERATOR_FAILED) for reason in trial.result.verdict.reasons):
         return False
     return trial.result.summary is None or any(event.kind == STACK_ENDED for event in reader.events(trial.id))
 
@@ -192,30 +243,55 @@ def _known_ceiling(cells: Sequence[PlannedCell], writer: RunWriter) -> Callable[
     return lambda planned: ceilings.get(str(_ceiling_cell(cells, planned).cell.id))
 
 
-def placement_of(study: Study) -> Placement:
+def placement_of(study: Study, services_on: ServicePlace | None = None) -> Placement:
     """Where everything runs. Where the study varies the stack's CPUs, it gets as many as any cell asks for.
 
+    Args:
+        study: the study.
+        services_on: the machine for services; None: they are beside their stacks.
+
     Raises:
-        UsageError: there are too few, or this machine cannot limit or isolate stacks as the study asks for.
+        UsageError: there are too few, this machine cannot limit or isolate stacks as the study asks for, or services cannot be elsewhere.
     """
     cpus, varied = study.file.cpus, study.file.matrix.cpus
     cells = study.cells(1)
     stacks = [one.stack for one in cells]
+    services = started_services(cells)
+    elsewhere = None if services_on is None else _elsewhere(study, services, services_on)
+    here = [name for name in services if elsewhere is None or isinstance(read_service(name), FrontService)]
     widest = max(varied) if varied and cpus.stack == "auto" else None
     try:
-        placement = place(cpus, study.file.network, with_services=bool(started_services(cells)), stack_cpus=widest)
+        placement = place(cpus, study.file.network, with_services=bool(here), stack_cpus=widest)
     except UsageError as error:
         if varied is None:
             raise
         raise UsageError(f"matrix.cpus: found {max(varied)}: {error.message}", hint=error.hint) from None
     if varied is not None and len(placement.stack) < max(varied):
         raise UsageError(f"matrix.cpus: found {max(varied)} beside cpus.stack = {cpus.stack!r}, expected no more than the stack has")
+    placement = replace(placement, services_on=elsewhere)
     check_stacks(placement, stacks, {name for one in cells for name in one.services})
     if placement.limits or placement.network:
         # Limits and networks only after the machine has shown that it can do that.
         with Host() as host:
             return possible(placement, host.capabilities(), fallback=study.file.network.fallback)
     return placement
+
+
+def _elsewhere(study: Study, services: Sequence[str], place: ServicePlace) -> str | None:
+    """The name of the machine for services; None where all of them stand in front of a stack, and so beside it.
+
+    Raises:
+        UsageError: the study gives CPUs of this machine to services, and none is here.
+    """
+    in_front = [name for name in services if isinstance(read_service(name), FrontService)]
+    if len(in_front) == len(services):
+        return None
+    if not in_front and study.file.cpus.services != "auto":
+        raise UsageError(
+            f"cpus.services: found {study.file.cpus.services!r} beside a node for services, {place.node}; expected it left out",
+            hint="--services-here, which has them beside their stacks",
+        )
+    return place.node
 
 
 def _one_per_load(cells: Sequence[PlannedCell]) -> list[PlannedCell]:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from weir.lab.host import Host, User
+from weir.host import Host, User
 from weir.model.errors import TargetError
 from weir.model.run import Limits, Placement
+from weir.services.database import LOOPBACK
 
 T = TypeVar("T")
 
-LOOPBACK = "127.0.0.1"
 _READY_S = 30.0
 _READY_PAUSE_S = 0.01
 _STOP_GRACE_S = 10.0
@@ -39,7 +39,6 @@ def service_process(
     host: Host, name: str, command: Sequence[str], *, cwd: Path, room: Room, log: Path, user: User | None = None
 ) -> Iterator[None]:
     """A server's process, in a tier of its own."""
-    log.parent.mkdir(parents=True, exist_ok=True)
     host.start(name, list(command), tier=name, cwd=cwd, env=service_environment(), log=log, cpus=room.cpus, user=user, limits=room.limits)
     try:
         yield
@@ -67,14 +66,14 @@ def awaited(host: Host, name: str, log: Path, reached: Callable[[], T]) -> T:
         time.sleep(_READY_PAUSE_S)
 
 
-def listens(name: str, port: int) -> None:
-    """Connects to a loopback port, for `awaited`.
+def listens(name: str, port: int, address: str = LOOPBACK) -> None:
+    """Connects to a port, for `awaited`.
 
     Raises:
         TargetError: nobody listens.
     """
     try:
-        socket.create_connection((LOOPBACK, port), timeout=1).close()
+        socket.create_connection((address, port), timeout=1).close()
     except OSError as error:
         raise TargetError(f"{name}: port {port}: {error.strerror or error}") from None
 

@@ -1,37 +1,37 @@
 """The services of a run: databases are fetched and filled once, then a fresh copy of each, with its server, for every trial.
 
 A copy of a folder is as exact a reset as there is. A server of the user's own gets a fresh database instead. Upstreams hold nothing.
+Databases and upstreams may be on a machine of their own; what stands in front of a stack is beside it.
 """
 
 import itertools
 import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from weir.lab.host import Host
-from weir.lab.service_folder import ServiceFolder
-from weir.lab.service_process import LOOPBACK, Room, awaited, listens, service_environment, service_process, tail
+from weir.host import Host, User
+from weir.lab.service_process import Room, awaited, listens, service_environment, service_process
 from weir.lab.stack import Front, free_port, nothing_in_front
 from weir.model.errors import TargetError, UsageError
 from weir.model.records import LoadSummary
 from weir.model.run import Placement
 from weir.model.work import ServiceWork
-from weir.places import engine_binary
+from weir.places import cache_folder, engine_binary
 from weir.services.counters import Counters, work_between
-from weir.services.database import Address, DatabaseKind, Session, address_of_url
+from weir.services.database import LOOPBACK, Address, DatabaseKind, Session, address_of_url
 from weir.services.dataset import read_dataset
 from weir.services.delay import delay_command
+from weir.services.folder import Folder, ServiceFolder
 from weir.services.kinds import kind_of
 from weir.services.manifest import DatabaseService, FrontService, StandbyService, UpstreamService, read_service
 from weir.services.needs import unmet_by_machine
 from weir.services.nginx import nginx_command, nginx_configuration
 from weir.services.package import fetched
-from weir.services.standby import become_standby, following_settings, require_replayed, written_position
+from weir.services.place import ServicePlace
+from weir.services.standby import SIGNAL_FILE, following_settings, require_replayed, written_position
 from weir.stacks.invariant import Invariant
 from weir.stacks.manifest import Needed, Stack
 from weir.stacks.workload import Workload
@@ -65,11 +65,12 @@ class RunningUpstream:
 
     id: str
     port: int
+    address: str = LOOPBACK
 
     @property
     def fields(self) -> dict[str, str]:
         """What the stack is told: `UpstreamService.fields`."""
-        return {"url": f"http://{LOOPBACK}:{self.port}", "host": LOOPBACK, "port": str(self.port)}
+        return {"url": f"http://{self.address}:{self.port}", "host": self.address, "port": str(self.port)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ class RunningServices:
     """What runs in front of the stack once that is ready."""
     front: Front = nothing_in_front
     """Starts it."""
+    place: ServicePlace | None = None
+    """The machine that databases and upstreams are on; None: this one."""
 
     @property
     def fields(self) -> dict[str, str]:
@@ -140,12 +143,14 @@ class Services:
     Args:
         host: starts the servers.
         on_step: called with what takes long: fetching, filling.
+        place: the machine for services; None: this one.
     """
 
-    def __init__(self, host: Host, *, on_step: Callable[[str], None] = lambda _: None) -> None:
-        self._host = host
+    def __init__(self, host: Host, *, on_step: Callable[[str], None] = lambda _: None, place: ServicePlace | None = None) -> None:
+        self._here = _place_here(host)
+        self._place = place or self._here
         self._on_step = on_step
-        self._folder: ServiceFolder | None = None
+        self._folders: dict[str | None, Folder] = {}
         self._prepared: dict[tuple[str, str | None], _Prepared] = {}
         self._numbers = itertools.count(1)
 
@@ -178,6 +183,7 @@ class Services:
         with ExitStack() as opened:
             for name, needed in needs.items():
                 service, room, log = read_service(name), Room.of(name, placement), log_of(name)
+                log.parent.mkdir(parents=True, exist_ok=True)
                 match service:
                     case DatabaseService():
                         databases.append(opened.enter_context(self._database(service, needed, room, log)))
@@ -195,18 +201,20 @@ class Services:
             def front(base_urls: Sequence[str]) -> Iterator[Sequence[str]]:
                 with ExitStack() as stacked:
                     for name, needed in fronts.items():
-                        base_urls = [stacked.enter_context(self._front(name, needed, base_urls, Room.of(name, placement), log_of(name)))]
+                        base_urls = [stacked.enter_context(self._front(name, needed, base_urls, placement, log_of(name)))]
                     yield base_urls
 
             absent = (name for name in stack.services if name not in needs) if isinstance(stack, Stack) else ()
             nobody = tuple(RunningUpstream(name, _NOBODYS_PORT) for name in absent)
-            yield RunningServices(tuple(databases), tuple(upstreams), nobody, tuple(fronts), front)
+            has_started = bool(upstreams) or any(one.started for one in databases)
+            place = self._place if has_started and self._place.node is not None else None
+            yield RunningServices(tuple(databases), tuple(upstreams), nobody, tuple(fronts), front, place)
 
     def close(self) -> None:
         """Removes every copy."""
-        if self._folder is not None:
-            self._folder.remove()
-            self._folder = None
+        while self._folders:
+            _, folder = self._folders.popitem()
+            folder.remove()
 
     def __enter__(self) -> "Services":
         return self
@@ -222,14 +230,10 @@ class Services:
                 yield running
             return
         prepared = self._prepare(service, kind, needed, replace(room, limits=None))
-        data = self._copy(prepared.data)
-        try:
+        with self._copied(prepared) as copy:
             settings = {**service.settings, **needed.settings}
-            with self._served(replace(prepared, data=data), settings, room, log) as (session, admin):
-                stack_login = Address(admin.host, admin.port, _STACK_LOGIN, _STACK_LOGIN, DATABASE)
-                yield RunningDatabase(service.id, kind, stack_login, session, needed.dataset, started=True)
-        finally:
-            shutil.rmtree(data, ignore_errors=True)
+            with self._served(copy, settings, room, log) as (session, admin):
+                yield RunningDatabase(service.id, kind, self._stack_login(admin), session, needed.dataset, started=True)
 
     @contextmanager
     def _standby(
@@ -238,104 +242,125 @@ class Services:
         """A second server that follows `primary` and has come as far as that had when it was asked for."""
         if not primary.started:
             raise UsageError(str(unmet_by_machine(service)))
-        prepared = self._prepared[service.of, primary.dataset]
-        data = self._copy(prepared.data)
-        try:
-            become_standby(data)
-            admin_of_primary = primary.kind.admin(primary.address.port)
-            following = replace(prepared, id=service.id, data=data)
+        with self._copied(self._prepared[service.of, primary.dataset]) as copy:
+            self._folder(self._place).write(f"{copy.data.name}/{SIGNAL_FILE}", "")
+            admin_of_primary = primary.kind.admin(primary.address.port, primary.address.host)
+            following = replace(copy, id=service.id)
             with self._served(following, {**settings, **following_settings(admin_of_primary)}, room, log) as (session, admin):
                 written = written_position(admin_of_primary)
-                awaited(self._host, service.id, log, lambda: require_replayed(admin, written))
+                awaited(self._place.host, service.id, log, lambda: require_replayed(admin, written))
                 address = replace(primary.address, port=admin.port)
                 yield RunningDatabase(service.id, primary.kind, address, session, None, started=True)
-        finally:
-            shutil.rmtree(data, ignore_errors=True)
 
     @contextmanager
     def _upstream(self, service: UpstreamService, needed: Needed, room: Room, log: Path) -> Iterator[RunningUpstream]:
-        running = RunningUpstream(service.id, free_port())
-        command = delay_command(engine_binary(), running.port, {**service.settings, **needed.settings})
-        with service_process(self._host, service.id, command, cwd=Path("/"), room=room, log=log):
-            awaited(self._host, service.id, log, lambda: listens(service.id, running.port))
+        place = self._place
+        running = RunningUpstream(service.id, place.free_port(), place.address)
+        command = delay_command(place.engine, running.address, running.port, {**service.settings, **needed.settings})
+        with (
+            place.logged(log) as written,
+            service_process(place.host, service.id, command, cwd=Path("/"), room=self._room_there(room), log=written),
+        ):
+            awaited(place.host, service.id, log, lambda: listens(service.id, running.port, running.address))
             yield running
 
     @contextmanager
-    def _front(self, name: str, needed: Needed, base_urls: Sequence[str], room: Room, log: Path) -> Iterator[str]:
+    def _front(self, name: str, needed: Needed, base_urls: Sequence[str], placement: Placement, log: Path) -> Iterator[str]:
         """A proxy before a stack that is ready: where to ask instead."""
         service = read_service(name)
         assert isinstance(service, FrontService)
         program = service.found()
         if program is None:
             raise UsageError(f"{name}: needs {unmet_by_machine(service)}", hint="weir doctor")
-        port, data = free_port(), self._own_folder().data(f"{name}-{next(self._numbers)}")
-        configuration = data / f"{name}.conf"
+        port, folder = free_port(), self._folder(self._here)
+        data = folder.data(f"{name}-{next(self._numbers)}")
         stack_ports = [urlsplit(base_url).port or 80 for base_url in base_urls]
         try:
             settings = {**service.settings, **needed.settings}
-            configuration.write_text(nginx_configuration(settings, port=port, stack_ports=stack_ports, folder=data))
-            configuration.chmod(0o644)
+            # On all addresses, where loads come from other machines.
+            address = LOOPBACK if placement.reached_at is None else "0.0.0.0"
+            configured = nginx_configuration(settings, port=port, stack_ports=stack_ports, folder=data, address=address)
+            configuration = folder.write(f"{data.name}/{name}.conf", configured)
             command = nginx_command(program, data, configuration)
-            with service_process(self._host, name, command, cwd=data, room=room, log=log, user=self._own_folder().user):
-                awaited(self._host, name, log, lambda: listens(name, port))
-                yield f"http://{LOOPBACK}:{port}"
+            room, user = Room.of(name, placement), _user(folder)
+            with service_process(self._here.host, name, command, cwd=data, room=room, log=log, user=user):
+                awaited(self._here.host, name, log, lambda: listens(name, port))
+                yield f"http://{placement.reached_at or LOOPBACK}:{port}"
         finally:
-            shutil.rmtree(data, ignore_errors=True)
+            folder.drop(data.name)
 
-    def _own_folder(self) -> ServiceFolder:
-        if self._folder is None:
-            self._folder = ServiceFolder()
-        return self._folder
+    def _folder(self, place: ServicePlace) -> Folder:
+        if place.node not in self._folders:
+            self._folders[place.node] = place.folder()
+        return self._folders[place.node]
+
+    def _room_there(self, room: Room) -> Room:
+        """CPUs are those of this machine."""
+        return room if self._place.node is None else replace(room, cpus=())
+
+    def _stack_login(self, admin: Address) -> Address:
+        return Address(admin.host, admin.port, _STACK_LOGIN, _STACK_LOGIN, DATABASE, self._place.clients)
 
     def _prepare(self, service: DatabaseService, kind: DatabaseKind, needed: Needed, room: Room) -> "_Prepared":
         """A data folder with the dataset in it, whose server was stopped in order."""
         key = service.id, needed.dataset
         if key not in self._prepared:
+            place, folder = self._place, self._folder(self._place)
             programs = fetched(service, on_fetch=lambda what: self._on_step(f"fetching {service.title}: {what}"))
-            folder = self._own_folder()
             programs = folder.programs(service.id, programs)
             self._on_step(f"filling {service.title} with {needed.dataset or 'nothing'}")
-            scratch = folder.path / f"{service.id}-scratch"
-            scratch.mkdir(mode=0o755, exist_ok=True)
-            log = scratch / "log"
-            data = folder.data(f"{service.id}-{needed.dataset or 'empty'}")
-            ended = self._host.run(
+            scratch = f"{service.id}-scratch"
+            log = folder.write(f"{scratch}/log", "")
+            for name, text in kind.files(place.clients).items():
+                folder.write(f"{scratch}/{name}", text)
+            prepared = _Prepared(service.id, kind, programs, folder.data(f"{service.id}-{needed.dataset or 'empty'}"), log.parent)
+            ended = place.host.run(
                 service.id,
-                kind.make(programs, data, scratch),
+                kind.make(programs, prepared.data, prepared.scratch),
                 cwd=folder.path,
                 env=service_environment(),
                 log=log,
-                cpus=room.cpus,
-                user=folder.user,
+                cpus=self._room_there(room).cpus,
+                user=_user(folder),
             )
             if ended.exit_code != 0:
-                raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *tail(log)]))
-            prepared = _Prepared(service.id, kind, programs, data)
-            with self._served(prepared, service.settings, room, log) as (session, admin):
-                login = Address(admin.host, admin.port, _STACK_LOGIN, _STACK_LOGIN, DATABASE)
+                said = folder.read(f"{scratch}/{log.name}").strip().splitlines()[-5:]
+                raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *said]))
+            with self._served(prepared, service.settings, room, log, is_log_there=True) as (session, admin):
+                login = self._stack_login(admin)
                 session.create(DATABASE, login)
                 if needed.dataset is not None:
                     kind.fill(login, read_dataset(needed.dataset))
             self._prepared[key] = prepared
         return self._prepared[key]
 
-    def _copy(self, filled: Path) -> Path:
-        data = filled.with_name(f"{filled.name}-{next(self._numbers)}")
-        # With owners and holes, and sharing the blocks where the file system can.
-        done = subprocess.run(["cp", "-a", "--reflink=auto", filled, data], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise TargetError(
-                f"{filled}: cannot be copied: {done.stderr.strip().splitlines()[-1:]}", hint="check the space left on the disk"
-            )
-        return data
+    @contextmanager
+    def _copied(self, filled: "_Prepared") -> Iterator["_Prepared"]:
+        folder = self._folder(self._place)
+        name = f"{filled.data.name}-{next(self._numbers)}"
+        try:
+            try:
+                data = folder.copy(filled.data, name)
+            except OSError as error:
+                raise TargetError(str(error), hint="check the space left on the disk") from None
+            yield replace(filled, data=data)
+        finally:
+            folder.drop(name)
 
     @contextmanager
-    def _served(self, prepared: "_Prepared", settings: Mapping[str, str], room: Room, log: Path) -> Iterator[tuple[Session, Address]]:
+    def _served(
+        self, prepared: "_Prepared", settings: Mapping[str, str], room: Room, log: Path, *, is_log_there: bool = False
+    ) -> Iterator[tuple[Session, Address]]:
         """A server of a data folder: weir's own connection to it, and as whom."""
-        kind, admin = prepared.kind, prepared.kind.admin(free_port())
-        command = kind.serve(prepared.programs, prepared.data, admin.port, settings)
-        with service_process(self._host, prepared.id, command, cwd=prepared.data, room=room, log=log, user=self._own_folder().user):
-            session = awaited(self._host, prepared.id, log, lambda: kind.session(admin))
+        place, kind = self._place, prepared.kind
+        admin = kind.admin(place.free_port(), place.address)
+        command = kind.serve(prepared.programs, prepared.data, prepared.scratch, admin.host, admin.port, settings)
+        room, user = self._room_there(room), _user(self._folder(place))
+        with (
+            nullcontext(log) if is_log_there else place.logged(log) as written,
+            service_process(place.host, prepared.id, command, cwd=prepared.data, room=room, log=written, user=user),
+        ):
+            session = awaited(place.host, prepared.id, log, lambda: kind.session(admin))
             try:
                 yield session, admin
             finally:
@@ -351,6 +376,25 @@ class _Prepared:
     kind: DatabaseKind
     programs: Path
     data: Path
+    scratch: Path
+    """Holds `DatabaseKind.files`."""
+
+
+def _place_here(host: Host) -> ServicePlace:
+    """This machine, where services are on the loopback device."""
+    return ServicePlace(
+        host=host,
+        engine=engine_binary(),
+        address=LOOPBACK,
+        clients=(LOOPBACK,),
+        free_port=free_port,
+        logged=nullcontext,
+        folder=lambda: ServiceFolder(cache_folder() / "services"),
+    )
+
+
+def _user(folder: Folder) -> User | None:
+    return None if folder.owner is None else User(*folder.owner)
 
 
 @contextmanager

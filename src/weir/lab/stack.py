@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.lab.host import Ended, Host, Started
+from weir.host import Ended, Host, Started
 from weir.model.errors import NotWrittenError, TargetError
 from weir.model.run import Placement
 from weir.observe.jvm import is_shared_by_jvms, pause_log, pause_logs, with_pause_log
@@ -186,7 +186,7 @@ def _start(
     _begin_log(log)
     known = {
         **fields,
-        "address": "0.0.0.0" if network else "127.0.0.1",
+        "address": "0.0.0.0" if network or placement.reached_at else "127.0.0.1",
         "port": str(listening_port),
         "artifact": str(built.folder / ((built.stack.build and built.stack.build.artifact) or "")),
         "cpus": str(len(placement.stack)),
@@ -211,7 +211,7 @@ def _start(
             network=network,
             watch_writes=watch_writes,
         )
-    return process, f"http://{process.address}:{network.published_port if network else listening_port}"
+    return process, f"http://{placement.reached_at or process.address}:{network.published_port if network else listening_port}"
 
 
 def _external(planned: PlannedCell, stack: ExternalStack, inputs: random.Random, timeout_s: float) -> RunningStack:

@@ -3,47 +3,50 @@
 import random
 import time
 from base64 import b64encode
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
 from weir.audit.own import breaches_of_trial
-from weir.generators.engine import EngineLoad, LoadListener
+from weir.generators.engine import LoadListener
+from weir.generators.external import ExternalLoad
+from weir.generators.running import HERE, LoadFrom
+from weir.host import Host
 from weir.lab.after import After, look_after
-from weir.lab.host import Ended, Host
+from weir.lab.during import end_of, ended_by_itself, entered, observed, sampled, stopped_when_dead, timed
+from weir.lab.generator import begin_load, kept
 from weir.lab.onlooker import SKIPPED, Onlooker, TrialSkippedError
 from weir.lab.part import summary_of_part
 from weir.lab.services import RunningServices, Services
 from weir.lab.stack import RunningStack, how_not_to_end, process_names, running_stack
 from weir.lab.steady import SteadyWatch, may_be_judged, whole, window_of
+from weir.lab.tapped import Tapped, tapped
 from weir.lab.verdict import Facts, judge
-from weir.model.errors import TargetError
+from weir.model.claim import Claim
+from weir.model.errors import GeneratorError, TargetError
 from weir.model.histogram import bytes_of_text
 from weir.model.load import LoadPlan, constant_from_s
 from weir.model.records import Interval, LoadEnd, LoadEvent, LoadStarted, Sample
-from weir.model.run import Placement, TrialEvent, TrialResult
+from weir.model.run import WEIR, Placement, TrialEvent, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
 from weir.model.window import Window
 from weir.objective import judge as held_against
 from weir.objective import objective
 from weir.observe.figures import stack_resources
 from weir.observe.jvm import pause_events, pause_logs
-from weir.observe.watch import Watch
+from weir.services.place import ServicePlace
 from weir.stacks.build import BuiltStack
-from weir.stacks.external import ExternalStack
-from weir.stacks.manifest import Stack
 from weir.store import Recorder, RunWriter
 from weir.study.load import LoadTable
 from weir.study.method import Failures, Method
 from weir.study.study import PlannedCell
 
-T = TypeVar("T")
-
 _LONG_TRIAL_S = 60.0
 STACK_ENDED = "stack ended"
 """The kind of the event that says that a stack ended under the load."""
+GENERATOR_FAILED = "generator failed"
+"""The kind of the reason of a trial whose load another program did not make."""
 _SKIPPED = Reason(SKIPPED, "invalid", "skipped by the viewer")
 
 
@@ -62,11 +65,16 @@ class Bench:
     objectives: tuple[str, ...] = ()
     """What every trial is held against."""
     onlooker: Onlooker = field(default_factory=Onlooker)
+    load_from: LoadFrom = HERE
 
     @property
     def interval_s(self) -> float:
         """Short trials need points for their time series; long ones need a file of bearable size."""
         return 0.1 if self.load.duration_s <= _LONG_TRIAL_S else 1.0
+
+    def kept(self, trial_id: int, generator: str) -> Path:
+        """Where the output and the files of a generator other than weir's are kept."""
+        return self.folder / "logs" / f"trial-{trial_id:04d}-{generator}"
 
     @property
     def failures(self) -> Failures:
@@ -77,6 +85,17 @@ class Bench:
     def extension_s(self) -> float:
         """How much longer a load goes on where it shows no steady state."""
         return self.load.duration_s if self.method.extension_s is None else self.method.extension_s
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was heard of a load."""
+
+    end: LoadEnd
+    intervals: Sequence[Interval]
+    claim: Claim | None
+    """Of a generator other than weir's: what it said, with how far it rounded."""
+    tap: Tapped
 
 
 def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writer: RunWriter, trial_id: int, *, seed: str) -> TrialResult:
@@ -94,15 +113,17 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
     """
     names = process_names(planned.cell.replicas) if built is not None else []
     logs = {name: bench.folder / "logs" / f"trial-{trial_id:04d}-{name}.log" for name in (*names, *planned.services)}
+    generator = planned.cell.generator
+    of_generator = bench.kept(trial_id, generator)
     inputs = random.Random(seed)
-    bench.onlooker.on_logs(logs)
+    bench.onlooker.on_logs(logs if generator == WEIR else logs | {generator: of_generator / "output.txt"})
     started = time.monotonic()
     phases_s: dict[str, float] = {}
     skip = bench.onlooker.skip
     try:
         with (
             skip.trial(),
-            _entered(phases_s, "services", bench.services.running(planned, bench.placement, log_of=logs.__getitem__)) as services,
+            entered(phases_s, "services", bench.services.running(planned, bench.placement, log_of=logs.__getitem__)) as services,
             running_stack(
                 bench.host,
                 built,
@@ -125,6 +146,8 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
         result = replace(result, verdict=TrialVerdict((_SKIPPED, *reasons) if skip.asked else reasons))
     except TrialSkippedError:
         result = TrialResult(verdict=TrialVerdict((_SKIPPED,)))
+    except GeneratorError as error:
+        result = TrialResult(verdict=TrialVerdict((_SKIPPED if skip.asked else _generator_failed(error),)))
     except TargetError as error:
         # A generator that is told to end before it has begun says nothing, which would look like a failure.
         failed = Reason("stack failed", "invalid", error.message, next_step=error.hint or "")
@@ -135,6 +158,7 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
         logs |= {f"{name} {found.stem.removeprefix(f'{log.stem}-')}": found for found in of_jvms}
         for event in _pauses(result, of_jvms):
             writer.add_event(trial_id, event)
+    logs |= kept(generator, of_generator)
     return replace(
         result,
         artifact_bytes=None if built is None else built.artifact_bytes,
@@ -142,6 +166,11 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
         logs={name: str(log.relative_to(bench.folder)) for name, log in logs.items()},
         phases_s={**phases_s, "total": time.monotonic() - started},
     )
+
+
+def _generator_failed(error: GeneratorError) -> Reason:
+    # A reason is one line.
+    return Reason(GENERATOR_FAILED, "invalid", " ".join(error.message.split()), next_step=error.hint or "read what it has printed")
 
 
 def _beyond_memory(stopped: RunningStack) -> Iterator[Reason]:
@@ -181,29 +210,28 @@ def _measure(
     names: Sequence[str],
     phases_s: dict[str, float],
 ) -> TrialResult:
-    requests = [
-        planned.workload.draw(base_url, random.Random(bench.method.seed), path=planned.stack.path_of(planned.workload.id))
-        for base_url in running.base_urls
-    ]
+    requests = [planned.request(base_url) for base_url in running.base_urls]
     targets = tuple(request.target for request in requests) if len(requests) > 1 else ()
 
     def plan(duration_s: float) -> LoadPlan:
         return planned.plan(requests[0], targets=targets, duration_s=duration_s, interval_s=bench.interval_s, cpus=bench.placement.load)
 
     skip = bench.onlooker.skip
-    with _timed(phases_s, "prime"):
+    with timed(phases_s, "prime"):
         skip.check()
         if bench.method.prime_s:
             # What the stack still worked on when the load begins would count as the load's: as rows, as work, as waiting.
-            with EngineLoad(plan(bench.method.prime_s).answered_to_the_end()) as priming, skip.ends(priming):
+            with bench.load_from.begin(plan(bench.method.prime_s).answered_to_the_end(), None) as priming, skip.ends(priming):
                 priming.result()
-    with _timed(phases_s, "pause"):
+    with timed(phases_s, "pause"):
         skip.wait(bench.method.pause_s)
         skip.check()
     recorder = Recorder(writer, trial_id)
     asked_s, extension_s = bench.load.duration_s, bench.extension_s
-    looks = may_be_judged(planned.cell.load, asked_s, bench.interval_s) and not bench.load.ends_by_itself
+    generator = planned.cell.generator
+    looks = generator == WEIR and may_be_judged(planned.cell.load, asked_s, bench.interval_s) and not bench.load.ends_by_itself
     extends = looks and extension_s > 0
+    lasts_s = asked_s + extension_s if extends else asked_s
     level_s = constant_from_s(planned.cell.load) or 0.0
     watch = SteadyWatch(asked_s if extends else None, lambda: load.stop(), level_s)
 
@@ -227,34 +255,45 @@ def _measure(
     listener = LoadListener(on_start=begin, on_interval=take, on_event=happened)
     # In a study of failures a stack that ends under the load is one of them: the load goes on.
     goes_on = bench.failures == "measure"
+    hosts = [bench.host] if services.place is None else [bench.host, services.place.host]
     before = services.read(planned.workload)
     with (
-        _timed(phases_s, "observe"),
+        timed(phases_s, "observe"),
+        nullcontext() if services.place is None else _sampled_elsewhere(services.place, recorder),
         observed(bench.host, planned.stack, take_sample),
-        _timed(phases_s, "load"),
-        EngineLoad(plan(asked_s + extension_s if extends else asked_s), listener) as load,
+        tapped(running.base_urls, planned.cell.load.connections, asked=bench.method.tap) as tap,
+        timed(phases_s, "load"),
+        begin_load(generator, plan(lasts_s), listener, folder=bench.kept(trial_id, generator), load_from=bench.load_from) as load,
         skip.ends(load),
-        nullcontext() if goes_on else _stopped_when_dead(bench.host, [*names, *services.names], load),
+        nullcontext() if goes_on else stopped_when_dead(hosts, [*names, *services.names], load),
     ):
-        end = load.result()
+        end = end_of(load, hosts, [*names, *services.names])
     skip.check()
     # After the last reading: the host has by then told of every process that ended before it.
-    dead, lost = _ended(bench.host, names), _ended(bench.host, services.names)
+    dead, lost = ended_by_itself(hosts, names), ended_by_itself(hosts, services.names)
     phases_s["observe"] -= phases_s["load"]
     if dead is not None:
         writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, dead.how))
         window = whole(end.summary.duration_s, "the stack ended during the load")
+    elif generator != WEIR:
+        window = whole(end.summary.duration_s, "a generator other than weir's tells no intervals")
     elif not looks:
         window = whole(end.summary.duration_s, "the load changes or ends by itself, or is too short to judge")
     else:
         window = window_of(watch.intervals, asked_s=asked_s, level_from_s=level_s)
     after = After()
     if dead is None and lost is None:
-        with _timed(phases_s, "after"):
+        with timed(phases_s, "after"):
             after = look_after(planned, running, services, before, end.summary, inputs, timeout_s=bench.load.timeout_s)
     stack_ended = None if dead is None else dead.how
     service_ended = None if lost is None else f"{lost.name} ended {lost.how}"
-    return _result(bench, planned, running, services, recorder, watch.intervals, end, window, stack_ended, service_ended, after)
+    heard = Heard(end, watch.intervals, load.claim if isinstance(load, ExternalLoad) else None, tap)
+    return _result(bench, planned, running, services, recorder, heard, window, stack_ended, service_ended, after)
+
+
+def _sampled_elsewhere(place: ServicePlace, recorder: Recorder) -> AbstractContextManager[None]:
+    """Samples services on a machine of their own."""
+    return sampled(place.host, lambda sample: recorder.take_sample_elsewhere(place.reading(sample)))
 
 
 def _result(
@@ -263,18 +302,19 @@ def _result(
     running: RunningStack,
     services: RunningServices,
     recorder: Recorder,
-    intervals: Sequence[Interval],
-    end: LoadEnd,
+    heard: Heard,
     window: Window,
     stack_ended: str | None,
     service_ended: str | None,
     after: After,
 ) -> TrialResult:
-    load = end.summary
+    end, tap = heard.end, heard.tap
+    load = end.summary.model_copy(update={"generator": end.summary.generator.model_copy(update={"ceiling_rps": bench.ceiling_rps})})
+    end = end.model_copy(update={"summary": load})
     histograms = {clock: bytes_of_text(text) for clock, text in end.histograms.items()}
     summary = load
     if not window.is_whole:
-        summary, response_times = summary_of_part(load, [one for one in intervals if one.start_s >= window.start_s])
+        summary, response_times = summary_of_part(load, [one for one in heard.intervals if one.start_s >= window.start_s])
         histograms = {f"whole_load_{clock}": data for clock, data in histograms.items()} | {"response_time_ns": response_times}
     start_ns = recorder.start_ns
     resources = stack_resources(
@@ -283,11 +323,12 @@ def _result(
         end_ns=start_ns + int(load.duration_s * 1e9),
         stack_cpus=bench.placement.stack,
         services=services.names,
+        elsewhere=recorder.samples_elsewhere,
     )
     # What weir did not start has CPUs that nobody knows, unless its processes were named.
     cpus = len({*bench.placement.stack, *bench.placement.services}) or None
     networks = [] if resources is None else resources.networks
-    broken = breaches_of_trial(load, planned.cell.load, resources, cpus=cpus, used_s=summary.duration_s)
+    broken = breaches_of_trial(load, planned.cell.load, resources, cpus=cpus, used_s=summary.duration_s, said=heard.claim)
     verdict = judge(
         Facts(
             stack=planned.stack.label,
@@ -316,8 +357,13 @@ def _result(
             retransmits=sum(network.tcp_retransmits for network in networks),
             listen_overflows=sum(network.listen_overflows for network in networks),
             listen_drops=sum(network.listen_drops for network in networks),
-            broken_laws=[f"{law.found} ({law.law})" for law in broken if law.kind == "impossible"],
+            broken_laws=[(f"{law.found} ({law.law})", law.cause) for law in broken if law.kind == "impossible"],
             generator=list(zip(load.verdict.kinds, load.verdict.reasons, strict=True)),
+            other_generator="" if planned.cell.generator == WEIR else planned.cell.generator,
+            generator_cpu_fraction=load.generator.cpu_fraction,
+            connections=planned.cell.load.connections,
+            requests_in_kernel=tap.all_requests,
+            not_tapped=tap.why_not,
         )
     )
     counted = end
@@ -337,58 +383,6 @@ def _result(
         runtime=running.runtime,
         work=after.work,
         discrepancies=after.discrepancies,
+        claim=heard.claim,
+        tap=tap.result,
     )
-
-
-@contextmanager
-def _entered(phases_s: dict[str, float], phase: str, context: AbstractContextManager[T]) -> Iterator[T]:
-    """A context, and how long entering it takes."""
-    with ExitStack() as opened:
-        with _timed(phases_s, phase):
-            entered = opened.enter_context(context)
-        yield entered
-
-
-@contextmanager
-def _timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
-    """Keeps how long a phase takes."""
-    started = time.monotonic()
-    try:
-        yield
-    finally:
-        phases_s[phase] = time.monotonic() - started
-
-
-@contextmanager
-def observed(host: Host, stack: Stack | ExternalStack, take_sample: Callable[[Sample], None]) -> Iterator[None]:
-    """Samples a stack's processes, once before what goes on inside and once after it as well: its window lies between readings."""
-    if isinstance(stack, ExternalStack) and stack.pids:
-        with Watch(stack.pids, take_sample):
-            yield
-        return
-    host.on_sample = take_sample
-    host.observe()
-    try:
-        take_sample(host.sample())
-        yield
-        take_sample(host.sample())
-    finally:
-        host.unobserve()
-        host.on_sample = lambda _: None
-
-
-@contextmanager
-def _stopped_when_dead(host: Host, names: Collection[str], load: EngineLoad) -> Iterator[None]:
-    """Ends the load as soon as a process of the stack or of a service has ended: what would follow says nothing more."""
-    host.on_exit = lambda _: load.stop()
-    try:
-        if _ended(host, names) is not None:
-            load.stop()
-        yield
-    finally:
-        host.on_exit = lambda _: None
-
-
-def _ended(host: Host, names: Collection[str]) -> Ended | None:
-    """How the first of these processes ended by itself; None while all run."""
-    return next((ended for name in names if (ended := host.ended(name)) is not None), None)

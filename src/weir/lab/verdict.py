@@ -25,6 +25,8 @@ STEAL_SHARE = 0.02
 """CPU time that the hypervisor may take from the stack."""
 RETRANSMIT_SHARE = 0.001
 """TCP segments sent again, by request: each one is 200 ms or more in somebody's response time."""
+COUNT_SHARE = 0.01
+"""How far a generator's count of answers may be from what the kernel saw, beside those at the load's edges."""
 
 _TAKEN_OVER: Mapping[str, Validity] = {
     "no_answer": "invalid",
@@ -82,10 +84,20 @@ class Facts:
     """Connections that found the queue of a listening socket full."""
     listen_drops: int | None = None
     """Connections dropped at a listening socket, overflows among them."""
-    broken_laws: Sequence[str] = ()
-    """What the trial's figures contradict: laws of physics."""
+    broken_laws: Sequence[tuple[str, str]] = ()
+    """What the trial's figures contradict, laws of physics, and why that may be."""
     generator: Sequence[tuple[str, str]] = ()
     """The generator's own reasons: kind and text."""
+    other_generator: str = ""
+    """What made the load, if that was not weir's engine."""
+    generator_cpu_fraction: float | None = None
+    """Its share of the CPU time that it could have had."""
+    connections: int = 0
+    """Of the load."""
+    requests_in_kernel: int | None = None
+    """How many requests the kernel saw, where it saw all."""
+    not_tapped: str = ""
+    """Why the kernel's times are not known, though the study asks for them."""
 
 
 def judge(facts: Facts) -> TrialVerdict:
@@ -161,15 +173,42 @@ def _invariant(facts: Facts) -> Iterator[Reason]:
 
 
 def _broken_laws(facts: Facts) -> Iterator[Reason]:
-    for fact in facts.broken_laws:
+    for fact, cause in facts.broken_laws:
+        threshold = "no load can give such figures"
+        if facts.other_generator:
+            # What it got from the server may be right all the same: who wants to know how generators differ has to see it.
+            told = f"{facts.other_generator}'s load has figures that cannot be: {fact}"
+            yield Reason("physics", "suspect", told, threshold, cause.rstrip("."))
+        else:
+            yield Reason(
+                "physics", "invalid", fact, threshold, "a defect of the measurement, not of the server", "report it with the run file"
+            )  # fmt: skip
+
+
+def _counted_by_kernel(facts: Facts) -> Iterator[Reason]:
+    """A generator's count of answers, held against what went over its connections."""
+    seen = facts.requests_in_kernel
+    if seen is None or abs(seen - facts.completed) <= 2 * facts.connections + COUNT_SHARE * facts.completed:
+        return
+    yield Reason(
+        "counts",
+        "suspect",
+        f"the generator counts {facts.completed:,} answers, the kernel saw {seen:,}",
+        f"limit {COUNT_SHARE:.0%} and two a connection",
+        "it counts what did not come, or leaves out what did: errors, a ramp, a last second",
+    )
+
+
+def _unchecked(facts: Facts) -> Iterator[Reason]:
+    if facts.other_generator:
         yield Reason(
-            "physics",
-            "invalid",
-            fact,
-            "no load can give such figures",
-            "a defect of the measurement, not of the server",
-            "report it with the run file",
+            "unchecked",
+            "valid",
+            f"{facts.other_generator} tells neither what happened when nor how late it asked: steady state, drift and schedule lag are "
+            "not known",
         )
+    if facts.not_tapped:
+        yield Reason("not tapped", "valid", f"the kernel's times are not known: {facts.not_tapped}")
 
 
 def _ceiling(facts: Facts) -> Iterator[Reason]:
@@ -193,6 +232,16 @@ def _is_busy(facts: Facts) -> bool:
 
 
 def _busy(facts: Facts) -> Iterator[Reason]:
+    used = facts.generator_cpu_fraction
+    if facts.other_generator and used is not None and used >= BUSY_FRACTION:
+        yield Reason(
+            "generator busy",
+            "suspect",
+            f"{facts.other_generator} used {used:.0%} of the CPU time that it could have",
+            f"limit {BUSY_FRACTION:.0%}",
+            "its own queueing is in the response times",
+            "more CPUs for it: cpus.load, or a generator that needs less",
+        )
     if _is_busy(facts):
         yield Reason(
             "generator busy",
@@ -291,6 +340,7 @@ _RULES = (
     _invariant,
     _unexpected_work,
     _broken_laws,
+    _counted_by_kernel,
     _ceiling,
     _busy,
     _lag,
@@ -300,6 +350,7 @@ _RULES = (
     _retransmits,
     _listen_queue,
     _taken_over,
+    _unchecked,
 )
 
 

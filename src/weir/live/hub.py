@@ -1,4 +1,4 @@
-"""The viewers of a page, and the news that all of them get: built once, at most four times a second, and not at all while there is none.
+"""The viewers of a page, and the news that all of them get: built once, at most twice a second, and not at all while there is none.
 
 A viewer who cannot take it as fast gets no queue that grows: what was meant for it is thrown away, and it is sent everything anew.
 """
@@ -12,7 +12,8 @@ from typing import Any
 
 from weir.live.board import Board
 
-PERIOD_S = 0.25
+PERIOD_S = 0.5
+"""No shorter than a slice of the charts, so that no news are about half of one."""
 RETRY_MS = 1000
 """When a browser that has lost the connection tries again."""
 _MOST_WAITING = 8

@@ -54,12 +54,14 @@ class Claim:
     """Those that the throughput counts."""
     failed: int | None = None
     """Of `requests` those that failed, whether they have a status or not."""
+    unsent: int | None = None
+    """Beside `requests` those that were due and never sent."""
     intended: int | None = None
     """Requests that were to be sent."""
     fates: Mapping[str, int] = field(default_factory=dict)
     """What became of `intended`: `ok`, `failed` and others that exclude one another."""
     errors: Mapping[str, int] = field(default_factory=dict)
-    """The failed ones by kind; `check`: answers that came and were wrong."""
+    """The failed ones by kind, those that are not in `requests` as well; `check`: answers that came and were wrong."""
     mean_s: Figure | None = None
     stdev_s: Figure | None = None
     min_s: Figure | None = None
@@ -68,6 +70,8 @@ class Claim:
     """Response times by quantile, 0 to 1."""
     statuses: Mapping[str, int] = field(default_factory=dict)
     """Answers by status, errors not included."""
+    received_bytes: int | None = None
+    """Of answers, heads included, as exactly as it was printed."""
     cpu_s: Figure | None = None
     """CPU time that the server's processes used during `duration_s`."""
     cpus: float | None = None

@@ -21,8 +21,8 @@ class ExitCode(IntEnum):
     """A stack, a service or a target failed: it could not be built, started or reached, answered wrong, or ended. Of `run`: every trial of
     one of its cells."""
     NOT_VALID = 4
-    """Measured, but not valid: a cell of a `run` has no trial that counts, or `capacity` found no bound. With `--strict` also a `load`
-    whose verdict is not valid, and a `gate` that is undecided."""
+    """Measured, but not valid: a cell of a `run` has no trial that counts, `capacity` found no bound, or a `load` has lost an agent. With
+    `--strict` also a `load` whose verdict is not valid, and a `gate` that is undecided."""
     DEFECT = 70
     """A defect of weir's own. `WEIR_DEBUG=1` shows where."""
     INTERRUPTED = 130
@@ -49,6 +49,17 @@ class UsageError(WeirError):
 
 class TargetError(WeirError):
     """A stack, a service or a target failed."""
+
+    exit_code = ExitCode.TARGET
+
+
+class GeneratorError(TargetError):
+    """What was to make the load failed: another program ended badly, hung, or printed what cannot be read (the message names the file that
+    its output is in), or an agent on another machine is gone."""
+
+
+class NoAgentLeftError(WeirError):
+    """All agents on other machines are gone. Unlike the loss of one this ends a run."""
 
     exit_code = ExitCode.TARGET
 

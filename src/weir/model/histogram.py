@@ -3,20 +3,25 @@
 The `hdrhistogram` package reads the deflated form only, so the bytes are deflated on their way in.
 """
 
+import math
 import struct
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hdrh.histogram import HdrHistogram
 
+_COOKIE = 0x1C849313
 _COMPRESSED_COOKIE = 0x1C849304
 _COMPRESSED_HEADER_BYTES = 8
 HIGHEST_NS = 3_600_000_000_000
 HEADER_BYTES = 40
-_HALF = 1024
-BUCKETS = 33 * _HALF
-"""Buckets of a histogram up to `HIGHEST_NS`."""
+SUB_BUCKETS = 2048
+_HALF = SUB_BUCKETS // 2
+RANGES = 32
+"""Of values, each twice as far as the one before it: HdrHistogram calls them buckets, and what is inside of them sub-buckets."""
+BUCKETS = (RANGES + 1) * _HALF
+"""Buckets of a histogram up to `HIGHEST_NS`: sub-buckets of all ranges, of which every one but the first adds its upper half."""
 
 
 def decode(data: bytes) -> HdrHistogram:
@@ -33,6 +38,11 @@ def deflated(data: bytes) -> bytes:
 def bytes_of_text(text: str) -> bytes:
     """The bytes of a histogram that a record carries as base64."""
     return b64decode(text)
+
+
+def text_of_bytes(data: bytes) -> str:
+    """The base64 in which a record carries a histogram: the inverse of `bytes_of_text`."""
+    return b64encode(data).decode("ascii")
 
 
 def raw_bytes(histogram: HdrHistogram) -> bytes:
@@ -85,3 +95,60 @@ def highest_at(index: int) -> int:
         return index
     doublings = index // _HALF - 1
     return ((index % _HALF + _HALF + 1) << doublings) - 1
+
+
+def lowest_at(index: int) -> int:
+    """The lowest value that the bucket at `index` stands for."""
+    return highest_at(index - 1) + 1 if index else 0
+
+
+def index_of(value: int) -> int:
+    """The bucket of a value from 0 to `HIGHEST_NS`: the inverse of `highest_at`.
+
+    >>> highest_at(index_of(50_000_000))
+    50003967
+    """
+    if value < 2 * _HALF:
+        return value
+    doublings = value.bit_length() - _HALF.bit_length()
+    return doublings * _HALF + (value >> doublings)
+
+
+def encoded(counts: Mapping[int, int]) -> bytes:
+    """The histogram (uncompressed V2) with so many samples in each bucket, by the bucket's index: the inverse of `counts_in`."""
+    payload = bytearray()
+    reached = 0
+    for index, count in sorted(counts.items()):
+        if index > reached:
+            _append(payload, 2 * (index - reached) - 1)
+        _append(payload, 2 * count)
+        reached = index + 1
+    return struct.pack(">IIIIQQd", _COOKIE, len(payload), 0, 3, 1, HIGHEST_NS, 1.0) + payload
+
+
+def _append(payload: bytearray, number: int) -> None:
+    while number >= 128:
+        payload.append(number & 127 | 128)
+        number >>= 7
+    payload.append(number)
+
+
+def at_ranks(recorded: Mapping[int, int], shares: Iterable[float]) -> list[int]:
+    """The smallest values within which shares of the samples are. The package's own percentiles round the rank instead of taking the next
+    whole one.
+
+    Args:
+        recorded: how many samples there are of each value, in rising order; at least one.
+        shares: from 0 to 1, in rising order.
+    """
+    samples = sum(recorded.values())
+    values = iter(recorded.items())
+    value = reached = 0
+    found = []
+    for share in shares:
+        rank = max(1, math.ceil(share * samples))
+        while reached < rank:
+            value, count = next(values)
+            reached += count
+        found.append(value)
+    return found

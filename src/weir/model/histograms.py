@@ -1,12 +1,13 @@
 """Many HdrHistograms (uncompressed V2, `weir.model.histogram`) decoded together: one by one a hundred thousand of them take minutes."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.model.histogram import HEADER_BYTES
+from weir.model.histogram import BUCKETS, HEADER_BYTES, highest_at
 
 Integers = NDArray[np.int64]
 
@@ -34,17 +35,18 @@ def samples_of(parts: Sequence[bytes]) -> Samples:
         shift += 7
         longer = longer[ends[longer] >= starts[longer] + shift // 7]
     # Zig-zag: odd numbers are negative and count buckets without samples.
-    is_gap = (numbers & 1).astype(bool)
-    steps = np.where(is_gap, (numbers + 1) >> 1, 1)
-    reached = np.concatenate(([0], np.cumsum(steps)))
+    is_gap, halves = (numbers & 1).astype(bool), numbers >> 1
+    reached = np.where(is_gap, halves + 1, 1).cumsum()
     # The numbers of each histogram lie together, and its buckets count from 0.
     sizes = np.array([len(part) - HEADER_BYTES for part in parts])
-    first = np.searchsorted(starts, np.concatenate(([0], np.cumsum(sizes))))
-    held = np.diff(first)
-    counts = numbers >> 1
-    kept = ~is_gap & (counts > 0)
-    return Samples(
-        part=np.repeat(np.arange(len(parts)), held)[kept],
-        bucket=(reached[:-1] - np.repeat(reached[first[:-1]], held))[kept],
-        often=counts[kept],
-    )
+    first = np.searchsorted(starts, np.concatenate(([0], sizes.cumsum())))
+    before = np.where(first > 0, reached[first - 1], 0)
+    kept = np.flatnonzero(~is_gap & (halves > 0))
+    of = np.repeat(np.arange(len(parts)), np.diff(first))[kept]
+    return Samples(part=of, bucket=reached[kept] - 1 - before[of], often=halves[kept])
+
+
+@cache
+def highest() -> Integers:
+    """The highest value that each bucket stands for, by its index."""
+    return np.array([highest_at(index) for index in range(BUCKETS)])

@@ -11,6 +11,12 @@ from itertools import pairwise
 from typing import Any, Literal
 
 PLAN_SCHEMA = 1
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+"""Those of HTTP that a plan may have."""
+LONGEST_S = 604_800.0
+"""The longest that a load may last."""
+LONGEST_TIMEOUT_S = 3_600.0
+"""The longest that an answer may be waited for."""
 
 Point = tuple[float, float]
 """Seconds since the start, and a value."""
@@ -323,6 +329,12 @@ class LoadPlan:
     """Where think times, Poisson arrivals and what is random in a scenario begin."""
     scenario: dict[str, Any] | None = None
     """What users do, instead of the one request, of which only the target holds then: `weir.Scenario.to_plan()`."""
+    request_log: str | None = None
+    """The path of a file that gets a record of each request, from the engine's folder; `weir.model.request_log` reads it."""
+    part: tuple[int, int] | None = None
+    """Where several engines share the load: the first of this engine's threads, from 0, and how many threads all of them have."""
+    held: bool = False
+    """Whether the load, its connections open, waits to be told when it begins."""
 
     def answered_to_the_end(self) -> "LoadPlan":
         """The same load, in which nobody asks any more from `duration_s` on, and which ends with the last answer to what was asked before.
@@ -390,4 +402,10 @@ class LoadPlan:
             plan["tls"] = asdict(self.tls)
         if self.kernel_timestamps:
             plan["kernel_timestamps"] = True
+        if self.request_log is not None:
+            plan["request_log"] = self.request_log
+        if self.part is not None:
+            plan["part"] = {"first": self.part[0], "of": self.part[1]}
+        if self.held:
+            plan["held"] = True
         return plan

@@ -1,6 +1,7 @@
 """Figures of a part of a load, from its intervals: what the engine computes once for the whole of it."""
 
 import math
+from collections.abc import Mapping
 
 from hdrh.histogram import HdrHistogram
 
@@ -17,24 +18,28 @@ def times_of(merged: HdrHistogram, max_us: float | None) -> Quantiles:
         merged: the histogram.
         max_us: the largest of the intervals' largest values, which histograms of several have rounded twice.
     """
-    recorded = histogram.recorded_in(histogram.raw_bytes(merged))
-    samples = sum(recorded.values())
-    if not samples:
+    return times_of_counts(histogram.counts_in(histogram.raw_bytes(merged)), max_us)
+
+
+def times_of_counts(counts: Mapping[int, int], max_us: float | None) -> Quantiles:
+    """As `times_of`, of samples by bucket, in rising order. The package's own mean and deviation take a thousand times as long.
+
+    Args:
+        counts: how many samples there are in each bucket, by its index.
+        max_us: the largest value.
+    """
+    if not counts:
         return Quantiles()
+    samples = sum(counts.values())
+    # A bucket stands for its middle, as in every implementation of HdrHistogram.
+    middles = {index: histogram.lowest_at(index) + (histogram.highest_at(index) + 1 - histogram.lowest_at(index)) // 2 for index in counts}
+    mean = sum(middles[index] * count for index, count in counts.items()) / samples
+    variance = sum((middles[index] - mean) ** 2 * count for index, count in counts.items()) / samples
+    recorded = {histogram.highest_at(index): count for index, count in counts.items()}
     return Quantiles(
-        mean=merged.get_mean_value() / 1e3,
-        stdev=merged.get_stddev() / 1e3,
-        min=merged.get_min_value() / 1e3,
+        mean=mean / 1e3,
+        stdev=math.sqrt(variance) / 1e3,
+        min=histogram.lowest_at(next(iter(counts))) / 1e3,
         max=max_us,
-        **{name: _at(recorded, math.ceil(quantile * samples)) / 1e3 for name, quantile in _QUANTILES.items()},
+        **{name: value / 1e3 for name, value in zip(_QUANTILES, histogram.at_ranks(recorded, _QUANTILES.values()), strict=True)},
     )
-
-
-def _at(recorded: dict[int, int], rank: int) -> int:
-    """The value of the sample at a rank from 1. The package's own percentiles round the rank instead of taking the next whole one."""
-    reached = 0
-    for value, count in recorded.items():
-        reached += count
-        if reached >= rank:
-            return value
-    raise AssertionError("a rank is at most the number of samples")

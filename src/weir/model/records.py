@@ -87,6 +87,8 @@ class ByteCounts(Record):
     """Of requests."""
     received: int = 0
     """Of answers."""
+    received_body: int = 0
+    """Of the bodies of whole answers, without what frames them."""
 
 
 class KernelTimestamps(Record):
@@ -98,11 +100,33 @@ class KernelTimestamps(Record):
     """Answers whose last byte came when it was read."""
 
 
+class FirstAnswer(Record):
+    """The first whole answer of a load."""
+
+    status: int
+    """Its status."""
+    server: str = ""
+    """Its Server header; empty without."""
+    body_bytes: int
+    """Bytes of its body."""
+
+
+class RequestLogUse(Record):
+    """What came of a request log."""
+
+    records: int
+    """Records in the file."""
+    lost: int
+    """Records that are not, since the disk did not follow or took no more. `verdict` has a reason then."""
+    problem: str | None = None
+    """Why it took no more."""
+
+
 class GeneratorUse(Record):
     """What the generator itself used. Fractions are of the CPU time its threads could have had."""
 
     version: str
-    """weir-engine's; empty of a load that was killed."""
+    """weir-engine's, or another program's name and version; empty of a load that was killed."""
     cpu_fraction: float
     """CPU time of the process."""
     busy_fraction: float | None = None
@@ -118,6 +142,8 @@ class GeneratorUse(Record):
     """What it reached on a server that does nothing; None where that was not measured. `weir load` adds it."""
     kernel_timestamps: KernelTimestamps | None = None
     """None where they were not asked for."""
+    clock: str | None = Field(default=None, exclude_if=lambda clock: clock is None)
+    """What the response times of another program are, from when to when; None of weir's own."""
 
 
 class Verdict(Record):
@@ -129,6 +155,11 @@ class Verdict(Record):
     """A sentence each: what was found, from where on it matters, and why it probably is so."""
     kinds: list[str] = Field(default_factory=list)
     """What sort of thing each reason is; empty where nobody says."""
+
+    @property
+    def lines(self) -> list[str]:
+        """What is told of it at the prompt."""
+        return [f"verdict: {self.validity}", *(f"  {reason}" for reason in self.reasons)]
 
 
 class Fairness(Record):
@@ -196,6 +227,31 @@ class TargetSummary(StepSummary):
     """Where to."""
 
 
+LOST_AGENT = "lost agent"
+"""The kind of the reason of a load that lost one of its agents."""
+
+
+class AgentSummary(Record):
+    """What one of several agents had of a load, on a machine of its own."""
+
+    name: str
+    """As the nodes of a cluster are called."""
+    requests: RequestCounts
+    """Its own."""
+    throughput_rps: float
+    """Its answers a second."""
+    response_time_us: Quantiles
+    """As it measured them, by its own clock."""
+    generator: GeneratorUse
+    """What it used of its machine."""
+    clock_offset_us: float
+    """Its monotonic clock less that of the machine that weir runs on."""
+    clock_error_us: float
+    """How far that may be off: half of the quickest round trip in which it was read."""
+    began_late_us: float
+    """From the moment agreed upon to its start, by its own clock."""
+
+
 class LoadSummary(Record):
     """The JSON of one load (`weir load --json`), computed once, by the engine; what `weir load` adds is None where it is not there."""
 
@@ -223,7 +279,13 @@ class LoadSummary(Record):
     """From the connection to the end of its handshake; None without TLS."""
     time_to_first_byte_us: Quantiles
     """From the moment it was written to the first byte of the answer."""
+    read_time_us: Quantiles | None = None
+    """From the first byte of an answer to the last: mean, min and max alone; None where nobody says."""
     bytes: ByteCounts
+    first_answer: FirstAnswer | None = None
+    """None where none came, or nobody says."""
+    other_length: int = 0
+    """Answers whose body is not as long as that of the first."""
     generator: GeneratorUse
     fairness: Fairness | None = None
     until_failure: UntilFailure | None = None
@@ -232,6 +294,10 @@ class LoadSummary(Record):
     """By name; None without a scenario."""
     targets: list[TargetSummary] | None = Field(default=None, exclude_if=lambda targets: targets is None)
     """In the order of the plan; None where there is one."""
+    request_log: RequestLogUse | None = Field(default=None, exclude_if=lambda log: log is None)
+    """None where none was asked for."""
+    agents: list[AgentSummary] | None = Field(default=None, exclude_if=lambda agents: agents is None)
+    """What each had of the load, where several shared it; None of one engine."""
     verdict: Verdict
     slowest: list[SlowRequest] | None = Field(default=None, exclude_if=lambda slowest: slowest is None)
     """The ten with the longest response times, the slowest first."""
@@ -250,6 +316,14 @@ class LoadSummary(Record):
         if reached >= ceiling:
             return f"the generator is the limit: {reached:,.0f} requests/s, no fewer than the {ceiling:,.0f} {nothing}"
         return f"the generator may be the limit: {reached:,.0f} requests/s of at most {ceiling:,.0f} {nothing}"
+
+
+class LoadReady(Record):
+    """`ready`: the connections of a load that is held are open."""
+
+    connected: int
+    soonest_monotonic_ns: int
+    """When it could begin."""
 
 
 class LoadStarted(Record):
@@ -318,6 +392,18 @@ class LoadEnd(Record):
 
 THREAD_STATES = ("on_cpu", "runnable", "socket_io", "event_wait", "lock", "accept", "disk", "sleep", "other")
 """What a thread's time goes to. Each has `<state>_s` in `PoolTimes`."""
+THREAD_STATE_WORDS = {
+    "on_cpu": "on a CPU",
+    "runnable": "waiting for a CPU",
+    "socket_io": "in socket I/O",
+    "event_wait": "waiting for events",
+    "lock": "parked or on a lock",
+    "accept": "accepting",
+    "disk": "on files",
+    "sleep": "asleep",
+    "other": "elsewhere",
+}
+"""What people read of them: where a thread is."""
 
 
 class PoolTimes(Record):
@@ -360,7 +446,7 @@ class NetworkSample(Record):
 class GroupSample(Record):
     """One started process and everything below it.
 
-    What counts up is cumulative and covers children that ended. None: not allowed to be read; of memory, `network` and
+    What counts up is cumulative and covers children that ended. None: not allowed to be read; of memory, faults, `network` and
     `threads_by_state` also: not read in this sample. `docs/reference/engine.md` tells what each is.
     """
 
@@ -371,8 +457,8 @@ class GroupSample(Record):
     cpu_user_s: float
     cpu_system_s: float
     rss_bytes: int
-    minor_faults: int = 0
-    major_faults: int = 0
+    minor_faults: int | None = None
+    major_faults: int | None = None
     voluntary_switches: int = 0
     involuntary_switches: int = 0
     descriptors: int | None = None

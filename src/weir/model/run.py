@@ -3,15 +3,21 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from weir.model.claim import Claim
 from weir.model.load import Load
 from weir.model.records import LoadSummary
 from weir.model.resources import StackResources
+from weir.model.tap import TapResult
 from weir.model.verdict import TrialVerdict
 from weir.model.window import Window
 from weir.model.work import ServiceWork
 
 Arm = Literal["main", "aa"]
 """`aa`: the second copy of a stack in every block, which shows how far identical systems differ."""
+WEIR = "weir"
+"""The generator that is weir's own engine."""
+GENERATOR = "generator"
+"""The coordinate of cells where a study varies the generator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,8 @@ class Cell:
     """How many CPUs the stack has, where the study varies that; None: those of the run's placement."""
     started: bool = True
     """False of an external server, which runs already."""
-    generator: str = "weir"
-    """What produces the load."""
+    generator: str = WEIR
+    """What produces the load: weir's own engine, or another tool by its name."""
     coordinates: dict[str, str] = field(default_factory=dict)
     """Where the cell lies besides its workload and load: limits, replicas, cpus and whatever else the study varies and this stack has.
     Cells are compared only where they agree on all coordinates that both have."""
@@ -141,6 +147,10 @@ class Placement:
     """None: the stack is on loopback."""
     left_out: tuple[str, ...] = ()
     """What the study asks for and this machine cannot do, in sentences, where the study allows to go on without."""
+    reached_at: str | None = None
+    """The address of this machine that loads from others come to; None: loads come from this machine."""
+    services_on: str | None = None
+    """The machine of the services, by the name of its node; None: they are on this one, with `services` for CPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +230,10 @@ class TrialResult:
     """What the stack's services did over the whole load, by their own counters."""
     discrepancies: tuple[str, ...] = ()
     """Invariants of the workload that did not hold after the load, in words."""
+    claim: Claim | None = None
+    """What a generator other than weir's said of the load, with how far it rounded each figure."""
+    tap: TapResult | None = None
+    """What the kernel saw of the requests, where the study asked for it (`method.tap`)."""
     phases_s: dict[str, float] = field(default_factory=dict)
     """How long its parts took (`findings.times.PHASES`), and the `total`."""
 

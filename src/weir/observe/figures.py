@@ -14,7 +14,13 @@ _LEAST_THREADS = 0.0005
 
 
 def stack_resources(
-    samples: Sequence[Sample], *, start_ns: int, end_ns: int, stack_cpus: Sequence[int], services: Collection[str] = ()
+    samples: Sequence[Sample],
+    *,
+    start_ns: int,
+    end_ns: int,
+    stack_cpus: Sequence[int],
+    services: Collection[str] = (),
+    elsewhere: Sequence[Sample] = (),
 ) -> StackResources | None:
     """What all groups in `samples` used between two moments, in all and by tier.
 
@@ -27,6 +33,7 @@ def stack_resources(
         end_ns: its end.
         stack_cpus: the CPUs whose steal matters; empty: all.
         services: tiers of services: beside the stack's own, and no part of the sums.
+        elsewhere: readings of services on another machine, which have moments of their own.
 
     Returns:
         None where the samples do not reach around the window.
@@ -34,7 +41,10 @@ def stack_resources(
     window = _Window(sorted(samples, key=lambda sample: sample.t_ns), start_ns, end_ns)
     if not window.inside or window.before is None or window.after is None:
         return None
-    tiers = {tier: _of_tier(window, tier) for tier in sorted({group.tier for sample in window.inside for group in sample.groups})}
+    tiers = _tiers(window)
+    there = _Window(sorted(elsewhere, key=lambda sample: sample.t_ns), start_ns, end_ns)
+    if there.inside and there.before is not None and there.after is not None:
+        tiers |= _tiers(there)
     whole = _figures(window, lambda sample: [group for group in sample.groups if group.tier not in services])
     earlier, later = window.around(lambda sample: sample.observer is not None)
     cost = later.observer.cpu_s - earlier.observer.cpu_s if earlier and later and earlier.observer and later.observer else None
@@ -74,6 +84,10 @@ class _Window:
         before = [sample for sample in found if sample.t_ns <= self.start_ns]
         after = [sample for sample in found if sample.t_ns >= self.end_ns]
         return (before[-1] if before else found[0]), (after[0] if after else found[-1])
+
+
+def _tiers(window: _Window) -> dict[str, TierResources]:
+    return {tier: _of_tier(window, tier) for tier in sorted({group.tier for sample in window.inside for group in sample.groups})}
 
 
 def _of_tier(window: _Window, tier: str) -> TierResources:

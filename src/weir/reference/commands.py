@@ -94,7 +94,7 @@ def _taken(function: Function) -> Iterator[_Argument | _Option]:
             case ArgumentInfo():
                 name = info.metavar or parameter.name.upper() + ("..." if _is_list(kind) else "")
                 yield _Argument(name, is_required, info.help or "")
-            case OptionInfo():
+            case OptionInfo() if not info.hidden:
                 # Where an option stands in `Annotated` typer takes its first name for a default.
                 names = tuple(name for name in (info.default, *(info.param_decls or ())) if isinstance(name, str))
                 default = (

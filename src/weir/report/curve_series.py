@@ -117,11 +117,16 @@ def curve_series(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSe
         trials: its finished trials, for what their verdicts say of the generator.
     """
     limited = {trial.id for trial in trials if any(reason.kind in _GENERATOR_REASONS for reason in trial.result.verdict.reasons)}
-    together: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Point]] = {}
-    for point in findings.points:
-        if point.amount is not None:
-            together.setdefault((point.axis, point.workload, tuple(sorted(point.coordinates.items()))), []).append(point)
-    return [_curve(findings, points, limited) for points in together.values() if len({point.amount for point in points}) > 1]
+    curves = [[point for point in points if point.amount is not None] for points in alike_but_for_load(findings.points)]
+    return [_curve(findings, points, limited) for points in curves if len({point.amount for point in points}) > 1]
+
+
+def alike_but_for_load(points: Sequence[Point]) -> list[list[Point]]:
+    """The points in groups that differ in nothing but the amount of load."""
+    groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Point]] = {}
+    for point in points:
+        groups.setdefault((point.axis, point.workload, tuple(sorted(point.coordinates.items()))), []).append(point)
+    return list(groups.values())
 
 
 def _curve(findings: RunFindings, points: Sequence[Point], limited: Set[int]) -> CurveSeries:

@@ -6,26 +6,22 @@ Response times are those of weir's clocks, from the intended start. Where a run 
 
 import csv
 import io
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
+from weir.compat.jmx.tables import AGGREGATE_COLUMNS
 from weir.findings import LoadFindings, Point, RunFindings, StackFindings
 from weir.findings.metrics import BY_KEY
 from weir.findings.words import counted
 from weir.model import histogram
-from weir.model.histograms import samples_of
+from weir.model.histograms import highest, samples_of
 from weir.model.records import LoadSummary
+from weir.report.lines import Array
 from weir.report.numbers import display, interval_text, value_text
 from weir.store import RunReader
 
-_JMETER = (
-    "Label", "# Samples", "Average", "Median", "90% Line", "95% Line", "99% Line", "Min", "Max", "Error %", "Throughput",
-    "Received KB/sec", "Sent KB/sec",
-)  # fmt: skip
 _LOCUST_PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 99.9, 99.99, 100)
 _LOCUST = (
     "Type", "Name", "Request Count", "Failure Count", "Median Response Time", "Average Response Time", "Min Response Time",
@@ -49,24 +45,30 @@ class Sampled:
     length_s: float
     parts: tuple[bytes, ...]
     """Histograms of response times in nanoseconds, one a trial."""
-    times_ns: Mapping[int, int]
-    """All of them: samples by response time, rising."""
+    times_ns: Array
+    """Every response time that there was, rising."""
+    often: Array
+    """How many requests took each."""
     received_bytes: int
     sent_bytes: int
 
     @property
+    def answered(self) -> int:
+        """How many requests have a response time."""
+        return int(self.often.sum())
+
+    @property
     def mean_ms(self) -> float:
         """Of the answered."""
-        count = sum(self.times_ns.values())
-        return sum(time * often for time, often in self.times_ns.items()) / count / 1e6 if count else 0.0
+        return float(self.times_ns @ self.often) / self.answered / 1e6 if len(self.often) else 0.0
 
     def percentile_ms(self, percent: float) -> float:
         """The smallest time within which this share of the answered were."""
-        times, reached = list(self.times_ns), list(accumulate(self.times_ns.values()))
-        if not times:
+        if not len(self.often):
             return 0.0
+        reached = self.often.cumsum()
         # Rounding must not ask for one more than there is.
-        return times[bisect_left(reached, percent / 100 * reached[-1] - 1e-6)] / 1e6
+        return float(self.times_ns[np.searchsorted(reached, percent / 100 * reached[-1] - 1e-6)]) / 1e6
 
 
 def of_run(reader: RunReader, findings: RunFindings) -> list[Sampled]:
@@ -78,7 +80,7 @@ def of_run(reader: RunReader, findings: RunFindings) -> list[Sampled]:
         for stack in point.stacks:
             if stack.arm == "main" and stack.evidence.used:
                 summaries = [summary for trial in stack.evidence.used if (summary := trials[trial].result.summary) is not None]
-                parts = [reader.histograms(trial).get("response_time_ns") for trial in stack.evidence.used]
+                parts = [reader.histogram(trial, "response_time_ns") for trial in stack.evidence.used]
                 name = f"{stack.name} ({point.label})" if several else stack.name
                 found.append(_sampled(name, stack.evidence.used, "", summaries, [part for part in parts if part is not None]))
     return found
@@ -86,12 +88,13 @@ def of_run(reader: RunReader, findings: RunFindings) -> list[Sampled]:
 
 def of_load(reader: RunReader, load: LoadFindings) -> list[Sampled]:
     """The one load."""
-    part = reader.histograms(load.trial.id).get("response_time_ns")
+    part = reader.histogram(load.trial.id, "response_time_ns")
     request = load.plan.get("request") or {}
     return [_sampled(load.summary.target, (load.trial.id,), str(request.get("method", "")), [load.summary], [] if part is None else [part])]
 
 
 def _sampled(name: str, trials: tuple[int, ...], method: str, summaries: Sequence[LoadSummary], parts: Sequence[bytes]) -> Sampled:
+    times_ns, often = times_of(parts)
     return Sampled(
         name=name,
         trials=trials,
@@ -100,20 +103,24 @@ def _sampled(name: str, trials: tuple[int, ...], method: str, summaries: Sequenc
         failed=sum(summary.requests.failed for summary in summaries),
         length_s=sum(summary.duration_s for summary in summaries),
         parts=tuple(parts),
-        times_ns=_times(parts),
+        times_ns=times_ns,
+        often=often,
         received_bytes=sum(summary.bytes.received for summary in summaries),
         sent_bytes=sum(summary.bytes.sent for summary in summaries),
     )
 
 
-def _times(parts: Iterable[bytes]) -> dict[int, int]:
-    found = samples_of(list(parts))
-    counts = np.bincount(found.bucket, weights=found.often)
-    return {histogram.highest_at(int(bucket)): int(counts[bucket]) for bucket in np.flatnonzero(counts)}
+def times_of(parts: Sequence[bytes]) -> tuple[Array, Array]:
+    """Every response time in histograms, rising, and how many requests took it."""
+    found = samples_of(parts)
+    counts = np.bincount(found.bucket, weights=found.often).astype(np.float64)
+    taken = np.flatnonzero(counts)
+    return highest()[taken].astype(np.float64), counts[taken]
 
 
 def _together(rows: Sequence[Sampled], name: str) -> Sampled:
     parts = tuple(part for row in rows for part in row.parts)
+    times_ns, often = times_of(parts)
     return Sampled(
         name,
         tuple(trial for row in rows for trial in row.trials),
@@ -122,7 +129,8 @@ def _together(rows: Sequence[Sampled], name: str) -> Sampled:
         sum(row.failed for row in rows),
         sum(row.length_s for row in rows),
         parts,
-        _times(parts),
+        times_ns,
+        often,
         sum(row.received_bytes for row in rows),
         sum(row.sent_bytes for row in rows),
     )
@@ -130,7 +138,7 @@ def _together(rows: Sequence[Sampled], name: str) -> Sampled:
 
 def jmeter(rows: Sequence[Sampled]) -> str:
     """JMeter's aggregate report: milliseconds, whole ones; the last row is all together."""
-    return _csv(_JMETER, [_jmeter_row(row) for row in [*rows, _together(rows, "TOTAL")]])
+    return _csv(AGGREGATE_COLUMNS, [_jmeter_row(row) for row in [*rows, _together(rows, "TOTAL")]])
 
 
 def _jmeter_row(row: Sampled) -> list[str]:
@@ -180,7 +188,7 @@ def _distribution(row: Sampled) -> str:
     text = io.BytesIO()
     histogram.merge(row.parts).output_percentile_distribution(text, 1e6)
     lines = [f"# {row.name}", text.getvalue().decode().rstrip()]
-    lines.append(f"#[Mean    = {row.mean_ms:12.3f}, Total count    = {sum(row.times_ns.values()):12d}]")
+    lines.append(f"#[Mean    = {row.mean_ms:12.3f}, Total count    = {row.answered:12d}]")
     lines.append(f"#[Max     = {row.percentile_ms(100):12.3f}, Seconds        = {row.length_s:12.3f}]")
     return "\n".join(lines) + "\n"
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from weir.bundle import load_bundle, policy_hash
-from weir.findings import BY_KEY, RunFindings, StackFindings
+from weir.findings import BY_KEY, GeneratorFindings, RunFindings, StackFindings
 from weir.findings.gate import Gate
-from weir.findings.metrics import CPU, MEMORY, METRICS, P50, P99, READY, THROUGHPUT
+from weir.findings.metrics import CPU, GENERATOR_CPU, GENERATOR_MEMORY, MEMORY, METRICS, P50, P99, READY, THROUGHPUT
 from weir.findings.points import PointNames
 from weir.findings.words import significant
 from weir.model.errors import WeirError
@@ -26,6 +27,7 @@ from weir.model.run import Trial
 from weir.report import exports, sentences
 from weir.report.ceiling_series import answer_series
 from weir.report.curve_series import curve_series
+from weir.report.generator_table import GENERATORS_NOTE, generator_cells
 from weir.report.numbers import display, found_text, interval_text, size_ratio_text, size_text, value_text
 from weir.report.overview import overview_of
 from weir.report.planes import planes_of
@@ -33,6 +35,7 @@ from weir.report.readings import readings_of
 from weir.report.series import point_series
 from weir.report.strips import colours_of, measure_strip, ratio_strip, tile_rows, variation_strip
 from weir.store import RunReader
+from weir.workers import for_each, uncollected
 
 TABLE_METRICS = (THROUGHPUT, P50, P99, CPU, MEMORY, READY)
 RESOURCE_METRICS = (CPU, MEMORY, READY)
@@ -71,6 +74,7 @@ def write_page(page: str, path: Path) -> None:
         ) from error
 
 
+@uncollected
 def render_html(reader: RunReader, findings: RunFindings, against: Gate | None = None) -> str:
     """The report of a run, as a page.
 
@@ -81,8 +85,8 @@ def render_html(reader: RunReader, findings: RunFindings, against: Gate | None =
     """
     trials = reader.trials()
     together = max(1, sum(len(point.stacks) for point in findings.points))
-    series = [point_series(reader, point, together) for point in findings.points]
-    answers = [answer_series(reader, point) for point in findings.points]
+    drawn = for_each(reader, findings.points, lambda own, point: (point_series(own, point, together), answer_series(own, point)))
+    series, answers = [one for one, _ in drawn], [counted for _, counted in drawn]
     curves = curve_series(findings, trials)
     point_names = PointNames(reader.cells())
     data = {
@@ -123,6 +127,9 @@ def render_html(reader: RunReader, findings: RunFindings, against: Gate | None =
         display=display,
         trials=_trial_rows(trials, findings, point_names),
         overview=overview_of(findings),
+        generator_cells=generator_cells,
+        generators_note=GENERATORS_NOTE,
+        generator_intervals=_generator_intervals,
         objectives=findings.objectives(),
         found_text=found_text,
         size_text=size_text,
@@ -141,19 +148,29 @@ def render_page(template: str, data: Any, **values: Any) -> str:
         WeirError: the web bundle is missing.
     """
     bundle = load_bundle()
+    # The policy allows these two texts by their hash, so they must stand in the page byte by byte.
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            **values,
+            script=Markup(bundle.script),
+            style=Markup(bundle.style),
+            script_hash=policy_hash(bundle.script),
+            style_hash=policy_hash(bundle.style),
+            data=Markup(island(data)),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    """With templates that are compiled once: it takes as long as filling them with a thousand trials."""
     environment = Environment(
         loader=_Unindented("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading)
-    # The policy allows these two texts by their hash, so they must stand in the page byte by byte.
-    return environment.get_template(template).render(
-        **values,
-        script=Markup(bundle.script),
-        style=Markup(bundle.style),
-        script_hash=policy_hash(bundle.script),
-        style_hash=policy_hash(bundle.style),
-        data=Markup(island(data)),
-    )
+    return environment
 
 
 class _Unindented(PackageLoader):
@@ -177,6 +194,18 @@ def island(data: Any) -> str:
     """`data` as JSON that may stand inside a script element: nothing in it can end the element or start a comment."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _generator_intervals(one: GeneratorFindings) -> dict[int, str]:
+    """Small figures below those of `generator_cells`, by column."""
+    columns = {"p50": 3, "p99": 6}
+    ratios = {columns[found.quantile]: (found.low, found.high) for found in one.against_kernel}
+    return {
+        0: interval_text(one.measure(THROUGHPUT)),
+        7: interval_text(one.measure(GENERATOR_CPU)),
+        8: interval_text(one.measure(GENERATOR_MEMORY)),
+        **{column: f"{significant(low, 2)}–{significant(high, 2)}" for column, (low, high) in ratios.items() if low and high},
+    }
 
 
 def _answer_strip(findings: RunFindings) -> Any:
@@ -273,5 +302,7 @@ def _placement(reader: RunReader) -> list[tuple[str, str]]:
     placement = reader.info.placement
     roles = {"load": placement.load, "stack": placement.stack, "services": placement.services, "control": placement.control}
     rows = [(role, ", ".join(map(str, cpus)) or "none") for role, cpus in roles.items()]
+    if placement.services_on is not None:
+        rows.append(("services on", placement.services_on))
     rows += [(f"limits of {tier}", limits.words) for tier, limits in placement.limits.items()]
     return rows if placement.network is None else [*rows, ("network", placement.network.words)]

@@ -15,6 +15,8 @@ MOST_POINTS = 240
 Array = NDArray[np.float64]
 Line = list[float | None]
 
+_SLICE_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class NamedLine:
@@ -24,13 +26,14 @@ class NamedLine:
     values: Line
 
 
-def slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS) -> Array:
-    """Edges of equal slices, each a whole number of intervals; a last interval shorter than half the others makes none of its own."""
-    lengths = [row.end_s - row.start_s for row in intervals if row.end_s > row.start_s]
-    if not lengths:
-        return np.array([0.0, 1.0])
+def slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS, *, lasted_s: float = 1.0) -> Array:
+    """Edges of equal slices, each a whole number of intervals; a last interval shorter than half the others makes none of its own.
+
+    Without intervals it is cut into slices of half a second, or less where it lasted for no longer.
+    """
+    lengths = [row.end_s - row.start_s for row in intervals if row.end_s > row.start_s] or [min(_SLICE_S, lasted_s)]
     length = float(np.median(lengths))
-    end_s = max(row.end_s for row in intervals)
+    end_s = max((row.end_s for row in intervals), default=lasted_s)
     count = max(1, round(end_s / length))
     group = math.ceil(count / most_points)
     return np.arange(0, count // group + 1, dtype=np.float64) * length * group
@@ -44,7 +47,7 @@ def coarser(edges: Array, shortest_s: float) -> Array:
     return kept if len(kept) > 1 else np.array([edges[0], edges[-1]])
 
 
-def slope(times_s: Sequence[float], cumulative: Sequence[float], edges: Array) -> Array:
+def slope(times_s: Sequence[float] | Array, cumulative: Sequence[float] | Array, edges: Array) -> Array:
     """Growth per second of a cumulative counter in each slice; NaN outside of what was sampled."""
     if len(times_s) < 2:
         return np.full(len(edges) - 1, np.nan)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from weir.findings import LoadFindings
+from weir.model.histograms import samples_of
 from weir.model.load import Load, OpenLoad, value_at
 from weir.report.lines import Line, coarser, line_of, middles, slices
 from weir.report.process_series import SHORTEST_THREADS_SLICE_S, machine_lines, memory_lines, thread_lines, tier_lines, traffic_lines
@@ -18,7 +19,6 @@ from weir.report.series import (
     nines_of,
     quantiles_over_time,
     rates_of,
-    samples_in,
     waiting_lines,
 )
 from weir.store import IntervalRow, RunReader
@@ -93,8 +93,8 @@ def _clocks(reader: RunReader, findings: LoadFindings) -> PointSeries:
         known = {"response_time_ns": reader.interval_histograms(findings.trial.id)}
     # A user's request is meant to start when the user is free: in a closed loop the two clocks are one line.
     names = ("response_time_ns", "service_time_ns") if isinstance(findings.trial.cell.load, OpenLoad) else ("response_time_ns",)
-    parts = {_CLOCKS[key]: known[key] for key in names if key in known}
-    nines = nines_of([samples_in(clock) for clock in parts.values()])
+    parts = {_CLOCKS[key]: samples_of(known[key]) for key in names if key in known}
+    nines = nines_of(list(parts.values()))
     stacks = [_stack(name, colour, distribution_ms=latency_distribution(part, nines)) for colour, (name, part) in enumerate(parts.items())]
     return PointSeries([], [], [round(value, 4) for value in nines], stacks)
 

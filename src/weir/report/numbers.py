@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from weir.findings import BY_KEY, Held, Measure
+from weir.findings import Held, Measure
+from weir.findings.metrics import CPU, GENERATOR_CPU, UNITS
 from weir.findings.words import significant
 
 _DISPLAY = {"req/s": ("req/s", 1.0, 4), "µs": ("ms", 1e-3, 3), "bytes": ("MB", 1e-6, 3), "s": ("s", 1.0, 3)}
@@ -33,9 +34,9 @@ class Display:
 
 def display(metric: str) -> Display:
     """How `metric` is shown."""
-    if metric == "cpu_us_per_request":
+    if metric in (CPU, GENERATOR_CPU):
         return Display(*_CPU)
-    return Display(*_DISPLAY[BY_KEY[metric].unit])
+    return Display(*_DISPLAY[UNITS[metric]])
 
 
 def value_text(measure: Measure, *, unit: bool = False) -> str:

@@ -9,6 +9,7 @@ from weir.findings import Point, RunFindings, StackFindings
 from weir.findings.metrics import CPU, MEMORY, P99
 from weir.findings.points import where_text
 from weir.findings.words import amount, significant
+from weir.report.curve_series import alike_but_for_load
 from weir.report.numbers import display
 from weir.report.strips import Tick, colours_of, linear_ticks, logarithmic_ticks
 
@@ -60,13 +61,10 @@ class Plane:
 
 def planes_of(findings: RunFindings) -> list[Plane]:
     """CPU and memory against p99 for each set of points that differ in nothing but the amount of load; those with two stacks or more."""
-    together: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Point]] = {}
-    for point in findings.points:
-        together.setdefault((point.axis, point.workload, tuple(sorted(point.coordinates.items()))), []).append(point)
-    several = len(together) > 1
+    groups = alike_but_for_load(findings.points)
     planes = [
-        _plane(points, metric, where_text(points[0].workload, points[0].coordinates) if several else "")
-        for points in together.values()
+        _plane(points, metric, where_text(points[0].workload, points[0].coordinates) if len(groups) > 1 else "")
+        for points in groups
         for metric in (CPU, MEMORY)
     ]
     return [plane for plane in planes if plane is not None]

@@ -1,6 +1,7 @@
 """What the processes and the machine did over time, from a run's samples: lines for charts, each the mean over trials."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +37,13 @@ def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, place
     stolen: list[Array] = []
     for rows in samples:
         trial_steal = []
+        width = len(CpuSampleRow._fields)
+        table = np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(-1, width)
         for cpu in cpus:
-            mine = [row for row in rows if row.cpu == cpu]
-            times = [row.t_s for row in mine]
-            total = slope(times, [r.user_s + r.system_s + r.irq_s + r.softirq_s + r.idle_s + r.iowait_s + r.steal_s for r in mine], edges)
-            work = slope(times, [r.user_s + r.system_s + r.irq_s + r.softirq_s for r in mine], edges)
-            steal = slope(times, [r.steal_s for r in mine], edges)
+            at_s, _, user_s, system_s, idle_s, iowait_s, irq_s, softirq_s, steal_s = table[table[:, 1] == cpu].T
+            worked_s = user_s + system_s + irq_s + softirq_s
+            work, total = slope(at_s, worked_s, edges), slope(at_s, worked_s + idle_s + iowait_s + steal_s, edges)
+            steal = slope(at_s, steal_s, edges)
             with np.errstate(divide="ignore", invalid="ignore"):
                 busy[cpu].append(np.where(total > 0, 100 * work / total, np.nan))
                 trial_steal.append(np.where(total > 0, 100 * steal / total, np.nan))

@@ -2,13 +2,14 @@
 begin to fail. Response times are in milliseconds, of all used trials of a stack together."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from weir.findings import Point, RunFindings, StackFindings
 from weir.findings.metrics import MEAN, THROUGHPUT
+from weir.findings.variation import whole_intervals
 from weir.findings.words import amount, significant
 from weir.report.exports import Sampled
 from weir.report.numbers import value_text
@@ -37,7 +38,7 @@ def readings_of(reader: RunReader, findings: RunFindings, sampled: Sequence[Samp
         findings: of it.
         sampled: its requests by stack and point (`exports.of_run`).
     """
-    answered = [row for row in sampled if row.times_ns]
+    answered = [row for row in sampled if row.answered]
     failing = _failure_points(findings)
     tables = [_hey(answered), _wrk(reader, answered), _jmeter(answered)] if answered else []
     return [failing, *tables] if failing is not None else tables
@@ -65,8 +66,8 @@ def _hey(rows: Sequence[Sampled]) -> Reading:
 def _wrk(reader: RunReader, rows: Sequence[Sampled]) -> Reading:
     lines = []
     for row in rows:
-        rates = _per_second(reader, row.trials)
-        deviation, within = _spread(row.times_ns, row.mean_ms)
+        rates = [rate for trial in row.trials for rate in whole_intervals(reader.answered(trial)).rate_rps.tolist()] or [0.0]
+        deviation, within = _spread(row)
         mean = sum(rates) / len(rates)
         about = math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates))
         cells = (
@@ -95,7 +96,8 @@ def _jmeter(rows: Sequence[Sampled]) -> Reading:
                     significant(row.mean_ms),
                     *(significant(row.percentile_ms(percent)) for percent in (50, 90, 95, 99, 0, 100)),
                     f"{row.failed / row.requests if row.requests else 0:.2%}",
-                    f"{_rate(row):,.1f}",
+                    # Samples are all requests, failed ones too.
+                    f"{row.requests / max(row.length_s, 1e-9):,.1f}",
                 ),
             )
             for row in rows
@@ -150,23 +152,13 @@ def _is_shown(stack: StackFindings) -> bool:
     return stack.arm == "main" and bool(stack.evidence.used)
 
 
-def _per_second(reader: RunReader, trials: Sequence[int]) -> list[float]:
-    """Requests a second of each interval; a sliver at the end is none."""
-    rates = []
-    for trial in trials:
-        rows = reader.intervals(trial)
-        longest = max((row.end_s - row.start_s for row in rows), default=0.0)
-        rates += [row.completed / (row.end_s - row.start_s) for row in rows if row.end_s - row.start_s > longest / 2]
-    return rates or [0.0]
-
-
-def _spread(times_ns: Mapping[int, int], mean_ms: float) -> tuple[float, float]:
+def _spread(row: Sampled) -> tuple[float, float]:
     """Standard deviation in milliseconds, and the share of samples within one of the mean."""
-    values = np.fromiter(times_ns.keys(), np.float64, len(times_ns)) / 1e6
-    counts = np.fromiter(times_ns.values(), np.float64, len(times_ns))
-    deviation = float(np.sqrt(np.average((values - mean_ms) ** 2, weights=counts)))
-    return deviation, float(counts[np.abs(values - mean_ms) <= deviation].sum() / counts.sum())
+    apart = np.abs(row.times_ns / 1e6 - row.mean_ms)
+    deviation = float(np.sqrt(np.average(apart**2, weights=row.often)))
+    return deviation, float(row.often[apart <= deviation].sum() / row.often.sum())
 
 
 def _rate(row: Sampled) -> float:
+    """Right answers a second."""
     return (row.requests - row.failed) / max(row.length_s, 1e-9)

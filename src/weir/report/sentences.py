@@ -5,22 +5,10 @@ from collections.abc import Sequence
 from weir.findings import BY_KEY, Point, TrialCounts
 from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
 from weir.findings.words import counted, listed, signed_percent, significant
+from weir.model.records import THREAD_STATE_WORDS
 from weir.report.lines import Line
 from weir.report.numbers import display
 from weir.report.series import PointSeries
-
-THREAD_STATE_WORDS = {
-    "on_cpu": "on a CPU",
-    "runnable": "ready to run and waiting for a CPU",
-    "socket_io": "in socket calls",
-    "event_wait": "waiting for events",
-    "lock": "on locks or parked",
-    "accept": "accepting connections",
-    "disk": "on the disk",
-    "sleep": "asleep",
-    "other": "doing something else",
-}
-"""The engine's names of what threads do (`records.THREAD_STATES`), after "are"."""
 
 
 def throughput_sentence(point: Point) -> str:
@@ -118,7 +106,7 @@ def errors_sentence(point: Point) -> str:
     shares = [
         f"{stack.name} {significant(stack.failed_share * 100, 2)} %" for stack in point.stacks if stack.arm == "main" and stack.failed_share
     ]
-    return f"Of the requests that were intended, failed: {listed(shares)}." if shares else "Few enough failed to round to nothing."
+    return f"Of the requests that were intended, failed: {listed(shares)}."
 
 
 def memory_sentence(series: PointSeries) -> str:

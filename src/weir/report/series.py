@@ -11,7 +11,7 @@ import numpy as np
 
 from weir import stats
 from weir.findings import Point
-from weir.model.histograms import samples_of
+from weir.model.histograms import Samples, samples_of
 from weir.report.lines import MOST_POINTS, Array, Line, NamedLine, coarser, line_of, mean_of, middles, slices
 from weir.report.process_series import SHORTEST_THREADS_SLICE_S, machine_lines, memory_lines, thread_lines, tier_lines, traffic_lines
 from weir.store import IntervalRow, RunReader
@@ -74,6 +74,8 @@ class PointSeries:
     stacks: list[StackSeries]
     threads_time_s: list[float] = field(default_factory=list)
     """Slices no shorter than a second, about which threads are read."""
+    has_intervals: bool = True
+    """Whether the generator tells what happened when; otherwise only the server's processes have lines over time."""
 
 
 def point_series(reader: RunReader, point: Point, together: int = 1) -> PointSeries:
@@ -89,19 +91,23 @@ def point_series(reader: RunReader, point: Point, together: int = 1) -> PointSer
     drawn = {stack.label: evenly(stack.evidence.used, max(FEWEST_TRIALS, MOST_TRIALS // together)) for _, stack in shown}
     intervals = {trial: reader.intervals(trial) for trials in drawn.values() for trial in trials}
     most_points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_SLICES // together))
-    edges = slices([row for rows in intervals.values() for row in rows], most_points)
+    sampled = {trial: reader.samples(trial) for trial in intervals}
+    lasted_s = max((rows[-1].t_s for rows in sampled.values() if rows), default=1.0)
+    edges = slices([row for rows in intervals.values() for row in rows], most_points, lasted_s=max(lasted_s, SHORTEST_COARSE_SLICE_S))
     coarse_edges = coarser(edges, SHORTEST_COARSE_SLICE_S)
     threads_edges = coarser(edges, SHORTEST_THREADS_SLICE_S)
     histograms = {
-        stack.label: [data for trial in stack.evidence.used if (data := reader.histograms(trial).get("response_time_ns")) is not None]
+        stack.label: samples_of(
+            [data for trial in stack.evidence.used if (data := reader.histogram(trial, "response_time_ns")) is not None]
+        )
         for _, stack in shown
     }
-    nines = nines_of([samples_in(parts) for parts in histograms.values()])
+    nines = nines_of(list(histograms.values()))
     stacks = []
     for colour, stack in shown:
         mine = {trial: intervals[trial] for trial in drawn[stack.label]}
         rates = np.array([rates_of(rows, edges, "completed") for rows in mine.values()])
-        samples = [reader.samples(trial) for trial in mine]
+        samples = [sampled[trial] for trial in mine]
         p50, p90, p99 = quantiles_over_time(reader, mine, coarse_edges)
         stacks.append(
             StackSeries(
@@ -128,7 +134,14 @@ def point_series(reader: RunReader, point: Point, together: int = 1) -> PointSer
                 threads=thread_lines([reader.thread_states(trial) for trial in mine], threads_edges),
             )
         )
-    return PointSeries(middles(edges), middles(coarse_edges), [round(value, 4) for value in nines], stacks, middles(threads_edges))
+    return PointSeries(
+        middles(edges),
+        middles(coarse_edges),
+        [round(value, 4) for value in nines],
+        stacks,
+        middles(threads_edges),
+        has_intervals=any(intervals.values()),
+    )
 
 
 def evenly(trials: Sequence[int], most: int) -> list[int]:
@@ -138,9 +151,8 @@ def evenly(trials: Sequence[int], most: int) -> list[int]:
     return [trials[round(place)] for place in np.linspace(0, len(trials) - 1, most)]
 
 
-def latency_distribution(parts: Sequence[bytes], nines: Sequence[float]) -> Line:
-    """Milliseconds at each of `nines`, from the merged histogram; None where the samples do not support the quantile."""
-    found = samples_of(parts)
+def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
+    """Milliseconds at each of `nines`, of all samples together; None where they do not support the quantile."""
     samples, quantiles = stats.quantiles_by_group(
         np.zeros_like(found.bucket), found.bucket, found.often, 1, [1 - 10**-value for value in nines]
     )
@@ -149,14 +161,9 @@ def latency_distribution(parts: Sequence[bytes], nines: Sequence[float]) -> Line
     return [float(f"{value / 1e6:.4g}") if known else None for value, known in zip(quantiles[:, 0], is_known, strict=True)]
 
 
-def samples_in(parts: Sequence[bytes]) -> int:
-    """How many samples histograms hold together."""
-    return int(samples_of(parts).often.sum())
-
-
-def nines_of(samples: Sequence[int]) -> list[float]:
+def nines_of(samples: Sequence[Samples]) -> list[float]:
     """A grid from p0 to the deepest quantile that any stack's samples support."""
-    deepest = math.log10(max([2 * stats.SAMPLES_BEYOND, *samples]) / stats.SAMPLES_BEYOND)
+    deepest = math.log10(max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)]) / stats.SAMPLES_BEYOND)
     return [float(value) for value in np.linspace(0, deepest, 120)]
 
 
@@ -201,9 +208,8 @@ def waiting_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list
 def _highest_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
     highest: Array = np.full(len(edges) - 1, np.nan)
     at = np.searchsorted(edges, [_middle(row) for row in rows], side="right") - 1
-    for slot, row in zip(at, rows, strict=True):
-        if 0 <= slot < len(highest):
-            highest[slot] = np.fmax(highest[slot], getattr(row, field))
+    inside = (at >= 0) & (at < len(highest))
+    np.fmax.at(highest, at[inside], np.array([getattr(row, field) for row in rows], dtype=np.float64)[inside])
     return highest
 
 

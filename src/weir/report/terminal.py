@@ -8,9 +8,22 @@ from rich.table import Table
 from rich.text import Text
 
 from weir.findings import BY_KEY, Caution, Point, RunFindings, StackFindings
-from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
+from weir.findings.metrics import (
+    CPU,
+    GENERATOR_CPU,
+    GENERATOR_MEMORY,
+    KERNEL_P50,
+    KERNEL_P99,
+    MEMORY,
+    P50,
+    P99,
+    SAID_P50,
+    SAID_P99,
+    THROUGHPUT,
+)
 from weir.findings.words import counted
 from weir.model.text import printable
+from weir.report.generator_table import GENERATORS_NOTE
 from weir.report.numbers import display, found_text, interval_text, size_ratio_text, size_text, value_text
 from weir.report.overview import Overview, overview_of
 
@@ -19,6 +32,7 @@ MOST_LEFT_OUT = 12
 
 _NAME_WIDTH = 23
 """Of a stack's name in a table. Longer ones fold rather than push the numbers out of 80 columns."""
+_OF_GENERATORS = (THROUGHPUT, SAID_P50, KERNEL_P50, SAID_P99, KERNEL_P99, GENERATOR_CPU, GENERATOR_MEMORY)
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 
 
@@ -26,6 +40,7 @@ def render_terminal(run: RunFindings) -> RenderableType:
     """What `weir run` and `weir report` print about a run."""
     findings: RunFindings = printable(run)
     parts: list[RenderableType] = [_heading(findings), Text(""), Text(findings.answer.sentence, style="bold"), Text("")]
+    parts += _generators(findings)
     overview = overview_of(findings)
     if overview is not None:
         parts += [_overview(overview), Text("")]
@@ -76,6 +91,33 @@ def _table(point: Point, *, several: bool) -> Table:
                 Text("  95 % interval", style="dim"), Text(interval[0], style="dim"), "", "", Text(interval[1], style="dim"), "", ""
             )
     return table
+
+
+def _generators(findings: RunFindings) -> list[RenderableType]:
+    """Generators side by side on the same server."""
+    parts: list[RenderableType] = []
+    meanings: dict[str, Text] = {}
+    for same in findings.generators:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=same.where, title_justify="left", title_style="bold")
+        table.add_column("generator", no_wrap=True)
+        for heading in ("req/s", "p50 ms", "kernel", "p99 ms", "kernel", "CPU µs/req", "MB"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for one in same.generators:
+            table.add_row(Text(one.generator), *(Text(value_text(one.measure(metric))) for metric in _OF_GENERATORS))
+            rate, cpu = (interval_text(one.measure(metric)) for metric in (THROUGHPUT, GENERATOR_CPU))
+            if rate:
+                table.add_row(*(Text(text, style="dim") for text in ("  95 %", rate, "", "", "", "", cpu, "")))
+            if one.figures:
+                meanings[one.generator] = Text(f"{one.version}: {one.figures}")
+        parts += [table, Text(same.sentence)]
+        notes = [Text(f"{one.generator}: {note}") for one in same.generators for note in one.notes]
+        parts += [_bullets(notes)] if notes else []
+        parts.append(Text(""))
+    if parts:
+        parts[-1:] = [Text(GENERATORS_NOTE, style="dim"), Text("")]
+    if meanings:
+        parts += [Text("What their response times are", style="bold"), _bullets(list(meanings.values())), Text("")]
+    return parts
 
 
 def _overview(overview: Overview) -> Table:

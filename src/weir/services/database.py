@@ -13,6 +13,8 @@ from weir.model.errors import UsageError
 from weir.services.counters import Counters
 from weir.services.dataset import ColumnType, Dataset, DatasetTable
 
+LOOPBACK = "127.0.0.1"
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -23,6 +25,8 @@ class Address:
     user: str
     password: str
     database: str
+    clients: tuple[str, ...] = (LOOPBACK,)
+    """The addresses that this user may come from, where weir is to make it."""
 
     def at(self, database: str) -> "Address":
         """The same server, another database in it."""
@@ -69,13 +73,16 @@ class DatabaseKind(Protocol):
     maintenance: str
     """A database that is always there."""
 
+    def files(self, clients: Sequence[str]) -> Mapping[str, str]:
+        """What `make` and `serve` find in their folder `scratch`, by name. Only from the addresses `clients` anybody may log in."""
+
     def make(self, programs: Path, data: Path, scratch: Path) -> list[str]:
-        """The command that makes the data folder `data`; `scratch` may hold files for it."""
+        """The command that makes the data folder `data`."""
 
-    def serve(self, programs: Path, data: Path, port: int, settings: Mapping[str, str]) -> list[str]:
-        """The command that serves it in the foreground on a loopback port."""
+    def serve(self, programs: Path, data: Path, scratch: Path, address: str, port: int, settings: Mapping[str, str]) -> list[str]:
+        """The command that serves it in the foreground, on this port of an address."""
 
-    def admin(self, port: int) -> Address:
+    def admin(self, port: int, host: str = LOOPBACK) -> Address:
         """The account that `make` left."""
 
     def session(self, address: Address) -> Session:

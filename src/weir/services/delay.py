@@ -63,10 +63,11 @@ def delay_settings(settings: Mapping[str, str]) -> DelaySettings:
     return understood(DelaySettings, settings)
 
 
-def delay_command(engine: Path, port: int, settings: Mapping[str, str]) -> list[str]:
-    """The command that serves the upstream on a loopback port."""
+def delay_command(engine: Path, address: str, port: int, settings: Mapping[str, str]) -> list[str]:
+    """The command that serves the upstream."""
     asked = delay_settings(settings)
-    command = [str(engine), "serve", "times", f"--listen=127.0.0.1:{port}", f"--distribution={asked.distribution}", f"--seed={asked.seed}"]
+    listen = f"--listen={address}:{port}"
+    command = [str(engine), "serve", "times", listen, f"--distribution={asked.distribution}", f"--seed={asked.seed}"]
     if asked.servers is not None:
         command.append(f"--servers={asked.servers}")
     if asked.fault is not None:

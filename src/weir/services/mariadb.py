@@ -3,7 +3,7 @@
 `SHOW GLOBAL STATUS` counts by kind of statement (Com_select) and costs nothing while the load runs, which the performance schema does.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from pymysql.connections import Connection
 
 from weir.model.errors import TargetError
 from weir.services.counters import Count, Counters
-from weir.services.database import Address, insert_sql, table_sql, whole_number
+from weir.services.database import LOOPBACK, Address, insert_sql, table_sql, whole_number
 from weir.services.dataset import ColumnType, Dataset
 
 _CONNECT_S = 5
 _SUPERUSER = "weir"
+_ACCOUNTS = "accounts.sql"
 _TYPES: dict[ColumnType, str] = {"integer": "int", "text": "varchar(255)", "timestamp": "datetime(6)"}
 _DATA = (
     "select", "insert", "insert_select", "update", "update_multi", "delete", "delete_multi", "replace", "replace_select", "call_procedure",
@@ -45,14 +46,14 @@ class Mariadb:
     default_port = 3306
     maintenance = "mysql"
 
+    def files(self, clients: Sequence[str]) -> Mapping[str, str]:
+        """An account for TCP, which does not know localhost without looking names up."""
+        accounts = [f"'{_SUPERUSER}'@'{client}'" for client in clients]
+        made = [f"CREATE USER {one} IDENTIFIED BY '{_SUPERUSER}';\nGRANT ALL ON *.* TO {one} WITH GRANT OPTION;\n" for one in accounts]
+        return {_ACCOUNTS: "".join(["FLUSH PRIVILEGES;\n", *made])}
+
     def make(self, programs: Path, data: Path, scratch: Path) -> list[str]:
-        """`mariadb-install-db`, with an account for TCP, which does not know localhost without looking names up."""
-        accounts = scratch / "accounts.sql"
-        account = f"'{_SUPERUSER}'@'127.0.0.1'"
-        accounts.write_text(
-            f"FLUSH PRIVILEGES;\nCREATE USER {account} IDENTIFIED BY '{_SUPERUSER}';\nGRANT ALL ON *.* TO {account} WITH GRANT OPTION;\n"
-        )
-        accounts.chmod(0o644)
+        """`mariadb-install-db`."""
         return [
             str(programs / "scripts" / "mariadb-install-db"),
             "--no-defaults",
@@ -61,18 +62,19 @@ class Mariadb:
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
             "--skip-name-resolve",
-            f"--extra-file={accounts}",
+            f"--extra-file={scratch / _ACCOUNTS}",
         ]
 
-    def serve(self, programs: Path, data: Path, port: int, settings: Mapping[str, str]) -> list[str]:
+    def serve(self, programs: Path, data: Path, scratch: Path, address: str, port: int, settings: Mapping[str, str]) -> list[str]:
         """`mariadbd`. Its socket file, which nobody needs, lies in its data folder: such a path may have 107 bytes only."""
+        del scratch
         return [
             str(programs / "bin" / "mariadbd"),
             "--no-defaults",
             f"--basedir={programs}",
             f"--datadir={data}",
             f"--port={port}",
-            "--bind-address=127.0.0.1",
+            f"--bind-address={address}",
             "--socket=mariadb.sock",
             "--pid-file=mariadb.pid",
             "--skip-name-resolve",
@@ -81,9 +83,9 @@ class Mariadb:
             *(f"--{name}={value}" for name, value in settings.items()),
         ]
 
-    def admin(self, port: int) -> Address:
+    def admin(self, port: int, host: str = LOOPBACK) -> Address:
         """The account of `make`."""
-        return Address("127.0.0.1", port, _SUPERUSER, _SUPERUSER, self.maintenance)
+        return Address(host, port, _SUPERUSER, _SUPERUSER, self.maintenance)
 
     def session(self, address: Address) -> "MariadbSession":
         """A connection of weir's own."""
@@ -115,9 +117,9 @@ class MariadbSession:
     def create(self, database: str, owner: Address) -> None:
         """Makes an empty database, and its owner where that is somebody else."""
         self._execute(f"CREATE DATABASE `{database}` CHARACTER SET utf8mb4")
-        if owner.user != self._address.user:
-            self._execute(f"CREATE USER '{owner.user}'@'127.0.0.1' IDENTIFIED BY '{owner.password}'")
-            self._execute(f"GRANT ALL ON `{database}`.* TO '{owner.user}'@'127.0.0.1'")
+        for client in owner.clients if owner.user != self._address.user else ():
+            self._execute(f"CREATE USER '{owner.user}'@'{client}' IDENTIFIED BY '{owner.password}'")
+            self._execute(f"GRANT ALL ON `{database}`.* TO '{owner.user}'@'{client}'")
 
     def drop(self, database: str) -> None:
         """Removes a database."""

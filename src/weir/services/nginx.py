@@ -28,7 +28,7 @@ http {{
         keepalive {settings.keepalive};
     }}
     server {{
-        listen 127.0.0.1:{port} backlog=4096;
+        listen {address}:{port} backlog=4096;
         location / {{
             proxy_pass http://stack;
             # What keepalive to the stack takes: nginx speaks HTTP/1.0 to it otherwise, and closes.
@@ -62,14 +62,17 @@ def nginx_settings(settings: Mapping[str, str]) -> NginxSettings:
     return understood(NginxSettings, settings)
 
 
-def nginx_configuration(settings: Mapping[str, str], *, port: int, stack_ports: Sequence[int], folder: Path) -> str:
+def nginx_configuration(
+    settings: Mapping[str, str], *, port: int, stack_ports: Sequence[int], folder: Path, address: str = "127.0.0.1"
+) -> str:
     """The configuration of a proxy that spreads requests over a stack's processes, one after the other.
 
     Args:
         settings: as text.
-        port: where it listens, on loopback.
-        stack_ports: where the processes listen.
+        port: where it listens.
+        stack_ports: where the processes listen, on loopback.
         folder: holds what it writes.
+        address: on which of this machine's addresses it listens.
     """
     asked = nginx_settings(settings)
     return _CONFIGURATION.format(
@@ -77,6 +80,7 @@ def nginx_configuration(settings: Mapping[str, str], *, port: int, stack_ports: 
         files=asked.worker_connections + 64,
         folder=folder,
         port=port,
+        address=address,
         servers="\n".join(f"        server 127.0.0.1:{stack_port};" for stack_port in stack_ports),
     )
 

@@ -4,18 +4,13 @@ A copy of a stopped server's data folder is a base backup (PostgreSQL's manual, 
 server stopped and gets from its primary what was written since.
 """
 
-from pathlib import Path
 from typing import Any, LiteralString
 
 from weir.model.errors import TargetError
 from weir.services.database import Address
 
-_SIGNAL = "standby.signal"
-
-
-def become_standby(data: Path) -> None:
-    """Makes a stopped server's data folder that of a standby."""
-    (data / _SIGNAL).touch()
+SIGNAL_FILE = "standby.signal"
+"""An empty file with which a stopped server's data folder is that of a standby."""
 
 
 def following_settings(primary: Address) -> dict[str, str]:

@@ -35,9 +35,13 @@ class RequestTemplate(Table):
     """The request, with random inputs."""
 
     method: Method = "GET"
+    """Its HTTP method."""
     path: str
+    """What is asked for, from the / on, with a query if there is one."""
     headers: dict[str, str] = Field(default_factory=dict)
+    """Its headers, by name."""
     body: str | None = None
+    """What is sent; white space around it is not."""
 
     @field_validator("path")
     @classmethod
@@ -99,15 +103,15 @@ class Work(Table):
         return self
 
 
-class Answer(Table):
-    """What a right answer is. Every key that is given must hold."""
+class PlainAnswer(Table):
+    """What a right answer is, as far as it does not depend on a database. Every key that is given must hold."""
 
     status: int = 200
+    """Its status."""
     text_matches: str | None = None
     """A regular expression that the body, as text, must contain."""
     json_: Any = Field(default=None, alias="json")
     """The value that the body must be, as JSON."""
-    rows: Rows | None = None
 
     @field_validator("text_matches")
     @classmethod
@@ -118,6 +122,12 @@ class Answer(Table):
             except re.error as error:
                 raise ValueError(f"expected a regular expression: {error}") from None
         return pattern
+
+
+class Answer(PlainAnswer):
+    """What a right answer is. Every key that is given must hold."""
+
+    rows: Rows | None = None
 
 
 class Workload(Table):

@@ -19,7 +19,7 @@ from weir.stats.comparison import Change, Ratio, change, equivalent, holm, more_
 from weir.stats.crossing import NARROW, Crossing, Crossings, crossings
 from weir.stats.detectable import blocks_to_detect, detectable_ratio
 from weir.stats.mean import Estimate, drift, mean_interval, needed_blocks
-from weir.stats.quantile import SAMPLES_BEYOND, Quantile, is_supported, merged_quantiles, quantiles_by_group, quantiles_of
+from weir.stats.quantile import SAMPLES_BEYOND, Quantile, is_supported, merged_quantiles, quantiles_by_group
 from weir.stats.queueing import BUSY, Demand, Predicted, Station, closed_system, most_throughput, narrowest, service_demand
 from weir.stats.resample import LEAST_BLOCKS
 from weir.stats.scalability import Scalability, scalability
@@ -68,7 +68,6 @@ __all__ = [
     "paired_ratio",
     "pooled_spread",
     "quantiles_by_group",
-    "quantiles_of",
     "scalability",
     "search_capacity",
     "search_knee",

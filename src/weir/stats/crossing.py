@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from weir.stats.mean import CONFIDENCE
-from weir.stats.resample import DRAWS, LEAST_BLOCKS, Array, means_of_draws, percentile_interval, widening
+from weir.stats.mean import CONFIDENCE, Array
+from weir.stats.resample import DRAWS, LEAST_BLOCKS, means_of_draws, percentile_interval, widening
 
 NARROW = 0.10
 """A crossing is known well enough when its interval reaches at most so far to each side."""
@@ -121,7 +121,7 @@ def crossings(log_ratios: Sequence[Mapping[float, float]], *, confidence: float 
             probability = float(np.isfinite(roots).mean())
         left, right = places[index], places[_next_sign(means, index)]
         found.append(Crossing(math.exp(at), falls, low, high, has_interval, probability, (left, right)))
-    any_change = float(np.mean([bool(_sign_changes(row)) for row in drawn])) if has_interval else None
+    any_change = float(((drawn > 0).any(axis=1) & (drawn < 0).any(axis=1)).mean()) if has_interval else None
     side: Literal["above", "below", "neither"] = "above" if (means > 0).all() else "below" if (means < 0).all() else "neither"
     return Crossings(tuple(found), any_change, len(blocks), tuple(places), side)
 
@@ -176,7 +176,10 @@ def _root(axis: Array, rows: Array, index: int) -> Array:
     # Here and not above: it takes a good part of a second to import, and most reports have nothing that crosses.
     from scipy.interpolate import PchipInterpolator
 
-    coefficients = PchipInterpolator(axis, rows, axis=1).c[:, index]
+    # The slope at a place takes one place more on each side.
+    first = max(0, index - 1)
+    near = slice(first, index + 3)
+    coefficients = PchipInterpolator(axis[near], rows[:, near], axis=1).c[:, index - first]
     low, high = np.full(len(rows), axis[index]), np.full(len(rows), axis[index + 1])
     before = np.sign(rows[:, index])
     for _ in range(_HALVINGS):

@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
+
+Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 MOST_BLOCKS = 100_000
@@ -68,7 +71,7 @@ def needed_blocks(variation: float, half_width: float, confidence: float = CONFI
     return min(blocks, MOST_BLOCKS)
 
 
-def drift(times_s: Sequence[float], values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
+def drift(times_s: Sequence[float] | Array, values: Sequence[float] | Array, confidence: float = CONFIDENCE) -> Estimate | None:
     """How far `values` moved from the first to the last moment, relative to their mean: slope × span ÷ mean, by least squares.
 
     None where there are fewer than three moments or the mean is 0. The interval takes residuals as independent.
@@ -94,14 +97,14 @@ def drift(times_s: Sequence[float], values: Sequence[float], confidence: float =
     return Estimate(moved, moved - half_width, moved + half_width, len(moments))
 
 
-def _finite(values: Sequence[float]) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _finite(values: Sequence[float] | Array) -> Array:
     observed = np.asarray(values, dtype=np.float64)
     if observed.ndim != 1 or len(observed) == 0 or not np.isfinite(observed).all():
         raise ValueError(f"expected finite numbers, at least one: {values!r}")
     return observed
 
 
-def _half_width(observed: "np.ndarray[tuple[int], np.dtype[np.float64]]", confidence: float) -> float | None:
+def _half_width(observed: Array, confidence: float) -> float | None:
     """t·s/√n, or None where the observations have no spread to judge by."""
     if len(observed) < 2 or float(np.ptp(observed)) == 0.0:
         return None

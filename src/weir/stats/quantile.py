@@ -1,18 +1,15 @@
 """Quantiles of merged histograms, the intervals that trials give them, and whether the samples support them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.model import histogram
-from weir.model.histograms import samples_of
-from weir.stats.mean import CONFIDENCE
-from weir.stats.resample import LEAST_BLOCKS, Array, draws, percentile_interval, widening
+from weir.model.histograms import highest, samples_of
+from weir.stats.mean import CONFIDENCE, Array
+from weir.stats.resample import LEAST_BLOCKS, draws, middle_of, widening
 
 SAMPLES_BEYOND = 100
 """A quantile is printed when at least this many samples lie beyond it."""
@@ -53,39 +50,22 @@ def merged_quantiles(parts: Sequence[bytes], probabilities: Sequence[float], con
     interval draws whole trials anew, since requests of one trial have its process, its memory layout and its neighbours in common: an
     interval from the requests alone would be far too narrow.
     """
-    return quantiles_of(_tables(parts), probabilities, confidence)
-
-
-def _tables(parts: Sequence[bytes]) -> list[dict[int, int]]:
-    """How many samples each histogram has in each bucket."""
     found = samples_of(parts)
-    bounds = np.searchsorted(found.part, np.arange(len(parts) + 1))
-    buckets, often = found.bucket.tolist(), found.often.tolist()
-    return [dict(zip(buckets[low:high], often[low:high], strict=True)) for low, high in pairwise(bounds.tolist())]
-
-
-def quantiles_of(tables: Sequence[Mapping[int, int]], probabilities: Sequence[float], confidence: float = CONFIDENCE) -> list[Quantile]:
-    """The same from how many samples each trial has in each bucket, by the bucket's index (`histogram.counts_in`)."""
-    buckets = np.array(sorted({bucket for table in tables for bucket in table}), dtype=np.int64)
-    if not len(buckets):
+    if not len(found.often):
         return [Quantile(probability, None, 0) for probability in probabilities]
-    counts = np.zeros((len(tables), len(buckets)))
-    for row, table in zip(counts, tables, strict=True):
-        row[np.searchsorted(buckets, np.fromiter(table.keys(), np.int64, len(table)))] = list(table.values())
-    values = _highest()[buckets]
-    below = counts.cumsum(axis=1)
-    whole = np.ones((1, len(tables)))
-    samples = int(below[:, -1].sum())
-    drawn = draws(len(tables)) if len(tables) >= LEAST_BLOCKS else None
-    found = []
-    for probability in probabilities:
-        value = float(_quantile(below, values, whole, probability)[0])
-        low = high = None
-        if drawn is not None and value > 0:
-            moved = widening(len(tables), confidence) * np.log(_quantile(below, values, drawn, probability) / value)
-            low, high = (value * math.exp(edge) for edge in percentile_interval(moved, confidence))
-        found.append(Quantile(probability, value, samples, low, high))
-    return found
+    values, below = _below(found.part, found.bucket, found.often, len(parts))
+    together = below.sum(axis=0)
+    samples = int(together[-1])
+    at = values[np.searchsorted(together, _wanted(np.array([samples]), probabilities)[0])].tolist()
+    if len(parts) < LEAST_BLOCKS:
+        return [Quantile(probability, value, samples) for probability, value in zip(probabilities, at, strict=True)]
+    wider = widening(len(parts), confidence)
+    quantiles = []
+    for probability, value, ends in zip(probabilities, at, values[_ends(below, probabilities, confidence)], strict=True):
+        moved = wider * np.log(ends / value) if value > 0 else None
+        low, high = (None, None) if moved is None else (value * math.exp(edge) for edge in moved.tolist())
+        quantiles.append(Quantile(probability, value, samples, low, high))
+    return quantiles
 
 
 def quantiles_by_group(
@@ -103,39 +83,43 @@ def quantiles_by_group(
     Returns:
         How many samples each group has; and for each probability a row of the groups' quantiles, NaN of a group without samples.
     """
+    values, below = _below(group, bucket, count, groups)
+    samples = below[:, -1]
+    # The lowest quantile is the first sample.
+    wanted = np.maximum(1, _wanted(samples, probabilities))
+    # A group without samples has no bucket with enough of them.
+    at = [np.searchsorted(mine, of_group).clip(max=len(values) - 1) for mine, of_group in zip(below, wanted, strict=True)]
+    return samples, np.where(samples > 0, values[at].T, np.nan)
+
+
+def _below(group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int) -> tuple[Array, Array]:
+    """The values of all buckets from the lowest to the highest with samples, and how many samples each group has up to each of them."""
     lowest = int(bucket.min(initial=0))
     width = int(bucket.max(initial=0)) - lowest + 1
     table = np.bincount(group * width + (bucket - lowest), weights=count, minlength=groups * width).reshape(groups, width)
-    reached = table.cumsum(axis=1)
-    samples = reached[:, -1]
-    values = _highest()[lowest : lowest + width]
-    # Rounding must not ask for one sample more than there is, and the lowest quantile is the first sample.
-    wanted = np.maximum(1, np.ceil(np.outer(probabilities, samples) - 1e-6))
-    found = np.array([values[(reached >= row[:, None]).argmax(axis=1)] for row in wanted])
-    return samples, np.where(samples > 0, found, np.nan)
+    return highest()[lowest : lowest + width].astype(np.float64), table.cumsum(axis=1)
 
 
-@cache
-def _highest() -> Array:
-    """The highest value that each bucket stands for."""
-    return np.array([histogram.highest_at(index) for index in range(histogram.BUCKETS)], dtype=np.float64)
-
-
-def _quantile(below: Array, values: Array, weights: Array, probability: float) -> Array:
-    """The quantile of each row of `weights`, which says how often each trial counts.
-
-    Args:
-        below: samples of each trial up to each bucket.
-        values: of the buckets.
-        weights: rows of a weight a trial.
-        probability: which quantile.
-    """
+def _wanted(samples: Array, probabilities: Sequence[float]) -> Array:
+    """How many of so many samples lie up to each quantile: a row for each number of samples, a column for each quantile."""
     # Rounding must not ask for one sample more than there is.
-    wanted = np.ceil(probability * (weights @ below[:, -1]) - 1e-6)
-    low, high = np.zeros(len(weights), dtype=np.int64), np.full(len(weights), len(values) - 1, dtype=np.int64)
+    wanted: Array = np.ceil(np.outer(samples, probabilities) - 1e-6)
+    return wanted
+
+
+def _ends(below: Array, probabilities: Sequence[float], confidence: float) -> NDArray[np.int64]:
+    """The buckets of each quantile's lowest and highest values among the middle `confidence` of the draws, before they are widened.
+
+    A draw's quantile lies up to a bucket where the draw has as many samples up to there as the quantile wants. So the n-th lowest quantile
+    of all draws lies in the first bucket where n draws have enough: it is found by halving over buckets, and no draw's own quantile needs
+    to be known.
+    """
+    drawn = draws(len(below))
+    wanted = np.repeat(_wanted(drawn @ below[:, -1], probabilities), 2, axis=1)
+    needed = np.tile(middle_of(len(drawn), confidence), len(probabilities)) + 1
+    low, high = np.zeros(len(needed), dtype=np.int64), np.full(len(needed), below.shape[1] - 1, dtype=np.int64)
     while (low < high).any():
         middle = (low + high) // 2
-        enough = np.einsum("dt,td->d", weights, below[:, middle]) >= wanted
+        enough = (drawn @ below[:, middle] >= wanted).sum(axis=0) >= needed
         low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
-    found: Array = values[low]
-    return found
+    return low.reshape(-1, 2)

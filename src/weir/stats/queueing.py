@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.stats.mean import CONFIDENCE, Estimate, mean_interval, t_quantile
-from weir.stats.resample import Array
+from weir.stats.mean import CONFIDENCE, Array, Estimate, mean_interval, t_quantile
 
 BUSY = 0.85
 """A resource with this utilisation is full: the rest is lost to queues that are empty now and then."""
@@ -26,7 +25,9 @@ class Demand:
     """Whether it is the slope over several loads, which leaves out what the tier does anyway; else busy time ÷ requests."""
 
 
-def service_demand(busy: Sequence[float], throughput: Sequence[float], confidence: float = CONFIDENCE) -> Demand | None:
+def service_demand(
+    busy: Sequence[float], throughput: Sequence[float], loads: Sequence[int] = (), confidence: float = CONFIDENCE
+) -> Demand | None:
     """A tier's service demand from trials under different loads: the slope of its busy time over throughput.
 
     U = U₀ + D·X (the utilisation law with what the tier does without requests; Denning & Buzen, ACM Computing Surveys 1978). Where all
@@ -35,6 +36,8 @@ def service_demand(busy: Sequence[float], throughput: Sequence[float], confidenc
     Args:
         busy: of each trial, seconds of CPU time a second.
         throughput: of each trial, requests a second.
+        loads: of each trial, which load it was under; not given: another one each. What varies between trials under one load is noise, and
+            no slope: a quota stays full however much the host takes.
         confidence: of the interval.
 
     Returns:
@@ -49,7 +52,8 @@ def service_demand(busy: Sequence[float], throughput: Sequence[float], confidenc
     if not pairs:
         return None
     used, rates = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
-    if rates.max() < _VARIED * rates.min() or len(pairs) < 4:
+    levels = [float(rates[np.array(loads) == load].mean()) for load in set(loads)] if loads else list(rates)
+    if max(levels) < _VARIED * min(levels) or len(pairs) < 4:
         return Demand(mean_interval(list(used / rates), confidence), 0.0, is_slope=False)
     # Relative errors: heavy loads are not known better than light ones.
     weights = 1 / rates

@@ -10,12 +10,9 @@ import math
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-from weir.stats.mean import CONFIDENCE, t_quantile
-
-Array = NDArray[np.float64]
+from weir.stats.mean import CONFIDENCE, Array, t_quantile
 
 LEAST_BLOCKS = 10
 """Fewer give an interval that does not hold what it promises: it is not printed."""
@@ -64,7 +61,11 @@ def means_of_draws(values: Array, count: int = DRAWS) -> tuple[Array, Array]:
 def percentile_interval(drawn: Array, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Where the middle `confidence` of the draws lies. Infinite draws count as what they are, beyond all others."""
     ordered = np.sort(drawn)
+    low, high = middle_of(len(drawn), confidence)
+    return float(ordered[low]), float(ordered[high])
+
+
+def middle_of(count: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
+    """Of `count` draws in rising order the first and the last of the middle `confidence`, counted from 0."""
     tail = (1 - confidence) / 2
-    low = ordered[max(0, math.ceil(tail * len(ordered)) - 1)]
-    high = ordered[min(len(ordered) - 1, math.ceil((1 - tail) * len(ordered)) - 1)]
-    return float(low), float(high)
+    return max(0, math.ceil(tail * count) - 1), min(count - 1, math.ceil((1 - tail) * count) - 1)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.stats.mean import CONFIDENCE, Estimate, t_quantile
-from weir.stats.resample import LEAST_BLOCKS, Array
+from weir.stats.mean import CONFIDENCE, Array, Estimate, t_quantile
+from weir.stats.resample import LEAST_BLOCKS
 
 LEAST_PLACES = 5
 """Three parameters through four points leave one degree of freedom to see a poor fit by."""

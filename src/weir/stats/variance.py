@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.stats.resample import Array
+from weir.stats.mean import Array
 
 _BATCHES = 10
 """A series is cut into so many parts, whose means are taken as independent (Law & Carson, Operations Research 1979)."""
@@ -29,7 +29,7 @@ class Variance:
     blocks: int
 
 
-def error_of_mean(values: Sequence[float]) -> float | None:
+def error_of_mean(values: Sequence[float] | Array) -> float | None:
     """The relative standard error of the mean of a series whose neighbours resemble one another, by the means of batches.
 
     None where it is too short, or its mean is 0.

@@ -4,15 +4,18 @@ Only this room knows the schema (`docs/reference/run-file.md`); the types it tak
 It draws no conclusions and runs nothing.
 """
 
+from weir.store.away import AwayRun, away
 from weir.store.locate import RUN_FILE_NAME, find_run
 from weir.store.reader import RunReader
 from weir.store.recorder import Recorder
-from weir.store.rows import IntervalRow
+from weir.store.rows import Answered, IntervalRow
 from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow
 from weir.store.writer import RunWriter
 
 __all__ = [
     "RUN_FILE_NAME",
+    "Answered",
+    "AwayRun",
     "CpuSampleRow",
     "IntervalRow",
     "MachineSampleRow",
@@ -22,5 +25,6 @@ __all__ = [
     "RunWriter",
     "SampleRow",
     "ThreadStateRow",
+    "away",
     "find_run",
 ]

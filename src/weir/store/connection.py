@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir.model.errors import UsageError, WeirError
-from weir.store.schema import APPLICATION_ID, SCHEMA_NUMBER
+from weir.store.schema import ADDED, APPLICATION_ID, OLDEST_READ, SCHEMA_NUMBER
 
 _NEXT_STEP = "name a run folder that `weir run` made, or run the study again"
 
@@ -36,8 +36,8 @@ def explained(path: Path) -> Iterator[None]:
         raise UsageError(f"{path}: found a row that weir did not write ({detail}), expected a weir run file", hint=_NEXT_STEP) from error
 
 
-def check_identity(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise unless the open file is a weir run of the schema that this weir reads."""
+def check_identity(connection: sqlite3.Connection, path: Path) -> int:
+    """The schema's number; raise unless the open file is a weir run of one that this weir reads."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
@@ -47,8 +47,30 @@ def check_identity(connection: sqlite3.Connection, path: Path) -> None:
             f"{path}: found run file schema {schema}, expected {SCHEMA_NUMBER}: it comes from a newer weir",
             hint="pip install --upgrade weirbench",
         )
-    if schema != SCHEMA_NUMBER:
-        raise UsageError(f"{path}: found run file schema {schema}, expected {SCHEMA_NUMBER}", hint=_NEXT_STEP)
+    if schema < OLDEST_READ:
+        raise UsageError(f"{path}: found run file schema {schema}, expected {OLDEST_READ} to {SCHEMA_NUMBER}", hint=_NEXT_STEP)
+    return int(schema)
+
+
+def _columns_added_since(schema: int) -> dict[str, list[str]]:
+    """By table, what a file of this schema lacks."""
+    found: dict[str, list[str]] = {}
+    for number, tables in ADDED.items():
+        for table, columns in tables.items():
+            if number > schema:
+                found.setdefault(table, []).extend(columns)
+    return found
+
+
+def bring_up_to_date(connection: sqlite3.Connection, schema: int) -> None:
+    """Give an older file, which is about to be written to, the columns that it lacks."""
+    lacking = [(table, column) for table, columns in _columns_added_since(schema).items() for column in columns]
+    # In one transaction: whoever is killed here leaves the file as it was.
+    connection.execute("BEGIN IMMEDIATE")
+    for table, column in lacking:
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} TEXT")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_NUMBER}")
+    connection.execute("COMMIT")
 
 
 @dataclass(slots=True)
@@ -70,8 +92,13 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     # Any thread may read, one at a time: the live page reads from the server's worker threads.
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{options}", uri=True, check_same_thread=False)
     try:
-        check_identity(connection, path)
+        schema = check_identity(connection, path)
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        # The file stays as it is: views of this connection alone, in memory, stand in front of tables that lack columns.
+        connection.execute("PRAGMA temp_store = MEMORY")
+        for table, columns in _columns_added_since(schema).items():
+            nulls = ", ".join(f"NULL AS {column}" for column in columns)
+            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT *, {nulls} FROM main.{table}")
     except BaseException:
         connection.close()
         raise

@@ -5,6 +5,7 @@ Opened read-only; it works while the run is still being written, on a read-only 
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -19,6 +20,15 @@ from weir.store.locate import find_run
 from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow
 
 _Row = TypeVar("_Row", SampleRow, CpuSampleRow, ThreadStateRow, NetworkSampleRow, MachineSampleRow)
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was read of a file that nobody has changed since."""
+
+    trials: list[Trial] | None = None
+    intervals: dict[int, list[rows.IntervalRow]] = field(default_factory=dict)
+    answered: dict[int, rows.Answered] | None = None
 
 
 class RunReader:
@@ -39,7 +49,8 @@ class RunReader:
         """
         self.path = find_run(path)
         self._open = open_read_only(self.path)
-        self._intervals: dict[int, list[rows.IntervalRow]] = {}
+        self._read = _Read()
+        self._version = -1
         try:
             with explained(self.path):
                 found = self._select("run", (*rows.RUN_COLUMNS, "ended", "finished_unix_ns", "stopped"))
@@ -59,10 +70,13 @@ class RunReader:
 
     def trials(self) -> list[Trial]:
         """Finished trials in the order in which they ran, without their histograms (see `histograms`)."""
-        cells = {cell.id: cell for cell in self.cells()}
-        with explained(self.path):
-            found = self._select("trial", rows.TRIAL_COLUMNS, "WHERE finished = 1 ORDER BY id")
-            return [rows.trial_from_row(row, cells) for row in found]
+        read = self._what_was_read()
+        if read.trials is None:
+            cells = {cell.id: cell for cell in self.cells()}
+            with explained(self.path):
+                found = self._select("trial", rows.TRIAL_COLUMNS, "WHERE finished = 1 ORDER BY id")
+                read.trials = [rows.trial_from_row(row, cells) for row in found]
+        return list(read.trials)
 
     def unfinished(self) -> Trial | None:
         """The trial of a load without a study that still goes on, or whose writer was killed; it has no summary."""
@@ -80,12 +94,27 @@ class RunReader:
 
     def intervals(self, trial_id: int) -> list[rows.IntervalRow]:
         """What the generator saw, by time."""
-        # Several findings and charts ask for them, and what is finished does not change.
-        if not self._intervals.get(trial_id):
+        read = self._what_was_read().intervals
+        if trial_id not in read:
             with explained(self.path):
                 found = self._of_trial("interval", rows.INTERVAL_COLUMNS, trial_id, "idx")
-                self._intervals[trial_id] = [rows.interval_from_row(row) for row in found]
-        return self._intervals[trial_id]
+                read[trial_id] = [rows.interval_from_row(row) for row in found]
+        return read[trial_id]
+
+    def answered(self, trial_id: int) -> rows.Answered:
+        """How many requests were answered in each interval, by time: of many trials at a fraction of what `intervals` takes."""
+        # Here and not above: `weir load` does not need it.
+        import numpy as np
+
+        read = self._what_was_read()
+        if read.answered is None:
+            with explained(self.path):
+                found = self._select("interval", ("trial_id", *rows.Answered._fields), "ORDER BY trial_id, idx")
+            table = np.array(found, dtype=np.float64).reshape(-1, 1 + len(rows.Answered._fields))
+            trials, first = np.unique(table[:, 0], return_index=True)
+            parts = np.split(table[:, 1:], first[1:]) if len(trials) else []
+            read.answered = {int(trial): rows.Answered(*part.T) for trial, part in zip(trials, parts, strict=True)}
+        return read.answered.get(trial_id, rows.Answered(*np.zeros((len(rows.Answered._fields), 0))))
 
     def interval_histograms(self, trial_id: int) -> list[bytes]:
         """Response times of each interval in nanoseconds, HdrHistogram V2, in the order of `intervals`."""
@@ -117,6 +146,12 @@ class RunReader:
         with explained(self.path):
             return [TrialEvent(*row) for row in self._of_trial("event", ("t_s", "kind", "detail", "duration_s"), trial_id, "t_s")]
 
+    def histogram(self, trial_id: int, clock: str) -> bytes | None:
+        """The one of a clock, `response_time_ns` and so on; None where none was kept."""
+        with explained(self.path):
+            found = self._of_trial("histogram", ("data",), trial_id, "clock", "AND clock = ?", clock)
+        return found[0][0] if found else None
+
     def histograms(self, trial_id: int) -> dict[str, bytes]:
         """HdrHistogram V2 by clock: `response_time_ns` and so on."""
         with explained(self.path):
@@ -132,6 +167,14 @@ class RunReader:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    def _what_was_read(self) -> "_Read":
+        """What is kept because several findings and charts ask for it; nothing once somebody else has written to the file."""
+        with explained(self.path):
+            (version,) = self._open.connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self._read, self._version = _Read(), version
+        return self._read
+
     def _select(self, table: str, columns: Sequence[str], rest: str = "", parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         return self._open.connection.execute(f"SELECT {', '.join(columns)} FROM {table} {rest}", parameters).fetchall()
 
@@ -139,8 +182,10 @@ class RunReader:
         with explained(self.path):
             return [row_type._make(row) for row in self._of_trial(table, row_type._fields, trial_id, order)]
 
-    def _of_trial(self, table: str, columns: Sequence[str], trial_id: int, order: str) -> list[tuple[Any, ...]]:
+    def _of_trial(
+        self, table: str, columns: Sequence[str], trial_id: int, order: str, where: str = "", *values: str
+    ) -> list[tuple[Any, ...]]:
         # The join keeps rows of a trial that is still running out of sight; a load without a study has nothing else to show.
         finished = "" if self.info.is_load else "AND finished = 1"
-        rest = f"WHERE trial_id = (SELECT id FROM trial WHERE id = ? {finished}) ORDER BY {order}"
-        return self._select(table, columns, rest, (trial_id,))
+        rest = f"WHERE trial_id = (SELECT id FROM trial WHERE id = ? {finished}) {where} ORDER BY {order}"
+        return self._select(table, columns, rest, (trial_id, *values))

@@ -19,6 +19,8 @@ class Recorder:
         self._lock = threading.Lock()
         self._start_ns: int | None = None
         self.samples: list[Sample] = []
+        self.samples_elsewhere: list[Sample] = []
+        """Of services on another machine, by this machine's clock."""
 
     @property
     def start_ns(self) -> int:
@@ -29,16 +31,24 @@ class Recorder:
     def take_sample(self, sample: Sample) -> None:
         """Keeps a sample and writes it as soon as the load's start is known."""
         with self._lock:
-            self.samples.append(sample)
-            if self._start_ns is not None:
-                self._write_sample(sample)
+            self._keep(sample, self.samples)
+
+    def take_sample_elsewhere(self, sample: Sample) -> None:
+        """The same, of services on another machine."""
+        with self._lock:
+            self._keep(sample, self.samples_elsewhere)
 
     def take_start(self, started: LoadStarted) -> None:
         """The load's clock has started: what came before is written now."""
         with self._lock:
             self._start_ns = started.start_monotonic_ns
-            for sample in self.samples:
+            for sample in (*self.samples, *self.samples_elsewhere):
                 self._write_sample(sample)
+
+    def _keep(self, sample: Sample, among: list[Sample]) -> None:
+        among.append(sample)
+        if self._start_ns is not None:
+            self._write_sample(sample)
 
     def _write_sample(self, sample: Sample) -> None:
         self._writer.add_sample(self._trial_id, (sample.t_ns - self.start_ns) / 1e9, sample)

@@ -6,23 +6,31 @@ when they came in from the engine.
 
 import json
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple, cast, get_args
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from pydantic import TypeAdapter
 
+from weir.model.claim import Claim
 from weir.model.load import load_from_plan
 from weir.model.records import ErrorCounts, Interval, LoadSummary, Validity
 from weir.model.resources import StackResources
 from weir.model.run import Arm, Ceiling, Cell, Limits, Network, Placement, PublishedFigure, RunInfo, Trial, TrialResult
+from weir.model.tap import TapResult
 from weir.model.verdict import TrialVerdict
 from weir.model.window import Window
 from weir.model.work import service_work_from_dict
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 Column = int | float | str | bytes | None
 Row = tuple[Column, ...]
 _RESOURCES = TypeAdapter(StackResources)
+_CLAIM = TypeAdapter(Claim)
 
 RUN_COLUMNS = (
     "study", "title", "question", "scale", "seed", "blocks", "indicative", "baseline", "study_text", "command", "weir_version",
@@ -35,7 +43,7 @@ CELL_COLUMNS = (
 TRIAL_COLUMNS = (
     "id", "cell_id", "block", "position", "attempt", "started_unix_ns", "validity", "reasons", "summary", "resources",
     "load_started_monotonic_ns", "ready_s", "artifact_bytes", "runtime", "isolation", "logs", "window", "whole_load",
-    "phases_s", "work", "discrepancies",
+    "phases_s", "work", "discrepancies", "claim", "tap",
 )  # fmt: skip
 RESULT_COLUMNS = TRIAL_COLUMNS[6:]
 INTERVAL_COLUMNS = (
@@ -45,7 +53,7 @@ INTERVAL_COLUMNS = (
 
 _ERRORS = INTERVAL_COLUMNS.index("errors")
 # Of almost every interval.
-_NO_ERRORS, _NO_ERRORS_TEXT = ErrorCounts().model_dump(), ErrorCounts().model_dump_json()
+_NO_ERRORS, _NO_ERRORS_TEXT = MappingProxyType(ErrorCounts().model_dump()), ErrorCounts().model_dump_json()
 
 
 class IntervalRow(NamedTuple):
@@ -59,7 +67,7 @@ class IntervalRow(NamedTuple):
     completed: int
     ok: int
     failed: int
-    errors: dict[str, int]
+    errors: Mapping[str, int]
     in_flight: int
     queued: int
     oldest_age_us: float
@@ -70,6 +78,19 @@ class IntervalRow(NamedTuple):
     p90_us: float | None
     p99_us: float | None
     max_us: float | None
+
+
+class Answered(NamedTuple):
+    """How many requests were answered in each interval of a trial, by time; times since the load's start."""
+
+    start_s: "NDArray[np.float64]"
+    end_s: "NDArray[np.float64]"
+    completed: "NDArray[np.float64]"
+
+    @property
+    def rate_rps(self) -> "NDArray[np.float64]":
+        """Answers a second."""
+        return self.completed / (self.end_s - self.start_s)
 
 
 def storable(text: str) -> str:
@@ -104,6 +125,8 @@ def _placement(kept: dict[str, Any]) -> Placement:
     return Placement(
         limits={tier: Limits(**limits) for tier, limits in kept.pop("limits", {}).items()},
         network=None if network is None else Network(**network),
+        reached_at=kept.pop("reached_at", None),
+        services_on=kept.pop("services_on", None),
         **{key: tuple(value) for key, value in kept.items()},
     )
 
@@ -147,6 +170,8 @@ def result_row(result: TrialResult) -> Row:
         json.dumps(result.phases_s),
         json.dumps([asdict(one) for one in result.work]),
         json.dumps(result.discrepancies),
+        None if result.claim is None else storable(_CLAIM.dump_json(result.claim).decode()),
+        None if result.tap is None else result.tap.model_dump_json(),
     )
 
 
@@ -170,6 +195,8 @@ def trial_from_row(row: Sequence[Any], cells: dict[int, Cell]) -> Trial:
         phases_s=json.loads(values["phases_s"]),
         work=tuple(service_work_from_dict(one) for one in json.loads(values["work"])),
         discrepancies=tuple(json.loads(values["discrepancies"])),
+        claim=None if values["claim"] is None else _CLAIM.validate_json(values["claim"]),
+        tap=None if values["tap"] is None else TapResult.model_validate_json(values["tap"]),
     )
     return Trial(
         id=values["id"],
@@ -196,5 +223,5 @@ def interval_row(trial_id: int, interval: Interval) -> Row:
 def interval_from_row(row: Sequence[Any]) -> IntervalRow:
     """An interval from the columns `INTERVAL_COLUMNS`."""
     text = row[_ERRORS]
-    errors = dict(_NO_ERRORS) if text == _NO_ERRORS_TEXT else json.loads(text)
+    errors = _NO_ERRORS if text == _NO_ERRORS_TEXT else json.loads(text)
     return IntervalRow._make((*row[:_ERRORS], errors, *row[_ERRORS + 1 :]))

@@ -25,8 +25,8 @@ class SampleRow(NamedTuple):
     pss_bytes: int | None
     private_bytes: int | None
     swap_bytes: int | None
-    minor_faults: int
-    major_faults: int
+    minor_faults: int | None
+    major_faults: int | None
     voluntary_switches: int
     involuntary_switches: int
     descriptors: int | None

@@ -6,7 +6,10 @@ A change to a table raises `SCHEMA_NUMBER` and gets a line in `docs/reference/ru
 APPLICATION_ID = 0x57454952
 """'WEIR', in the file's header, so that `file` and we can tell a run from another SQLite file."""
 
-SCHEMA_NUMBER = 4
+SCHEMA_NUMBER = 5
+ADDED = {5: {"trial": ("claim", "tap")}}
+"""Columns that a schema added, null in every older row, by its number: files from the one before the first of these on are read."""
+OLDEST_READ = min(ADDED) - 1
 
 TABLES = """
 CREATE TABLE run (
@@ -74,7 +77,9 @@ CREATE TABLE trial (
     whole_load TEXT,
     phases_s TEXT,
     work TEXT,
-    discrepancies TEXT
+    discrepancies TEXT,
+    claim TEXT,
+    tap TEXT
 ) STRICT;
 
 CREATE TABLE histogram (
@@ -122,8 +127,8 @@ CREATE TABLE sample (
     pss_bytes INTEGER,
     private_bytes INTEGER,
     swap_bytes INTEGER,
-    minor_faults INTEGER NOT NULL,
-    major_faults INTEGER NOT NULL,
+    minor_faults INTEGER,
+    major_faults INTEGER,
     voluntary_switches INTEGER NOT NULL,
     involuntary_switches INTEGER NOT NULL,
     descriptors INTEGER,

@@ -21,7 +21,7 @@ from weir.model.records import Interval, Sample
 from weir.model.run import Cell, RunInfo, TrialEvent, TrialResult
 from weir.model.stop import Stop
 from weir.store import rows, sample_rows
-from weir.store.connection import check_identity, explained
+from weir.store.connection import bring_up_to_date, check_identity, explained
 from weir.store.schema import APPLICATION_ID, SCHEMA_NUMBER, TABLES
 
 Ended = Literal["complete", "interrupted"]
@@ -74,7 +74,7 @@ class RunWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise WeirError(f"{path.parent}: cannot make the run folder: {error.strerror}", hint="name another with --out DIR") from error
-        folder_lock = None if info.is_load else _lock_folder(path)
+        folder_lock = None if info.is_load else lock_folder(path)
         try:
             if path.exists():
                 hint = f"weir report {path}, or another --out" if info.is_load else f"weir run --resume {path}, or another --out DIR"
@@ -102,13 +102,14 @@ class RunWriter:
         """
         if not path.is_file():
             raise UsageError(f"{path}: found nothing there, expected a run file to resume", hint="weir run STUDY starts a new run")
-        folder_lock = _lock_folder(path)
+        folder_lock = lock_folder(path)
         try:
             with explained(path):
                 connection = _open(path)
                 try:
-                    check_identity(connection, path)
+                    schema = check_identity(connection, path)
                     _write_ahead(connection)
+                    bring_up_to_date(connection, schema)
                     connection.execute("DELETE FROM trial WHERE finished = 0")
                     connection.execute("UPDATE run SET ended = NULL, finished_unix_ns = NULL, stopped = NULL")
                     info = rows.run_from_row(connection.execute(f"SELECT {', '.join(rows.RUN_COLUMNS)} FROM run").fetchone())
@@ -284,7 +285,7 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
-def _lock_folder(path: Path) -> int:
+def lock_folder(path: Path) -> int:
     """Hold the run folder for this writer; released by the kernel when the process ends, however it ends.
 
     The folder and not the file: closing any other descriptor of the file would drop the locks that SQLite holds on it.

@@ -1,20 +1,23 @@
 """From the matrix of a study to its cells: everything crossed, overrides applied, and what does not fit together refused."""
 
 import difflib
+import random
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
+from weir.generators.tools import tool
 from weir.model.errors import UsageError
 from weir.model.load import LoadPlan, Profile, Request
-from weir.model.run import Arm, Cell, Placement
-from weir.scenario import read_scenario
+from weir.model.run import GENERATOR, WEIR, Arm, Cell, Placement
+from weir.scenario import read_scenario, scenario_plan
 from weir.services.manifest import read_service
 from weir.stacks.external import ExternalStack
 from weir.stacks.manifest import Needed, Stack, read_stack
-from weir.stacks.workload import Workload, read_workload
+from weir.stacks.workload import Workload, read_workload, workload_files
 from weir.study.ceiling import ceilings
 from weir.study.file import StudyFile
 from weir.study.load import LoadTable
@@ -45,8 +48,22 @@ class PlannedCell:
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """How its requests are made: the generator's ceiling depends on that, and not on the stack."""
-        return self.workload.id, self.cell.load.connections, self.load.keep_alive, self.load.pipeline, self.load.kernel_timestamps
+        """Who makes its requests, and how: the generator's ceiling depends on that, and not on the stack."""
+        how = self.load.keep_alive, self.load.pipeline, self.load.kernel_timestamps
+        return self.cell.generator, self.workload.id, self.cell.load.connections, *how
+
+    def request(self, base_url: str) -> Request:
+        """What its load asks of a process of the stack: the same in every trial."""
+        return self.workload.draw(base_url, random.Random(self.method.seed), path=self.stack.path_of(self.workload.id))
+
+    def unable(self) -> str | None:
+        """Why its generator cannot make its load, a sentence; None: it can."""
+        if self.cell.generator == WEIR:
+            return None
+        request = self.request("http://127.0.0.1:1")
+        targets = (request.target,) * self.cell.replicas if self.cell.replicas > 1 else ()
+        plan = self.plan(request, targets=targets, duration_s=self.load.duration_s, interval_s=0.1, cpus=(0,))
+        return tool(self.cell.generator).cannot(plan)
 
     def placed(self, placement: Placement) -> Placement:
         """The run's placement, with as many of the stack's CPUs as this cell asks for: those of an external stack are its own.
@@ -67,8 +84,10 @@ class PlannedCell:
             interval_s: length of an interval.
             cpus: the generator's CPUs, a thread each.
         """
+        # The path of a scenario's target stands before those of its steps, and the workload's is none of theirs.
+        asked = request if self.scenario is None else replace(request, target=urljoin(request.target, "/"))
         return LoadPlan(
-            request=request,
+            request=asked,
             load=self.cell.load,
             duration_s=duration_s,
             timeout_s=self.load.timeout_s,
@@ -87,7 +106,14 @@ class PlannedCell:
         )
 
 
-def planned_cells(file: StudyFile, path: Path, stack_cpus: int, *, left_out: Collection[str] = ()) -> list[PlannedCell]:
+def planned_cells(
+    file: StudyFile,
+    path: Path,
+    stack_cpus: int,
+    *,
+    left_out: Collection[str] = (),
+    left_out_generators: Collection[str] = (),
+) -> list[PlannedCell]:
     """Every cell of the matrix, the A/A arm's included.
 
     Args:
@@ -95,13 +121,15 @@ def planned_cells(file: StudyFile, path: Path, stack_cpus: int, *, left_out: Col
         path: where it lies: its scenarios are relative to it, and messages name it.
         stack_cpus: the number of CPUs that a stack gets where the study does not say, for limits that follow it.
         left_out: labels of stacks that are not run.
+        left_out_generators: generators that are not run.
 
     Raises:
-        UsageError: a stack, workload or limit does not exist, keys contradict each other, or an override matches nothing.
+        UsageError: a stack, workload or limit does not exist, keys contradict each other, an override matches nothing, or a generator
+            cannot make a load.
     """
     try:
         cells = _Crossing(file, path, stack_cpus).cells()
-        return _numbered([one for one in cells if one.stack.label not in left_out])
+        return _numbered([one for one in cells if one.stack.label not in left_out and one.cell.generator not in left_out_generators])
     except UsageError as error:
         if error.message.startswith(str(path)):
             raise
@@ -238,7 +266,7 @@ class _Crossing:
 
     def _of_stack(self, stack: Stack | ExternalStack, arm: Arm, workload_id: str) -> Iterator[PlannedCell]:
         matrix = self._file.matrix
-        workload = read_workload(workload_id)
+        workload = self._workload(workload_id)
         if workload_id not in stack.serves:
             raise UsageError(
                 f"matrix.workloads: found {workload_id!r}, which {stack.label} does not serve; it serves: {', '.join(stack.serves)}",
@@ -261,9 +289,10 @@ class _Crossing:
             if isinstance(stack, Stack):
                 coordinates |= {"replicas": str(replicas)} if len(matrix.replicas) > 1 else {}
                 coordinates |= {} if cpus is None else {"cpus": str(cpus)}
+            coordinates |= {GENERATOR: generator} if len(matrix.generators) > 1 else {}
             where = _described(stack, workload_id, amount, {**chosen, **varied}, replicas, cpus, generator)
             load, method = self._overridden(where)
-            scenario = None if load.scenario is None else read_scenario(self._path.parent / load.scenario)
+            scenario = self._scenario(load)
             cell = Cell(
                 id=0,
                 stack=stack.id,
@@ -285,7 +314,30 @@ class _Crossing:
             # What users of a scenario ask, and what an external server holds, is not known beforehand.
             if isinstance(stack, Stack) and scenario is None:
                 cell = replace(cell, ceilings=ceilings(cell, load, stack.limits, services))
-            yield PlannedCell(cell, stack, workload, load, method, scenario, services)
+            planned = PlannedCell(cell, stack, workload, load, method, scenario, services)
+            if (why := planned.unable()) is not None:
+                raise UsageError(
+                    f"matrix.generators: found {generator!r} for {cell.load.label} on {workload_id}: {why}",
+                    hint="docs/guides/generators.md says which generator can make which load",
+                )
+            yield planned
+
+    def _workload(self, name: str) -> Workload:
+        own = self._file.workload.get(name)
+        if own is None:
+            return read_workload(name)
+        if name in (path.stem for path in workload_files()):
+            raise UsageError(f"workload.{name}: found the name of a workload that weir has, expected another name")
+        return own.named(name)
+
+    def _scenario(self, load: LoadTable) -> dict[str, Any] | None:
+        match load.scenario:
+            case None:
+                return None
+            case str(file):
+                return read_scenario(self._path.parent / file)
+            case table:
+                return scenario_plan(table, self._path, below="load.scenario.")
 
     def _overridden(self, where: Coordinates) -> tuple[LoadTable, Method]:
         load, method = self._file.load.model_dump(exclude_unset=True), self._file.method.model_dump(exclude_unset=True)
@@ -320,7 +372,7 @@ def _described(
         "workload": frozenset({workload}),
         "replicas": frozenset({replicas}),
         "cpus": frozenset() if cpus is None else frozenset({cpus}),
-        "generator": frozenset({generator}),
+        GENERATOR: frozenset({generator}),
     }
     where |= {key: frozenset({value}) for key, value in amount.items()}
     return where | {name: frozenset({value}) for name, value in settings.items()}
@@ -344,7 +396,7 @@ def _with_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
             "keep-alive": "on" if one.load.keep_alive else "off",
             "pipeline": str(one.load.pipeline),
             "kernel timestamps": "on" if one.load.kernel_timestamps else "off",
-            "scenario": "none" if one.scenario is None else f"{Path(one.load.scenario or '').stem} {scenario_digest(one.scenario)}",
+            "scenario": "none" if one.scenario is None else f"{_scenario_name(one.load)} {scenario_digest(one.scenario)}",
         }
         for one in planned
     ]
@@ -356,6 +408,10 @@ def _with_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
         replace(one, cell=replace(one.cell, coordinates=one.cell.coordinates | {key: mine[key] for key in differing}))
         for one, mine in zip(planned, conditions, strict=True)
     ]
+
+
+def _scenario_name(load: LoadTable) -> str:
+    return Path(load.scenario).stem if isinstance(load.scenario, str) else "its own"
 
 
 def _numbered(planned: list[PlannedCell]) -> list[PlannedCell]:

@@ -26,7 +26,12 @@ def experiment_study(study: Study, planned: PlannedCell, *, of: str, name: str, 
     """
     cell, file = planned.cell, study.file
     both = [before, after]
-    matrix: dict[str, Any] = {"stacks": [planned.stack.label], "workloads": [cell.workload], "replicas": [cell.replicas]}
+    matrix: dict[str, Any] = {
+        "stacks": [planned.stack.label],
+        "workloads": [cell.workload],
+        "generators": [cell.generator],
+        "replicas": [cell.replicas],
+    }
     # The cell's own amount of load, as the study file has it.
     (amount,) = [amount for amount in file.matrix.amounts() if planned.load.of(amount) == cell.load][:1]
     matrix |= {key: [value] for key, value in amount.items()}
@@ -55,6 +60,9 @@ def experiment_study(study: Study, planned: PlannedCell, *, of: str, name: str, 
         "services": {name: dict(needed.settings) for name, needed in planned.services.items()},
         "external": {
             label: external.model_dump(exclude_unset=True) for label, external in file.external.items() if label == planned.stack.label
+        },
+        "workload": {
+            name: own.model_dump(by_alias=True, exclude_unset=True) for name, own in file.workload.items() if name == cell.workload
         },
     }
     path = Path(study.path.parent, f"{study.name}-experiment.toml")

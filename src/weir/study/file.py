@@ -13,6 +13,7 @@ from weir.study.matrix import Matrix
 from weir.study.method import Method
 from weir.study.network import Network
 from weir.study.override import Override
+from weir.study.own_workload import OwnWorkload
 from weir.toml_file import Table
 
 __all__ = ["LoadTable", "Matrix", "Objective", "Published", "StudyFile"]
@@ -75,6 +76,8 @@ class StudyFile(Table):
     network: Network = Field(default_factory=Network)
     external: dict[str, External] = Field(default_factory=dict)
     """Servers that weir does not start, by the names that `matrix.stacks` calls them."""
+    workload: dict[str, OwnWorkload] = Field(default_factory=dict)
+    """Workloads of the study's own, by the names that `matrix.workloads` calls them."""
     override: list[Override] = Field(default_factory=list)
     published: list[Published] = Field(default_factory=list)
 
@@ -87,6 +90,11 @@ class StudyFile(Table):
         for name in self.external:
             if name not in stacks:
                 raise ValueError(f"external.{name}: expected it among matrix.stacks, which names {', '.join(stacks)}")
+        for name in self.workload:
+            if name not in self.matrix.workloads:
+                raise ValueError(f"workload.{name}: expected it among matrix.workloads, which names {', '.join(self.matrix.workloads)}")
+        if self.method.tap and self.network.isolation != "none":
+            raise ValueError("method.tap: found beside network.isolation, expected the stack on loopback: only there is listened")
         if self.load.scenario is not None and len(self.matrix.workloads) > 1:
             raise ValueError("load.scenario: found beside several matrix.workloads, expected one: users do the scenario in its place")
         return self

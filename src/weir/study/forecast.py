@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from weir.model.run import WEIR
 from weir.study.cells import PlannedCell
 from weir.study.study import Study, order_of_block
 
@@ -10,6 +11,10 @@ ASSUMED_OVERHEAD_S = 2.5
 """Start, check and stop of a stack where no pilot has measured them."""
 CEILING_S = 1.5
 """Measuring what the generator reaches on a null server, once for each way of asking."""
+OTHER_CEILING_S = 3.0
+"""The start and the end of another generator than weir's, whose ceiling takes as long as a load of it,"""
+MOST_CEILING_S = 10.0
+"""but no longer than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ def forecast(study: Study, cells: Sequence[PlannedCell], overhead: Overhead = Ov
     method = study.file.method
     order = [order_of_block(list(cells), method.seed, block) for block in range(1, method.blocks + 1)]
     checked = {(one.stack.label, one.workload.id) for one in cells}
-    ways = {one.asked for one in cells}
+    ways = {one.asked: one for one in cells}
     return Forecast(
         trials=method.blocks * len(cells),
         order=tuple(tuple(one.cell.id for one in block) for block in order),
@@ -62,7 +67,7 @@ def forecast(study: Study, cells: Sequence[PlannedCell], overhead: Overhead = Ov
         pauses_s=method.blocks * sum(one.method.pause_s for one in cells),
         starts_and_stops_s=method.blocks * sum(overhead.of(one.stack.label) for one in cells),
         extensions_s=method.blocks * sum(_extension_s(one) for one in cells),
-        checks_s=sum(overhead.of(label) for label, _ in checked) + CEILING_S * len(ways),
+        checks_s=sum(overhead.of(label) for label, _ in checked) + sum(map(_ceiling_s, ways.values())),
     )
 
 
@@ -88,8 +93,13 @@ def plan_lines(study: Study, coming: Forecast, cells: int) -> list[str]:
     return lines
 
 
+def _ceiling_s(planned: PlannedCell) -> float:
+    return CEILING_S if planned.cell.generator == WEIR else OTHER_CEILING_S + min(planned.load.duration_s, MOST_CEILING_S)
+
+
 def _extension_s(planned: PlannedCell) -> float:
-    if planned.load.ends_by_itself:
+    # Without intervals nobody sees whether a load is steady.
+    if planned.load.ends_by_itself or planned.cell.generator != WEIR:
         return 0.0
     return planned.load.duration_s if planned.method.extension_s is None else planned.method.extension_s
 

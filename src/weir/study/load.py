@@ -1,5 +1,7 @@
 """`[load]` of a study file: how each trial is loaded. The settings, their words and their rules are those of `weir load`."""
 
+from typing import Any
+
 from pydantic import Field, field_validator
 
 from weir.asked_load import AskedLoad, Names, load_of, pipelining
@@ -40,8 +42,9 @@ class LoadTable(Table):
     """How many requests a connection carries unanswered."""
     until_first_failure: bool = False
     """The first request that fails ends the trial."""
-    scenario: str | None = None
-    """A scenario file, relative to the study: what users do, instead of the workload's one request (docs/guides/scenarios.md)."""
+    scenario: str | dict[str, Any] | None = None
+    """What users do, instead of the workload's one request (docs/guides/scenarios.md): a scenario file, relative to the study, or what
+    stands in such a file as a table, `[[load.scenario.steps]]`."""
     kernel_timestamps: bool = False
     """An answer came when the kernel received it, not when the generator read it."""
 

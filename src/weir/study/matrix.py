@@ -1,12 +1,13 @@
 """`[matrix]` of a study file: what is crossed with what."""
 
 from itertools import product
-from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from weir.asked_load import CONNECTIONS
+from weir.generators.tools import GENERATORS
 from weir.model.load import Profile
+from weir.model.run import WEIR
 from weir.study.numbers import Counts, Levels
 from weir.toml_file import Table
 
@@ -31,8 +32,11 @@ class Matrix(Table):
     `load.think` says so."""
     rates_rps: Levels | None = None
     """Open load: arrivals per second that wait for nobody; numbers, or profiles over time."""
-    generators: list[Literal["weir"]] = Field(default=["weir"], min_length=1)
-    """What produces the load. weir's own engine is the only one so far."""
+    generators: list[str] = Field(
+        default=[WEIR], min_length=1, json_schema_extra={"items": {"type": "string", "enum": list(GENERATORS)}, "uniqueItems": True}
+    )
+    """What produces the load: `weir`, its own engine, and other tools, which weir places, runs, watches and audits; each can make some
+    loads only (docs/guides/generators.md). Stacks are compared within one generator, generators on the same stack."""
     replicas: Counts = Field(default=[1])
     """Processes of the stack, each on a port of its own; the load's connections are spread over them."""
     limits: dict[str, Counts] = Field(default_factory=dict)
@@ -44,9 +48,18 @@ class Matrix(Table):
     cpus: Counts | None = None
     """Numbers of CPUs of the stack. Not given: those of `[cpus]`."""
 
+    @field_validator("generators")
+    @classmethod
+    def _are_generators(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in GENERATORS:
+                raise ValueError(f"expected names among {', '.join(GENERATORS)}, not {name!r}")
+        return names
+
     @model_validator(mode="after")
     def _values_make_sense(self) -> "Matrix":
-        for name, names in (("stacks", self.stacks), ("variants", self.variants), ("workloads", self.workloads)):
+        each_once = {"stacks": self.stacks, "variants": self.variants, "workloads": self.workloads, "generators": self.generators}
+        for name, names in each_once.items():
             if len(set(names)) != len(names):
                 raise ValueError(f"{name}: expected every name once")
         for name, values in self.services.items():

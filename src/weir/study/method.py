@@ -51,6 +51,10 @@ class Method(Table):
     failures: Failures = "reject"
     """What a failed request makes of its trial: `reject` leaves it out of the averages and tries it again; with `measure`, in a study of
     overload, failures are a result: the trial counts, its throughput is that of right answers, and the share of failures is shown."""
+    tap: bool = False
+    """Listen in on the stack's port while it is loaded, and keep what the kernel's timestamps say of the requests: response times without
+    the generator's own queueing, for every generator alike. About eight connections are listened to, on control's CPUs; it takes root, and
+    a stack on loopback."""
     invariant: Invariant = "reject"
     """The same for a workload's invariant that does not hold in the database after the load: `reject`, or `report` and count the trial."""
 

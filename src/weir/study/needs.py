@@ -8,7 +8,7 @@ from pathlib import Path
 from weir.model.errors import UsageError
 from weir.model.run import Placement
 from weir.stacks.external import ExternalStack
-from weir.study.cells import PlannedCell
+from weir.study.study import PlannedCell, Study
 
 SPARE_FILES = 64
 """Files that a generator or a server has open besides its connections: libraries, logs, pipes, its listening socket."""
@@ -55,6 +55,22 @@ def shortages(
             taken; without either nothing is said of its memory.
     """
     return [*_files(cells, there_is), *_ports(cells, there_is), *_memory(cells, there_is, placement, memory_bytes or {})]
+
+
+def generator_shortages(study: Study) -> list[str]:
+    """A sentence for each generator that is to run and is not here."""
+    return [f"{study.path}: matrix.generators: {why}" for why in study.missing_generators().values()]
+
+
+def require_generators(study: Study) -> None:
+    """Ends what cannot succeed.
+
+    Raises:
+        UsageError: a generator is not here.
+    """
+    found = generator_shortages(study)
+    if found:
+        raise UsageError("\n".join(found), hint="--skip-missing leaves out what this machine does not have")
 
 
 def require(cells: Sequence[PlannedCell], there_is: Machine, placement: Placement) -> None:

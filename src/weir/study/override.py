@@ -17,8 +17,8 @@ class Override(Table):
     """Other settings for the cells that `where` describes. Of several that describe a cell the later ones win."""
 
     where: dict[str, Value | list[Value]] = Field(min_length=1)
-    """Which cells: `stack`, `variant`, `workload`, `connections`, `users`, `rates_rps`, `replicas`, `cpus`, or a limit's name, each with a
-    value or a list of them."""
+    """Which cells: `stack`, `variant`, `workload`, `connections`, `users`, `rates_rps`, `replicas`, `cpus`, `generator`, or a limit's name,
+    each with a value or a list of them."""
     load: dict[str, Any] = Field(default_factory=dict)
     """Keys of `[load]`, with their values there."""
     method: dict[str, Any] = Field(default_factory=dict)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from weir.generators.tools import tool
 from weir.model.errors import UsageError
-from weir.model.run import PublishedFigure
+from weir.model.run import WEIR, PublishedFigure
 from weir.places import data_folder
 from weir.stacks.manifest import Stack
 from weir.study.cells import PlannedCell, planned_cells
@@ -33,6 +34,8 @@ class Study:
     file: StudyFile
     left_out: frozenset[str] = frozenset()
     """Labels of stacks of the matrix that are not run: this machine lacks what they need."""
+    left_out_generators: frozenset[str] = frozenset()
+    """Generators of the matrix that are not run: this machine does not have them."""
 
     @property
     def indicative(self) -> bool:
@@ -68,13 +71,25 @@ class Study:
         Raises:
             UsageError: a stack, workload or limit does not exist, keys contradict each other, or an override matches nothing.
         """
-        return planned_cells(self.file, self.path, stack_cpus, left_out=self.left_out)
+        return planned_cells(self.file, self.path, stack_cpus, left_out=self.left_out, left_out_generators=self.left_out_generators)
+
+    def missing_generators(self) -> dict[str, str]:
+        """Generators that are to run and that this machine does not have, each with what to tell about it."""
+        missing = {}
+        for name in self.file.matrix.generators:
+            if name != WEIR and name not in self.left_out_generators:
+                try:
+                    tool(name).found()
+                except UsageError as why:
+                    missing[name] = f"{why.message}; {why.hint}"
+        return missing
 
     def without_unmet(self) -> tuple["Study", list[str]]:
-        """The study without the stacks whose needs this machine does not meet, and a line for each of them.
+        """The study without the stacks whose needs this machine does not meet and the generators that it does not have, and a line for
+        each of them.
 
         Raises:
-            UsageError: the baseline is among them, or no other stack is left: the study has no answer without.
+            UsageError: the baseline is among them, or nothing is left to compare: the study has no answer without.
         """
         stacks = {one.stack.label: one.stack for one in self.cells(1)}
         unmet = {label: found for label, stack in stacks.items() if isinstance(stack, Stack) and (found := stack.unmet())}
@@ -82,9 +97,13 @@ class Study:
         for key, label in (("method.baseline", self.file.method.baseline), ("method.aa", self.file.method.aa)):
             if label in unmet:
                 raise UsageError(f"{self.path}: {key}: {'; '.join(said)}", hint="weir doctor")
-        if unmet and len(stacks) - len(unmet) < 2:
-            raise UsageError(f"{self.path}: matrix.stacks: nothing is left to compare: {'; '.join(said)}", hint="weir doctor")
-        return replace(self, left_out=frozenset(unmet)), said
+        missing = self.missing_generators()
+        said += [f"generator {name} is left out: {why}" for name, why in missing.items()]
+        left_stacks, left_generators = len(stacks) - len(unmet), len(self.file.matrix.generators) - len(missing)
+        if (unmet or missing) and (left_generators == 0 or max(left_stacks, left_generators) < 2):
+            key = "matrix.stacks" if unmet else "matrix.generators"
+            raise UsageError(f"{self.path}: {key}: nothing is left to compare: {'; '.join(said)}", hint="weir doctor")
+        return replace(self, left_out=frozenset(unmet), left_out_generators=frozenset(missing)), said
 
 
 def order_of_block(cells: list[PlannedCell], seed: int, block: int) -> list[PlannedCell]:

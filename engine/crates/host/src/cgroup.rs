@@ -1,8 +1,11 @@
-//! Control groups: how much CPU and memory a started process gets, with everything below it.
+//! Control groups: how much CPU and memory a started process gets, with everything below it, and what it has used of CPUs.
 //!
-//! Version 2 is taken where it has the controllers `cpu` and `memory`, else version 1, whose groups lie in a hierarchy for each. Words: a
+//! For limits version 2 is taken where it has the controllers `cpu` and `memory`, else version 1, whose groups lie in a hierarchy for each. Words: a
 //! *parent* is the group below which groups are made; a group is *owned* while the host that made it holds a lock on its folder, which the
 //! kernel lets go of however that host ends.
+//!
+//! What is used is kept in a group of version 2 as well, without a controller: it changes nothing for who is in it. Where there can be none, nothing
+//! is said of it: the observer then adds the processes up.
 //!
 //! A group is removed when its processes are gone; what a killed host leaves is removed by its [keeper](crate::keeper), or by the next host.
 
@@ -16,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub use folder::remove;
 use folder::{Folder, name};
+use parents::account_parent;
 pub use parents::{Parents, sweep_leftovers};
 use tables::counter;
 
@@ -31,6 +35,8 @@ pub struct Cgroups {
     /// The program that runs [`crate::run_keeper`] when its argument is `keeper`.
     program: PathBuf,
     parents: Option<Result<Parents, String>>,
+    /// Where groups without limits are made; None inside: they cannot be.
+    account_parent: Option<Option<PathBuf>>,
     keeper: Option<Keeper>,
     count: u64,
 }
@@ -40,22 +46,37 @@ impl Cgroups {
         Self {
             program,
             parents: None,
+            account_parent: None,
             keeper: None,
             count: 0,
         }
     }
 
-    /// Makes a group with `limits`.
-    pub fn make(&mut self, limits: Limits) -> Result<Cgroup, Failure> {
+    /// Makes a group with `limits`, or without any one that only counts, where that is possible.
+    pub fn make(&mut self, limits: Option<Limits>) -> Result<Cgroup, Failure> {
+        self.count += 1;
+        let name = name(self.count);
+        let limited = limits
+            .map(|limits| self.limited(&name, limits))
+            .transpose()?;
+        // A process is in one group of version 2.
+        let has_account = limited.as_ref().is_some_and(|group| group.version == 2);
+        let account = if has_account {
+            None
+        } else {
+            self.accounting(&name)
+        };
+        Ok(Cgroup { limited, account })
+    }
+
+    fn limited(&mut self, name: &str, limits: Limits) -> Result<Limited, Failure> {
         let parents = self.parents.get_or_insert_with(Parents::find);
         let parents = parents.as_ref().map_err(|why| {
             let message = format!("limits: no control group can be made: {why}");
             Failure::new(message, HINT)
         })?;
-        self.count += 1;
-        let name = name(self.count);
         for parent in parents.folders() {
-            keep(&mut self.keeper, &self.program, &parent.join(&name)).map_err(|error| {
+            keep(&mut self.keeper, &self.program, &parent.join(name)).map_err(|error| {
                 let message = format!("limits: the keeper of control groups cannot run: {error}");
                 Failure::new(
                     message,
@@ -63,7 +84,15 @@ impl Cgroups {
                 )
             })?;
         }
-        Cgroup::create(parents, &name, limits)
+        Limited::create(parents, name, limits)
+    }
+
+    /// None: there can be no such group.
+    fn accounting(&mut self, name: &str) -> Option<Folder> {
+        let parent = self.account_parent.get_or_insert_with(account_parent);
+        let parent = parent.as_deref()?;
+        keep(&mut self.keeper, &self.program, &parent.join(name)).ok()?;
+        Folder::create(parent, name).ok()
     }
 
     /// The keeper, which is none of a server's processes.
@@ -82,9 +111,46 @@ fn keep(keeper: &mut Option<Keeper>, program: &Path, group: &Path) -> io::Result
     keeper.insert(Keeper::start(program)?).keep(group)
 }
 
-/// The group of one started process.
-#[derive(Debug)]
+/// The groups of one started process.
+#[derive(Debug, Default)]
 pub struct Cgroup {
+    limited: Option<Limited>,
+    /// Of version 2, without controllers. None: there is none, or `limited` counts.
+    account: Option<Folder>,
+}
+
+impl Cgroup {
+    /// The files that a process joins the groups by, writing `0`.
+    pub fn doors(&self) -> Vec<PathBuf> {
+        let limited = self.limited.iter().flat_map(Limited::folders);
+        let account = self.account.iter().map(|folder| folder.path.as_path());
+        limited
+            .chain(account)
+            .map(|folder| folder.join("cgroup.procs"))
+            .collect()
+    }
+
+    /// How many of its processes the kernel has killed for want of memory; None without a limit.
+    pub fn oom_kills(&self) -> Option<u64> {
+        self.limited.as_ref()?.oom_kills()
+    }
+
+    /// As records tell it; None without limits.
+    pub fn record(&self) -> Option<record::Cgroup> {
+        self.limited.as_ref().map(Limited::record)
+    }
+
+    /// The folder whose `cpu.stat` tells what its processes have used.
+    pub fn account(&self) -> Option<PathBuf> {
+        let limited = self.limited.as_ref().filter(|group| group.version == 2);
+        let folder = self.account.as_ref().or(limited.map(|group| &group.cpu))?;
+        Some(folder.path.clone())
+    }
+}
+
+/// A group with limits.
+#[derive(Debug)]
+struct Limited {
     limits: Limits,
     version: u8,
     cpu: Folder,
@@ -92,7 +158,7 @@ pub struct Cgroup {
     memory: Option<Folder>,
 }
 
-impl Cgroup {
+impl Limited {
     fn create(parents: &Parents, name: &str, limits: Limits) -> Result<Self, Failure> {
         let folder = |parent: &Path| {
             Folder::create(parent, name).map_err(|error| {
@@ -141,15 +207,7 @@ impl Cgroup {
             .map(|folder| folder.path.as_path())
     }
 
-    /// The files that a process joins the group by, writing `0`.
-    pub fn doors(&self) -> Vec<PathBuf> {
-        self.folders()
-            .map(|folder| folder.join("cgroup.procs"))
-            .collect()
-    }
-
-    /// How many of its processes the kernel has killed for want of memory; None without a limit.
-    pub fn oom_kills(&self) -> Option<u64> {
+    fn oom_kills(&self) -> Option<u64> {
         self.limits.memory_bytes?;
         let file = if self.version == 2 {
             "memory.events"
@@ -162,8 +220,7 @@ impl Cgroup {
         )
     }
 
-    /// As records tell it.
-    pub fn record(&self) -> record::Cgroup {
+    fn record(&self) -> record::Cgroup {
         record::Cgroup {
             version: self.version,
             cpu: self.cpu.path.clone(),

@@ -79,7 +79,7 @@ pub struct Group {
     pub reaped: Option<Reaped>,
     isolation: Isolation,
     /// Removed with the group, whose processes are gone then.
-    pub cgroup: Option<Cgroup>,
+    pub cgroup: Cgroup,
     link: Link,
     ended: Option<Ended>,
     has_failed: bool,
@@ -114,7 +114,7 @@ impl Group {
     pub fn start(
         id: u64,
         start: Start,
-        cgroup: Option<Cgroup>,
+        cgroup: Cgroup,
         program: &Path,
         isolation: Isolation,
         own_namespace: &OwnedFd,
@@ -140,7 +140,7 @@ impl Group {
         let launch = Launch {
             start,
             isolation,
-            doors: group.cgroup.as_ref().map(Cgroup::doors).unwrap_or_default(),
+            doors: group.cgroup.doors(),
         };
         let _ = group.link.send(&ToInit::Start(Box::new(launch)), None);
         Ok(group)
@@ -292,7 +292,7 @@ impl Group {
             cpu_user_s: (total.user_s - own_user_s).max(0.0) + orphans.user_s,
             cpu_system_s: (total.system_s - own_system_s).max(0.0) + orphans.system_s,
             peak_rss_bytes: total.peak_rss_bytes.max(orphans.peak_rss_bytes),
-            oom_kills: self.cgroup.as_ref().and_then(Cgroup::oom_kills),
+            oom_kills: self.cgroup.oom_kills(),
             left_behind: self
                 .ended
                 .as_ref()

@@ -289,11 +289,7 @@ impl<'a> Host<'a> {
             return self.refuse(id, message, "stop it first, or take another name");
         }
         let name = start.name.clone();
-        let cgroup = match start
-            .limits
-            .map(|limits| self.cgroups.make(limits))
-            .transpose()
-        {
+        let cgroup = match self.cgroups.make(start.limits) {
             Ok(cgroup) => cgroup,
             Err(Failure { message, hint }) => {
                 return self.refuse(id, format!("start `{name}`: {message}"), &hint);

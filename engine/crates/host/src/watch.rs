@@ -2,6 +2,7 @@
 //!
 //! It alone owns the observer; the host's event loop tells it what to do over a channel and never waits for it.
 
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ pub enum Order {
         tier: String,
         init: i32,
         isolation: Isolation,
+        /// A control group with nothing else in it.
+        account: Option<PathBuf>,
     },
     Remove {
         name: String,
@@ -66,7 +69,15 @@ pub fn run(mut observer: Observer, orders: &Receiver<Order>, records: &Sender<Re
                 tier,
                 init,
                 isolation,
-            }) => add(&mut observer, &name, &tier, init, isolation),
+                account,
+            }) => add(
+                &mut observer,
+                &name,
+                &tier,
+                init,
+                isolation,
+                account.as_deref(),
+            ),
             Ok(Order::Remove { name }) => observer.remove(&name),
             Ok(Order::Begin {
                 period,
@@ -112,12 +123,23 @@ fn be_nice() {
     }
 }
 
-fn add(observer: &mut Observer, name: &str, tier: &str, init: i32, isolation: Isolation) {
+fn add(
+    observer: &mut Observer,
+    name: &str,
+    tier: &str,
+    init: i32,
+    isolation: Isolation,
+    account: Option<&Path>,
+) {
     let as_namespace =
         isolation == Isolation::Namespace && observer.add_namespace(name, tier, init).is_ok();
     if !as_namespace {
         // Fails only where the init has ended, and its group is about to be removed.
         let _ = observer.add_tree(name, tier, init, false);
+    }
+    if let Some(folder) = account {
+        // Without it CPU time is added up from the processes.
+        let _ = observer.account(name, folder);
     }
 }
 

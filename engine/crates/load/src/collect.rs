@@ -3,7 +3,7 @@
 mod ending;
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -14,13 +14,14 @@ use weir_record::{
     BestSecond, Event, Hello, Interval, IntervalMerger, IntervalPart, LOOK_EVERY_NS, Record,
     SCHEMA, Slowest, Standstill,
 };
-use weir_schedule::Shard;
 use weir_tls::Client;
 
 use crate::clock::{moment, now_ns, unix_ns};
 use crate::demand::Demand;
 use crate::kernel_clock::KernelClock;
-use crate::tally::{Pool, Tally};
+use crate::prepare::shard;
+use crate::request_log::{Blocks, LogWriter, RequestLog};
+use crate::tally::{First, Pool, Tally};
 use crate::thread::{LoadThread, Opened, Parts, ThreadEnd};
 use crate::wait::WaitStrategy;
 use crate::{LoadError, Prepared, Stop, VERSION};
@@ -55,13 +56,15 @@ pub(crate) enum Message {
 }
 
 /// Runs a load and hands its records to `emit`, which should not block: while it does, nothing is collected. Returns when the
-/// load is over or was stopped, the last record being [`Record::End`].
+/// load is over or was stopped, the last record being [`Record::End`]. A plan that is held emits [`Record::Ready`] and begins at the moment
+/// of CLOCK_MONOTONIC that `begin` then gives; one that was stopped before it began has no `End`.
 ///
 /// # Errors
-/// When no connection could be opened or the system does not give what is needed. No record was emitted then, or no `End`.
+/// When no connection could be opened or the system does not give what is needed. No `End` was emitted then.
 pub fn run(
     prepared: &Prepared,
     stop: &Stop,
+    begin: &Receiver<u64>,
     emit: &mut dyn FnMut(Record),
 ) -> Result<(), LoadError> {
     let backend = prepared.plan.backend;
@@ -72,13 +75,13 @@ pub fn run(
     };
     if wants_uring(&prepared.plan) {
         match UringDriver::new(0) {
-            Ok(_) => return run_on::<UringDriver>(prepared, stop, emit),
+            Ok(_) => return run_on::<UringDriver>(prepared, stop, begin, emit),
             Err(problem) if backend == Backend::IoUring => return Err(LoadError::Uring(problem)),
             // Many containers forbid it; `hello` says which one it is.
             Err(_) => {}
         }
     }
-    run_on::<EpollDriver>(prepared, stop, emit)
+    run_on::<EpollDriver>(prepared, stop, begin, emit)
 }
 
 /// Whether io_uring is asked for, or the better choice.
@@ -86,28 +89,35 @@ fn wants_uring(plan: &Plan) -> bool {
     match plan.backend {
         Backend::IoUring => true,
         Backend::Epoll => false,
-        Backend::Auto => plan.load.connections().div_ceil(plan.threads) <= URING_CONNECTIONS,
+        Backend::Auto => plan.load.connections().div_ceil(plan.all_threads()) <= URING_CONNECTIONS,
     }
 }
 
 fn run_on<D: Driver>(
     prepared: &Prepared,
     stop: &Stop,
+    begin: &Receiver<u64>,
     emit: &mut dyn FnMut(Record),
 ) -> Result<(), LoadError> {
-    let pool: Pool = Arc::new(Mutex::new(Vec::new()));
     let (messages, inbox) = channel();
     std::thread::scope(|scope| {
+        let path = prepared.plan.request_log.as_deref();
+        let log = path.map(|path| LogWriter::start(path, scope)).transpose()?;
+        let shared = Shared {
+            pool: Arc::new(Mutex::new(Vec::new())),
+            first: Arc::new(OnceLock::new()),
+            blocks: log.as_ref().map(LogWriter::blocks),
+        };
         let mut starts = Vec::new();
         for k in 0..prepared.plan.threads {
             let (start, started) = channel();
             starts.push(start);
-            let (messages, pool) = (messages.clone(), Arc::clone(&pool));
+            let (messages, shared) = (messages.clone(), shared.clone());
             Builder::new()
                 .name(format!("load-{k}"))
                 .spawn_scoped(scope, move || {
                     if let Err(error) =
-                        run_thread::<D>(k, prepared, stop, pool, &messages, &started)
+                        run_thread::<D>(k, prepared, stop, shared, &messages, &started)
                     {
                         let _ = messages.send(Message::Failed(error));
                     }
@@ -116,17 +126,27 @@ fn run_on<D: Driver>(
         }
         // What is collected can wait; a send cannot, and may need this CPU. Always allowed.
         let _ = rustix::process::setpriority_process(None, NICE);
-        // Only the threads hold it now: when they are gone, receiving ends.
-        drop(messages);
+        // Only the threads hold them now: when they are gone, receiving ends.
+        drop((messages, shared.blocks));
         let collector = Collector {
             prepared,
             backend: D::NAME,
             stop,
+            begin,
             inbox,
-            pool,
+            pool: shared.pool,
+            first: shared.first,
         };
-        collector.collect(starts, emit)
+        collector.collect(starts, log, emit)
     })
+}
+
+/// What the threads of a load share.
+#[derive(Clone)]
+struct Shared {
+    pool: Pool,
+    first: First,
+    blocks: Option<Blocks>,
 }
 
 /// The life of one load thread.
@@ -134,19 +154,20 @@ fn run_thread<D: Driver>(
     k: usize,
     prepared: &Prepared,
     stop: &Stop,
-    pool: Pool,
+    shared: Shared,
     messages: &Sender<Message>,
     started: &Receiver<u64>,
 ) -> Result<(), LoadError> {
     let plan = &prepared.plan;
     bind(k, &plan.cpus)?;
-    let shard = Shard::new(k as u64, plan.threads as u64).unwrap_or(Shard::WHOLE);
+    let shard = shard(plan, k);
     let connections = shard.count(plan.load.connections() as u64) as usize;
     let tally = Tally::new(
         (plan.interval_s * 1e9).round() as u64,
         prepared.right_statuses(),
         Slowest::new(plan.slowest),
-        pool,
+        shared.first,
+        shared.pool,
         messages.clone(),
     );
     let scenario = match &prepared.scenario {
@@ -177,6 +198,9 @@ fn run_thread<D: Driver>(
         kernel_clock: plan.kernel_timestamps.then(KernelClock::new),
         to_head_request: prepared.is_head(),
         scenario,
+        log: shared
+            .blocks
+            .map(|blocks| RequestLog::new(blocks, connections, shard)),
     };
     if prepared.tls.is_empty() {
         return live(LoadThread::new(parts), plan, stop, messages, started);
@@ -229,19 +253,34 @@ struct Collector<'a> {
     prepared: &'a Prepared,
     backend: &'static str,
     stop: &'a Stop,
+    begin: &'a Receiver<u64>,
     inbox: Receiver<Message>,
     pool: Pool,
+    first: First,
 }
 
 impl Collector<'_> {
     fn collect(
         self,
         starts: Vec<Sender<u64>>,
+        log: Option<LogWriter<'_>>,
         emit: &mut dyn FnMut(Record),
     ) -> Result<(), LoadError> {
         let connected = self.wait_until_open(starts.len())?;
         let settle_ns = (connected * SETTLE_NS_EACH).min(LONGEST_SETTLE_NS);
-        let start_ns = now_ns() + START_DELAY_NS + settle_ns;
+        let soonest_ns = now_ns() + START_DELAY_NS + settle_ns;
+        let start_ns = if self.prepared.plan.held {
+            emit(Record::Ready {
+                connected,
+                soonest_monotonic_ns: soonest_ns,
+            });
+            match self.wait_to_be_told() {
+                Some(told_ns) => told_ns.max(now_ns() + START_DELAY_NS),
+                None => return Ok(()),
+            }
+        } else {
+            soonest_ns
+        };
         for start in &starts {
             // A thread that has gone has told why; that is met below.
             let _ = start.send(start_ns);
@@ -296,8 +335,21 @@ impl Collector<'_> {
         for interval in merger.rest() {
             emit_interval(interval, emit);
         }
-        emit(self.end(&merger, &best, ends, cpu_ns, standstill));
+        let lost = ends.iter().map(|end| end.lost_records).sum();
+        let log = log.map(|log| log.finish(lost));
+        emit(self.end(&merger, &best, ends, log, cpu_ns, standstill));
         Ok(())
+    }
+
+    /// When the load is to begin; None: it was stopped before that.
+    fn wait_to_be_told(&self) -> Option<u64> {
+        loop {
+            match self.begin.recv_timeout(Duration::from_nanos(LOOK_EVERY_NS)) {
+                Ok(start_ns) => return Some(start_ns),
+                Err(RecvTimeoutError::Timeout) if !self.stop.is_requested() => {}
+                Err(_) => return None,
+            }
+        }
     }
 
     fn wait_until_open(&self, threads: usize) -> Result<u64, LoadError> {

@@ -39,8 +39,8 @@ impl Demand {
         let end_ns = (plan.duration_s * 1e9).round() as u64;
         let (source, users) = match &plan.load {
             Load::Closed(closed) => {
-                let users =
-                    (!closed.is_plain()).then(|| Users::closed(closed, shard, plan.seed, end_ns));
+                let may_leave = !closed.is_plain() || plan.leaves_on_failure();
+                let users = may_leave.then(|| Users::closed(closed, shard, plan.seed, end_ns));
                 (Source::Closed, users)
             }
             Load::Open(open) => {

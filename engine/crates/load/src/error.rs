@@ -48,6 +48,13 @@ pub enum LoadError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The file of the request log cannot be written.
+    RequestLog {
+        /// Its path.
+        path: String,
+        /// What the system said.
+        problem: io::Error,
+    },
     /// A CPU of the plan cannot be used.
     Cpu {
         /// The CPU.
@@ -100,6 +107,7 @@ impl LoadError {
             Self::Body { .. } => "set request.body.file to a file that can be read from the engine's folder".to_owned(),
             Self::Scenario(error) => error.hint(),
             Self::Feeder { name, .. } => format!("set scenario.feeders.{name}.file to a file that can be read from the engine's folder"),
+            Self::RequestLog { .. } => "set request_log to a path in a folder that can be written to from the engine's folder".to_owned(),
             Self::Tls { key: "tls.server_name", .. } => "set tls.server_name to a host name or an IP address".to_owned(),
             Self::Tls { key, .. } => format!("set {key} to a readable file in PEM: -----BEGIN ...-----"),
             Self::Cpu { .. } => "list the CPUs of this machine with: nproc --all; cpus = [] binds to none".to_owned(),
@@ -149,6 +157,12 @@ impl fmt::Display for LoadError {
                 write!(
                     formatter,
                     "plan, key scenario.feeders.{name}.file: {path:?} cannot be read: {problem}"
+                )
+            }
+            Self::RequestLog { path, problem } => {
+                write!(
+                    formatter,
+                    "plan, key request_log: {path:?} cannot be written: {problem}"
                 )
             }
             Self::Cpu { cpu, problem } => {

@@ -15,6 +15,7 @@ mod kernel_clock;
 mod pipelines;
 mod prepare;
 mod ramp;
+mod request_log;
 mod requests;
 mod script;
 mod secured;

@@ -178,12 +178,17 @@ impl Pipelines {
         (was != is_with_room).then_some(is_with_room)
     }
 
-    /// When each unanswered request was due.
-    pub(crate) fn intended_ns(&self) -> impl Iterator<Item = u64> + '_ {
+    /// Each unanswered request and its connection, those of one in the order of writing.
+    pub(crate) fn all_unanswered(&self) -> impl Iterator<Item = (Slot, Asked)> + '_ {
         (0..self.pipelines.len() as Slot).flat_map(move |slot| {
             let places = (0..self.len(slot)).map(move |index| self.place(slot, index));
-            places.map(|place| self.asked[place as usize].intended_ns)
+            places.map(move |place| (slot, self.asked[place as usize]))
         })
+    }
+
+    /// Bytes of a target's request.
+    pub(crate) fn request_bytes(&self, target: usize) -> u64 {
+        self.copies[target].request_bytes as u64
     }
 
     /// The place of a connection's request, counted from its first.
@@ -218,7 +223,9 @@ mod tests {
             assert_eq!(intended(pipelines.pop(1)), Some(expected));
         }
         assert_eq!((pipelines.len(0), pipelines.unanswered()), (0, 2));
-        assert_eq!(pipelines.intended_ns().collect::<Vec<_>>(), [20, 21]);
+        let unanswered = pipelines.all_unanswered();
+        let unanswered = unanswered.map(|(slot, asked)| (slot, asked.intended_ns));
+        assert_eq!(unanswered.collect::<Vec<_>>(), [(1, 20), (1, 21)]);
         assert!(pipelines.pop(0).is_none());
     }
 

@@ -43,7 +43,7 @@ impl Prepared {
     /// When the host has no address, the body's file cannot be read, or the connections are more than this process may have.
     pub fn new(mut plan: Plan) -> Result<Self, LoadError> {
         let targets = plan.parsed_targets()?;
-        allow_files(plan.load.connections())?;
+        allow_files(own_connections(&plan))?;
         let body = read_body(plan.request.body.as_ref())?;
         let render = |target: &Target| {
             render_request(&RequestParts {
@@ -101,7 +101,10 @@ impl Prepared {
             && self.plan.requests.is_none()
             && self.plan.until.is_none();
         match open.rate_rps {
-            Profile::Constant(rate_rps) if is_given => Some(rate_rps),
+            // Of arrivals at even distances every thread has as many.
+            Profile::Constant(rate_rps) if is_given => {
+                Some(rate_rps * self.plan.threads as f64 / self.plan.all_threads() as f64)
+            }
             _ if lasted_s > 0.0 => Some(due as f64 / lasted_s),
             _ => None,
         }
@@ -141,12 +144,25 @@ fn compile_scenario(plan: &Plan, target: &Target) -> Result<Option<Compiled>, Lo
         right_statuses: plan.check.status.as_deref(),
     };
     let compiled = weir_scenario::compile(scenario, &contents, &base)?;
-    for k in 0..plan.threads as u64 {
-        if let Some(shard) = Shard::new(k, plan.threads as u64) {
-            compiled.worker(shard, plan.seed)?;
-        }
+    for k in 0..plan.threads {
+        compiled.worker(shard(plan, k), plan.seed)?;
     }
     Ok(Some(compiled))
+}
+
+/// What one of this engine's threads has of the load.
+pub(crate) fn shard(plan: &Plan, thread: usize) -> Shard {
+    let first = plan.part.map_or(0, |part| part.first);
+    Shard::new((first + thread) as u64, plan.all_threads() as u64).unwrap_or(Shard::WHOLE)
+}
+
+/// How many connections this engine makes.
+pub(crate) fn own_connections(plan: &Plan) -> usize {
+    let all = plan.load.connections() as u64;
+    let own: u64 = (0..plan.threads)
+        .map(|thread| shard(plan, thread).count(all))
+        .sum();
+    own as usize
 }
 
 fn endpoints(plan: &Plan, targets: &[Target]) -> Result<Vec<Endpoint>, LoadError> {

@@ -5,8 +5,9 @@
 use weir_net::{Driver, Payload, Slot};
 use weir_record::StepOutcome;
 use weir_schedule::Shard;
-use weir_wire::{Progress, ResponseReader, ResponseState, WireError};
+use weir_wire::{Answer, Progress, ResponseReader, ResponseState, WireError};
 
+use crate::request_log::Origin;
 use crate::script::Script;
 use crate::tally::{Readings, Tally};
 
@@ -111,20 +112,21 @@ impl Requests {
         }
     }
 
-    /// Counts the whole answer to a connection's request. Gives whether it was a right one.
+    /// Counts the whole answer to a connection's request, which `reader` was given. Gives whether it was a right one.
     #[inline]
     pub(crate) fn complete(
         &mut self,
         slot: Slot,
-        status: u16,
+        answer: Answer,
         readings: Readings,
+        reader: &ResponseReader,
         tally: &mut Tally,
     ) -> bool {
         let response_ns = readings.last_byte_ns.saturating_sub(readings.intended_ns);
         match self {
-            Self::Same(..) => tally.complete(status, readings),
+            Self::Same(..) => tally.complete(answer, readings, reader),
             Self::ByTarget(targets) => {
-                let is_right = tally.complete(status, readings);
+                let is_right = tally.complete(answer, readings, reader);
                 let outcome = targets.outcome(slot);
                 outcome.response_time.saturating_record(response_ns);
                 outcome.ok += u64::from(is_right);
@@ -132,9 +134,40 @@ impl Requests {
                 is_right
             }
             Self::Scenario(script) => {
-                let verdict = script.answered(slot, status, response_ns);
-                tally.complete_as(status, readings, verdict, |wrong| script.describe(wrong))
+                let verdict = script.answered(slot, answer.status, response_ns);
+                let reader = script.reader(slot, reader);
+                tally.complete_as(answer, readings, reader, verdict, |wrong| {
+                    script.describe(wrong)
+                })
             }
+        }
+    }
+
+    /// Which of several a connection's last request was.
+    #[inline]
+    pub(crate) fn origin(&self, slot: Slot) -> Origin {
+        match self {
+            Self::Same(..) => Origin::default(),
+            Self::ByTarget(targets) => Origin {
+                target: targets.targets[slot as usize] as u16,
+                ..Origin::default()
+            },
+            Self::Scenario(script) => Origin {
+                step: script.step(slot),
+                ..Origin::default()
+            },
+        }
+    }
+
+    /// Which of several a connection's request would have been that could not be written.
+    #[cold]
+    pub(crate) fn next_origin(&self, slot: Slot) -> Origin {
+        match self {
+            Self::Scenario(script) => Origin {
+                step: script.next_step(slot),
+                ..Origin::default()
+            },
+            _ => self.origin(slot),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use weir_net::{Driver, Payload, Slot};
-use weir_record::StepOutcome;
+use weir_record::{RequestRecord, StepOutcome};
 use weir_scenario::{Capture, Compiled, Issued, Needs, Reason, Response, User, Worker};
 use weir_schedule::Shard;
 use weir_wire::{Progress, ResponseReader, ResponseState, Sink, WireError};
@@ -23,6 +23,8 @@ pub(crate) struct Script {
     head_reader: ResponseReader,
     out: Vec<u8>,
     may_end: bool,
+    /// Whether a user leaves whose request has failed.
+    pub(crate) leaves_on_failure: bool,
     pub(crate) steps: Vec<StepOutcome>,
 }
 
@@ -96,6 +98,7 @@ impl Script {
             head_reader: ResponseReader::new(true),
             out: Vec::new(),
             may_end: compiled.may_end(),
+            leaves_on_failure: compiled.leaves_on_failure(),
             steps,
             compiled,
         }
@@ -152,6 +155,28 @@ impl Script {
         reader.feed_to(state, bytes, &mut turn.answer)
     }
 
+    /// Who read the answer to a connection's last request: `usual`, but for HEAD.
+    pub(crate) fn reader<'a>(
+        &'a self,
+        slot: Slot,
+        usual: &'a ResponseReader,
+    ) -> &'a ResponseReader {
+        match self.turns[slot as usize].issued {
+            Some(issued) if issued.to_head_request => &self.head_reader,
+            _ => usual,
+        }
+    }
+
+    /// The step that a connection's last request was of, as the request log gives it.
+    pub(crate) fn step(&self, slot: Slot) -> u16 {
+        number(self.turns[slot as usize].issued.map(|issued| issued.step))
+    }
+
+    /// The step that a connection's next request would be of, where that is known before it is drawn.
+    pub(crate) fn next_step(&self, slot: Slot) -> u16 {
+        number(self.turns[slot as usize].user.next_step(&self.compiled))
+    }
+
     /// The answer to a connection's last request is whole. Gives what is wrong with it.
     pub(crate) fn answered(
         &mut self,
@@ -205,4 +230,9 @@ impl Script {
     pub(crate) fn restart(&mut self, slot: Slot) {
         self.turns[slot as usize].user.restart();
     }
+}
+
+fn number(step: Option<usize>) -> u16 {
+    step.and_then(|step| u16::try_from(step).ok())
+        .unwrap_or(RequestRecord::NO_STEP)
 }

@@ -61,6 +61,7 @@ impl<D: Driver> Parts<D> {
             timeout_ns: self.timeout_ns,
             to_head_request: self.to_head_request,
             scenario: self.scenario,
+            log: self.log,
         }
     }
 }

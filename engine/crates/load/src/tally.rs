@@ -4,12 +4,13 @@
 //! thread, which takes the quantiles, encodes and clears it, and a cleared one comes from the pool.
 
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use weir_record::{
-    Clocks, Counts, ErrorKind, Event, Histogram, IntervalPart, KernelTimestamps, Slowest,
-    StatusCounts, TimeLine, new_histogram,
+    Answers, Clocks, Counts, ErrorKind, Event, FirstAnswer, Histogram, IntervalPart,
+    KernelTimestamps, Slowest, StatusCounts, TimeLine, new_histogram,
 };
+use weir_wire::{Answer, ResponseReader};
 
 use crate::collect::Message;
 
@@ -17,6 +18,12 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// Cleared histograms, ready to be filled again.
 pub(crate) type Pool = Arc<Mutex<Vec<Histogram>>>;
+
+/// The first whole answer of any thread, once there is one.
+pub(crate) type First = Arc<OnceLock<FirstAnswer>>;
+
+/// The length of the first answer before there is one: no body is that long.
+const UNKNOWN: u64 = u64::MAX;
 
 /// The gauges at the end of an interval.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +53,10 @@ pub(crate) struct Tally {
     pub(crate) status: StatusCounts,
     pub(crate) slowest: Slowest,
     pub(crate) kernel_timestamps: KernelTimestamps,
+    pub(crate) answers: Answers,
+    /// Bytes of the first answer's body, as far as this thread knows.
+    first_length: u64,
+    first: First,
     response_time: Histogram,
     right_statuses: Box<[bool; 1000]>,
     index: u64,
@@ -62,6 +73,7 @@ impl Tally {
         interval_ns: u64,
         right_statuses: Box<[bool; 1000]>,
         slowest: Slowest,
+        first: First,
         pool: Pool,
         messages: Sender<Message>,
     ) -> Self {
@@ -71,6 +83,9 @@ impl Tally {
             status: StatusCounts::default(),
             slowest,
             kernel_timestamps: KernelTimestamps::default(),
+            answers: Answers::default(),
+            first_length: UNKNOWN,
+            first,
             response_time: new_histogram(),
             right_statuses,
             index: 0,
@@ -87,6 +102,14 @@ impl Tally {
         self.start_ns = start_ns;
     }
 
+    /// Connections that were made before the clock started, and of which no request has anything, are not the load's.
+    pub(crate) fn forget_connections(&mut self) {
+        self.clocks.connect_time.reset();
+        if let Some(tls_handshake) = &mut self.clocks.tls_handshake {
+            tls_handshake.reset();
+        }
+    }
+
     /// When the open interval ends.
     pub(crate) fn interval_end_ns(&self) -> u64 {
         self.start_ns + (self.index + 1) * self.interval_ns
@@ -97,12 +120,17 @@ impl Tally {
         self.index
     }
 
-    /// Counts a whole answer. Gives whether it was a right one.
+    /// Counts a whole answer, whose head this reader read. Gives whether it was a right one.
     #[inline]
-    pub(crate) fn complete(&mut self, status: u16, readings: Readings) -> bool {
-        let is_right = self.right_statuses[usize::from(status).min(999)];
-        let verdict = if is_right { Ok(()) } else { Err(status) };
-        self.complete_as(status, readings, verdict, |status| {
+    pub(crate) fn complete(
+        &mut self,
+        answer: Answer,
+        readings: Readings,
+        reader: &ResponseReader,
+    ) -> bool {
+        let is_right = self.right_statuses[usize::from(answer.status).min(999)];
+        let verdict = if is_right { Ok(()) } else { Err(answer.status) };
+        self.complete_as(answer, readings, reader, verdict, |status| {
             format!("status {status}")
         })
     }
@@ -111,8 +139,9 @@ impl Tally {
     #[inline]
     pub(crate) fn complete_as<W>(
         &mut self,
-        status: u16,
+        answer: Answer,
         readings: Readings,
+        reader: &ResponseReader,
         verdict: Result<(), W>,
         describe: impl FnOnce(W) -> String,
     ) -> bool {
@@ -129,7 +158,7 @@ impl Tally {
         let response_ns = last_byte_ns.saturating_sub(intended_ns);
         self.response_time.saturating_record(response_ns);
         if self.slowest.wants(response_ns) {
-            self.keep_slow(status, readings, response_ns);
+            self.keep_slow(answer.status, readings, response_ns);
         }
         let clocks = &mut self.clocks;
         clocks
@@ -141,7 +170,15 @@ impl Tally {
         clocks
             .time_to_first_byte
             .saturating_record(first_byte_ns.saturating_sub(written_ns));
-        self.status.count(status);
+        let answers = &mut self.answers;
+        answers.body_bytes += answer.body_bytes;
+        answers
+            .read_time
+            .record(last_byte_ns.saturating_sub(first_byte_ns));
+        if answer.body_bytes != self.first_length {
+            self.has_other_length(answer, reader);
+        }
+        self.status.count(answer.status);
         match verdict {
             Ok(()) => {
                 self.counts.ok += 1;
@@ -152,6 +189,21 @@ impl Tally {
                 false
             }
         }
+    }
+
+    /// An answer is not as long as the first one was, or may be that one.
+    #[cold]
+    fn has_other_length(&mut self, answer: Answer, reader: &ResponseReader) {
+        if self.first_length == UNKNOWN {
+            let first = self.first.get_or_init(|| FirstAnswer {
+                status: answer.status,
+                server: String::from_utf8_lossy(reader.last_header("server").unwrap_or_default())
+                    .into_owned(),
+                body_bytes: answer.body_bytes,
+            });
+            self.first_length = first.body_bytes;
+        }
+        self.answers.other_length += u64::from(answer.body_bytes != self.first_length);
     }
 
     #[cold]

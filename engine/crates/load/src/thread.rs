@@ -28,6 +28,7 @@ use crate::demand::{Demand, Source};
 use crate::fifo::Fifo;
 use crate::kernel_clock::KernelClock;
 use crate::pipelines::Pipelines;
+use crate::request_log::RequestLog;
 use crate::requests::Requests;
 use crate::tally::Tally;
 use crate::wait::WaitStrategy;
@@ -67,6 +68,8 @@ pub(crate) struct LoadThread<D> {
     with_room: Fifo,
     /// The requests of connections that carry several at a time.
     pipelines: Option<Box<Pipelines>>,
+    /// Where each request is noted when it has ended, if it is.
+    log: Option<Box<RequestLog>>,
     /// When to try again what could not be connected.
     retries: BinaryHeap<Reverse<(u64, Slot)>>,
     /// Slots whose writes the driver gathers: the moment of writing is filled in before the driver waits.
@@ -301,6 +304,9 @@ impl<D: Driver> LoadThread<D> {
         self.waiting.push(&mut self.connections, slot);
         self.tally.counts.sent += 1;
         self.tally.counts.bytes_sent += length;
+        if let Some(log) = &mut self.log {
+            log.sent(slot, length);
+        }
         if D::GATHERS_SENDS {
             self.gathered.push(slot);
         }

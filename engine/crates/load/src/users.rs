@@ -171,6 +171,11 @@ impl Users {
         };
     }
 
+    /// A user asks no more: what it does next is to leave.
+    pub(crate) fn give_up(&mut self, slot: Slot) {
+        self.users[slot as usize].left = 0;
+    }
+
     /// How long a user pauses before its next request, whatever users do.
     pub(crate) fn pause(&mut self, slot: Slot, pause_ns: u64) {
         self.users[slot as usize].pause_ns = Some(pause_ns);
@@ -332,6 +337,20 @@ mod tests {
         assert!(!users.are_gone());
         assert_eq!(users.next(0, 8), Step::Leave);
         assert!(users.are_gone());
+    }
+
+    #[test]
+    fn a_user_that_gives_up_leaves_before_its_loops_are_done() {
+        let mut users = closed(&Closed {
+            connections: Some(2),
+            loops: Some(3),
+            ..Closed::default()
+        });
+        assert_eq!(users.next(0, 5), Step::Ask(5));
+        assert_eq!(users.next(1, 5), Step::Ask(5));
+        users.give_up(0);
+        assert_eq!(users.next(0, 6), Step::Leave);
+        assert_eq!(users.next(1, 6), Step::Ask(6));
     }
 
     #[test]

@@ -5,15 +5,19 @@
 //! sweep is the caller's business; [`Grid`] says when the next one is due.
 //!
 //! It is not a profiler and attaches to nothing: it sees what the kernel counts anyway. Two limits follow. The CPU of a live process comes in
-//! ticks of 10 ms, and the CPU of a child whose parent ignores SIGCHLD is dropped by the kernel when that child ends.
+//! ticks of 10 ms, and the CPU of a child whose parent ignores SIGCHLD is dropped by the kernel when that child ends; neither where a tree has
+//! a control group to itself.
+//!
+//! Apart from that a [`Tap`] looks at the packets between a server and its clients.
 //!
 //! Words: a *procfs* is one mounted instance of /proc, which shows one PID namespace; a *root* is the process a tree hangs from.
 //!
 //! Cost is measured by `tests/cost.rs`, and what it does to a load on the same CPU by `weir-engine/tests/observe_delay.rs`. Reading one thread
 //! takes 0.5 us where the caches are warm and 1 to 3 us where they are not, and half as much again if it ran; `sweep::ThreadBudget` keeps that
-//! within its share. Every 40 us the CPU is offered to whoever waits for it. Proportional memory takes 3 to 4 ms a GiB: of processes with more
-//! than 256 MiB it is read only when a full sample is asked for.
+//! within its share. After 20 us at work the CPU is offered, before the next reading, to whoever waits for it. Proportional memory takes 3 to 4
+//! ms a GiB: of processes with more than 256 MiB it is read only when a full sample is asked for.
 
+mod account;
 mod counters;
 mod descriptors;
 mod family;
@@ -28,6 +32,7 @@ mod procfs;
 mod sample;
 mod scope;
 mod sweep;
+mod tap;
 mod thread_state;
 mod threads;
 mod throttling;
@@ -42,6 +47,7 @@ pub use observer::{Observer, Reading, monotonic_ns};
 pub use sample::{
     Cpu, Group, Network, ObserverCost, PoolTimes, Pressure, Pressures, Sample, Sockets,
 };
+pub use tap::{MOST_PORTS, Tap, TapCounts, TapError, TapSettings};
 
 /// What can go wrong.
 #[derive(Debug)]

@@ -19,6 +19,8 @@ pub struct Member {
     /// Its tree hangs from it.
     pub is_root: bool,
     pub threads: Threads,
+    /// What the kernel adds up over its threads is as old as the sweep.
+    pub has_sums: bool,
     stat_file: OwnedFd,
     io: ProcessIo,
     /// What it had moved before the observation of a group began to which it does not belong itself.
@@ -36,6 +38,7 @@ impl Member {
             stat,
             is_root: false,
             threads: Threads::default(),
+            has_sums: true,
             stat_file,
             io: ProcessIo::default(),
             io_before: None,
@@ -48,9 +51,27 @@ impl Member {
         match text.ok().and_then(parse::process_stat) {
             Some(stat) => {
                 self.stat = stat;
+                self.has_sums = true;
                 true
             }
             None => false,
+        }
+    }
+
+    /// Counts its threads and reads its resident memory, which the kernel need not add up over its threads. False: it has ended.
+    pub fn glance(&mut self, procfs: &mut Procfs) -> bool {
+        let threads = procfs.subfolders(format_args!("{}/task", self.pid));
+        let memory = procfs.read(format_args!("{}/statm", self.pid));
+        let resident_pages = memory.ok().and_then(parse::resident_pages);
+        match (threads, resident_pages) {
+            // With threads it has memory: it is neither a zombie nor gone.
+            (Ok(threads), Some(resident_pages)) if threads > 1 => {
+                self.stat.threads = threads;
+                self.stat.resident_pages = resident_pages;
+                self.has_sums = false;
+                true
+            }
+            _ => self.read(procfs),
         }
     }
 

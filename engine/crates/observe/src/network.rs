@@ -1,13 +1,21 @@
 //! The counters of one network namespace, through any of its processes. The formats are those of proc_pid_net(5).
 
+use std::os::fd::OwnedFd;
+
 use crate::parse;
 use crate::procfs::Procfs;
 use crate::sample::{Network, Sockets};
 
-/// Reads the network namespace that process `pid` is in. None: it ended, or the kernel does not say.
-pub fn read_network(procfs: &mut Procfs, pid: i32) -> Option<Network> {
+/// Its first reading takes twice as long as later ones of the same open file: the text is longer than the page that the kernel begins with,
+/// which then writes it all once more. Whoever keeps it open keeps its network namespace.
+pub fn open_netstat(procfs: &mut Procfs, pid: i32) -> Option<OwnedFd> {
+    procfs.open(format_args!("{pid}/net/netstat")).ok()
+}
+
+/// Reads the network namespace that process `pid` is in, whose `net/netstat` is open. None: it ended, or the kernel does not say.
+pub fn read_network(procfs: &mut Procfs, pid: i32, netstat: &OwnedFd) -> Option<Network> {
     let mut network = Network::default();
-    let text = procfs.read(format_args!("{pid}/net/netstat")).ok()?;
+    let text = procfs.read_again(netstat).ok()?;
     network.listen_overflows = named(text, b"TcpExt:", b"ListenOverflows").unwrap_or(0);
     network.listen_drops = named(text, b"TcpExt:", b"ListenDrops").unwrap_or(0);
     let text = procfs.read(format_args!("{pid}/net/snmp")).ok()?;

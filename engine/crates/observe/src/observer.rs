@@ -1,16 +1,21 @@
 //! The groups of one observation and the machine around them.
 
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::Error;
+use crate::account::Account;
 use crate::descriptors::keep_below;
 use crate::machine::{self, Cpus};
-use crate::network::read_network;
+use crate::network::{open_netstat, read_network};
 use crate::procfs::Procfs;
 use crate::sample::{ObserverCost, Sample};
 use crate::scope::{Scope, Sweep};
-use crate::sweep::{Depth, Limits, Pace, ThreadBudget, WITHOUT_SCHEDSTAT};
+use crate::sweep::{Depth, Limits, ThreadBudget, WITHOUT_SCHEDSTAT};
 use crate::throttling::Cgroups;
+use crate::tree::Tree;
 
 /// Where a procfs is mounted, in a PID namespace of its own too.
 const PROC: &str = "/proc";
@@ -38,6 +43,7 @@ pub struct Observer {
     namespaces: Vec<Scope>,
     cgroups: Cgroups,
     own_network: Vec<u8>,
+    own_netstat: Option<OwnedFd>,
     limits: Limits,
     slow_due: Instant,
     swept_at: Instant,
@@ -65,6 +71,7 @@ impl Observer {
             namespaces: Vec::new(),
             cgroups: Cgroups::find(),
             own_network,
+            own_netstat: None,
             limits,
             slow_due: Instant::now(),
             swept_at: Instant::now(),
@@ -82,11 +89,11 @@ impl Observer {
         root: i32,
         counts_root: bool,
     ) -> Result<(), Error> {
-        if !std::path::Path::new(&format!("{PROC}/{root}/stat")).exists() {
+        if !Path::new(&format!("{PROC}/{root}/stat")).exists() {
             return Err(Error::NoSuchProcess(root));
         }
-        self.machine
-            .add_tree(name.to_owned(), tier.to_owned(), root, counts_root);
+        let tree = Tree::new(name.to_owned(), tier.to_owned(), root, counts_root);
+        self.machine.add_tree(tree);
         Ok(())
     }
 
@@ -94,8 +101,18 @@ impl Observer {
     /// other processes of the machine need not be skipped.
     pub fn add_namespace(&mut self, name: &str, tier: &str, init: i32) -> Result<(), Error> {
         let procfs = Procfs::open_at(&format!("{PROC}/{init}/root{PROC}"))?;
-        let scope = Scope::of_namespace(procfs, name.to_owned(), tier.to_owned());
-        self.namespaces.push(scope);
+        let tree = Tree::new(name.to_owned(), tier.to_owned(), 1, false);
+        self.namespaces.push(Scope::of_namespace(procfs, tree));
+        Ok(())
+    }
+
+    /// From now on the CPU time of a group is what the control group of version 2 in `folder` has used, in which there is nothing else.
+    pub fn account(&mut self, name: &str, folder: &Path) -> io::Result<()> {
+        let account = Account::open(folder)?;
+        let mut scopes = std::iter::once(&mut self.machine).chain(&mut self.namespaces);
+        if let Some(tree) = scopes.find_map(|scope| scope.tree(name)) {
+            tree.account = Some(account);
+        }
         Ok(())
     }
 
@@ -123,14 +140,12 @@ impl Observer {
         let cpus = self.cpus.read(&mut self.procfs)?;
         let newest_pid = self.procfs.newest_pid();
         let known = std::mem::replace(&mut self.newest_pid, newest_pid);
-        let mut pace = Pace::start();
         let (mut groups, mut threads_cost) = (Vec::new(), (Duration::ZERO, 0));
         let mut sweep = Sweep {
             depth,
             may_have_new: depth.full || newest_pid.is_none() || newest_pid != known,
             now_ns: t_ns,
             limits: &mut self.limits,
-            pace: &mut pace,
             cgroups: &self.cgroups,
             turn: (!depth.full).then(|| self.thread_budget.turn()),
             threads_cost: &mut threads_cost,
@@ -145,9 +160,12 @@ impl Observer {
         }
         let (mut network, mut pressure) = (None, None);
         if depth.slow {
-            pace.breathe();
             let own = i32::try_from(std::process::id()).unwrap_or_default();
-            network = read_network(&mut self.procfs, own);
+            if self.own_netstat.is_none() {
+                self.own_netstat = open_netstat(&mut self.procfs, own);
+            }
+            let netstat = self.own_netstat.as_ref();
+            network = netstat.and_then(|netstat| read_network(&mut self.procfs, own, netstat));
             pressure = machine::read_pressures(&mut self.procfs);
         }
         let period = now - std::mem::replace(&mut self.swept_at, now);

@@ -46,6 +46,11 @@ pub fn process_stat(text: &[u8]) -> Option<ProcessStat> {
     })
 }
 
+/// The second number of `/proc/PID/statm`.
+pub fn resident_pages(text: &[u8]) -> Option<u64> {
+    number(words(text).nth(1)?)
+}
+
 /// The letter of a `stat`, of a process or of one thread: `R`, `S`, `D` …
 pub fn state_letter(text: &[u8]) -> Option<u8> {
     Some(after_name(text)?.0)
@@ -110,6 +115,14 @@ pub fn keyed_lines(text: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     text.split(|&byte| byte == b'\n').filter_map(|line| {
         let colon = line.iter().position(|&byte| byte == b':')?;
         Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
+/// What follows a name on the line that begins with it.
+pub fn named_value<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    text.split(|&byte| byte == b'\n').find_map(|line| {
+        let mut words = words(line);
+        (words.next() == Some(name)).then(|| words.next())?
     })
 }
 

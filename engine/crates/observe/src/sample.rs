@@ -45,10 +45,10 @@ pub struct Group {
     pub cpu_system_s: f64,
     /// Resident memory; pages shared between processes count once for each. The kernel may be some hundred KiB behind.
     pub rss_bytes: u64,
-    /// Pages that were made or mapped without a disk, ended children included.
-    pub minor_faults: u64,
-    /// Pages that were read from a disk, ended children included.
-    pub major_faults: u64,
+    /// Pages that were made or mapped without a disk, ended children included. Null: not read in this sample.
+    pub minor_faults: Option<u64>,
+    /// Pages that were read from a disk, ended children included. Null: not read in this sample.
+    pub major_faults: Option<u64>,
     /// Times a thread gave up its CPU to wait; read once a second.
     pub voluntary_switches: u64,
     /// Times a thread lost its CPU to another; read once a second.

@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::member::Member;
+use crate::network::{open_netstat, read_network};
 use crate::observer::thread_cpu;
 use crate::parse::Memory;
 use crate::procfs::Procfs;
 use crate::sample::{Group, Network};
-use crate::sweep::{Depth, FOREIGN_PROCESS, Limits, MANY_THREADS, Pace, Turn};
+use crate::sweep::{Depth, FOREIGN_PROCESS, Limits, Turn};
 use crate::threads::ThreadSweep;
 use crate::throttling::Cgroups;
 use crate::tree::{Extras, Tree};
@@ -36,7 +37,6 @@ pub struct Sweep<'a> {
     pub may_have_new: bool,
     pub now_ns: u64,
     pub limits: &'a mut Limits,
-    pub pace: &'a mut Pace,
     pub cgroups: &'a Cgroups,
     /// Whose turn it is to be read. None: everybody's.
     pub turn: Option<Turn>,
@@ -82,19 +82,23 @@ impl Scope {
     }
 
     /// One tree: everything in the PID namespace that `procfs` shows, except its init.
-    pub fn of_namespace(procfs: Procfs, name: String, tier: String) -> Self {
+    pub fn of_namespace(procfs: Procfs, tree: Tree) -> Self {
         let mut scope = Self::of_trees(procfs);
         scope.is_namespace = true;
-        scope.add_tree(name, tier, 1, false);
+        scope.add_tree(tree);
         scope
     }
 
-    /// The tree below `root`, with or without `root` itself.
-    pub fn add_tree(&mut self, name: String, tier: String, root: i32, counts_root: bool) {
+    pub fn add_tree(&mut self, tree: Tree) {
         // Who was a stranger may belong to the new tree.
         self.strangers.clear();
         self.has_new_tree = true;
-        self.trees.push(Tree::new(name, tier, root, counts_root));
+        self.trees.push(tree);
+    }
+
+    /// The tree of that name.
+    pub fn tree(&mut self, name: &str) -> Option<&mut Tree> {
+        self.trees.iter_mut().find(|tree| tree.name == name)
     }
 
     /// Forgets the tree of that name. False: there is none.
@@ -143,6 +147,7 @@ impl Scope {
         }
         for index in 0..self.trees.len() {
             let extras = self.extras(index, sweep);
+            self.trees[index].read_account(&mut self.procfs);
             let members = self.members.iter().filter(|member| member.tree == index);
             groups.push(self.trees[index].figures(members, extras));
         }
@@ -212,8 +217,12 @@ impl Scope {
         let (trees, member_pids, procfs) =
             (&mut self.trees, &mut self.member_pids, &mut self.procfs);
         self.members.retain_mut(|member| {
-            sweep.pace.breathe();
-            if member.stat.threads > MANY_THREADS && !sweep.depth.slow || member.read(procfs) {
+            let is_accounted = trees[member.tree].account.is_some();
+            let is_alive = match sweep.depth.has_sums(member.stat.threads, is_accounted) {
+                true => member.read(procfs),
+                false => member.glance(procfs),
+            };
+            if is_alive {
                 return true;
             }
             member_pids.remove(&member.pid);
@@ -236,7 +245,6 @@ impl Scope {
                 procfs: &mut self.procfs,
                 pools: &mut tree.pools,
                 limits: sweep.limits,
-                pace: sweep.pace,
                 now_ns: sweep.now_ns,
                 turn: sweep.turn,
                 keep_below: sweep.keep_below,
@@ -263,9 +271,7 @@ impl Scope {
         for member in &mut self.members {
             let total = &mut self.trees[member.tree].switches;
             let (pid, procfs) = (member.pid, &mut self.procfs);
-            member
-                .threads
-                .add_switches(pid, turn, procfs, sweep.pace, total);
+            member.threads.add_switches(pid, turn, procfs, total);
         }
     }
 
@@ -279,7 +285,6 @@ impl Scope {
         for member in &mut self.members {
             let tree = &mut self.trees[member.tree];
             member.threads.forget_descriptors();
-            sweep.pace.breathe();
             // Of the root of which only the children count, too: they hand what they had to it.
             if member.read_io(&mut self.procfs).is_err() && tree.counts(member) {
                 tree.io_is_readable = false;
@@ -295,7 +300,6 @@ impl Scope {
             cgroups.extend(folder.map(|folder| (member.tree, folder)));
         }
         for (tree, folder) in cgroups {
-            sweep.pace.breathe();
             self.trees[tree].cgroups.read(folder);
         }
     }
@@ -335,7 +339,6 @@ impl Scope {
             sum.pss_bytes += memory.pss_bytes;
             sum.private_bytes += memory.private_bytes;
             sum.swap_bytes += memory.swap_bytes;
-            sweep.pace.breathe();
         }
         Some(sum)
     }
@@ -349,6 +352,8 @@ impl Scope {
         if link == sweep.own_network {
             return None;
         }
-        crate::network::read_network(&mut self.procfs, pid)
+        // Not kept open: the kernel takes a namespace and its veth pair with the last that holds them.
+        let netstat = open_netstat(&mut self.procfs, pid)?;
+        read_network(&mut self.procfs, pid, &netstat)
     }
 }

@@ -1,15 +1,12 @@
 //! What one sweep is to read, and what it must not cost.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
-
-/// After so long at work the observer offers its CPU to whoever waits for it: the load generator may be on the same one.
-const SLICE: Duration = Duration::from_micros(40);
+use std::time::Duration;
 
 /// The share of a CPU that looking at threads may take: of few threads,
 const LEAST_SHARE: f64 = 0.002;
 /// and so much more for each of them,
-const SHARE_PER_THREAD: f64 = 1e-5;
+const SHARE_PER_THREAD: f64 = 6e-6;
 /// up to this one.
 const MOST_SHARE: f64 = 0.02;
 /// However dear they are, each is read every ten seconds of sweeps at 10 Hz.
@@ -42,28 +39,22 @@ pub struct Depth {
     pub full: bool,
 }
 
-/// Of a process with more threads than this, figures that the kernel adds up over all of them in one go, 0.15 us a thread and more, are read once
+/// Of a process with more threads than this, figures that the kernel adds up over all of them in one go, 0.15 to 0.3 us a thread, are read once
 /// a second: a send may wait for that long.
-pub const MANY_THREADS: u64 = 500;
+const MANY_THREADS: u64 = 500;
+/// The same of a process whose CPU time is known from its tree's account: only faults, and whose child it is, are to be had there.
+const SOME_THREADS: u64 = 50;
+/// Of one with more than this they are then read in full sweeps alone.
+const ACCOUNTED_THREADS: u64 = 200;
 
-/// Slices a sweep.
-pub struct Pace {
-    since: Instant,
-}
-
-impl Pace {
-    pub fn start() -> Self {
-        Self {
-            since: Instant::now(),
-        }
-    }
-
-    /// To be called between short readings.
-    pub fn breathe(&mut self) {
-        if self.since.elapsed() >= SLICE {
-            rustix::thread::sched_yield();
-            self.since = Instant::now();
-        }
+impl Depth {
+    /// Whether what the kernel adds up over the threads of a process is read, of one with so many threads.
+    pub fn has_sums(self, threads: u64, is_accounted: bool) -> bool {
+        let (usually, once_a_second) = match is_accounted {
+            true => (SOME_THREADS, ACCOUNTED_THREADS),
+            false => (MANY_THREADS, u64::MAX),
+        };
+        self.full || threads <= usually || self.slow && threads <= once_a_second
     }
 }
 
@@ -162,6 +153,33 @@ mod tests {
         assert_eq!(had, (1..=700).collect::<Vec<i32>>());
         assert_eq!(rarely, 700);
         assert!((1..9).all(|thread| turn.next(1).is_of(thread)));
+    }
+
+    #[test]
+    fn sums_over_many_threads_are_read_more_rarely_and_least_where_there_is_an_account() {
+        let usual = Depth {
+            threads: true,
+            slow: false,
+            memory: false,
+            full: false,
+        };
+        let slow = Depth {
+            slow: true,
+            ..usual
+        };
+        let full = Depth { full: true, ..slow };
+        let most = |depth: Depth, is_accounted: bool| {
+            let mut counts = [50, 51, 200, 201, 500, 501, 9999].into_iter().rev();
+            counts.find(|&threads| depth.has_sums(threads, is_accounted))
+        };
+        assert_eq!(
+            [usual, slow, full].map(|depth| most(depth, true)),
+            [Some(50), Some(200), Some(9999)]
+        );
+        assert_eq!(
+            [usual, slow, full].map(|depth| most(depth, false)),
+            [Some(500), Some(9999), Some(9999)]
+        );
     }
 
     #[test]

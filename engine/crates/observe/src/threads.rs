@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use crate::parse::{self, Schedstat};
 use crate::pools::Pools;
 use crate::procfs::Procfs;
-use crate::sweep::{FOREIGN_PROCESS, Limits, Pace, Turn, WITHOUT_SYSCALL};
+use crate::sweep::{FOREIGN_PROCESS, Limits, Turn, WITHOUT_SYSCALL};
 use crate::thread_state::{self, Look, ThreadState};
 
 /// A thread is often given its name just after it was started.
@@ -40,7 +40,6 @@ pub struct ThreadSweep<'a> {
     pub procfs: &'a mut Procfs,
     pub pools: &'a mut Pools,
     pub limits: &'a mut Limits,
-    pub pace: &'a mut Pace,
     pub now_ns: u64,
     /// Whose turn it is to be read. None: everybody's.
     pub turn: Option<Turn>,
@@ -112,7 +111,6 @@ impl Threads {
             if !thread.has_turn(sweep.turn) {
                 return true;
             }
-            sweep.pace.breathe();
             let is_alive = thread.count(pid, sweep);
             if is_alive && thread.wants_look {
                 thread.look(pid, source, descriptors, sweep);
@@ -133,14 +131,12 @@ impl Threads {
         pid: i32,
         turn: Option<Turn>,
         procfs: &mut Procfs,
-        pace: &mut Pace,
         total: &mut Switches,
     ) {
         for thread in &mut self.threads {
             if !thread.wants_switches || turn.is_some_and(|turn| !turn.is_of(thread.id)) {
                 continue;
             }
-            pace.breathe();
             let text = procfs.read(format_args!("{pid}/task/{}/status", thread.id));
             let Some((voluntary, involuntary)) = text.ok().and_then(parse::context_switches) else {
                 continue;
@@ -177,7 +173,6 @@ impl Threads {
             for &id in &listing {
                 let is_known = self.threads[..known].binary_search_by_key(&id, |thread| thread.id);
                 if is_known.is_err() {
-                    sweep.pace.breathe();
                     self.threads
                         .extend(Thread::find(pid, id, counts_from_birth, sweep));
                 }

@@ -111,13 +111,7 @@ fn path_in(cgroup: &str, is_version_1: bool) -> Option<&Path> {
 
 /// A `cpu.stat`: in version 1 `throttled_time` in nanoseconds, in version 2 `throttled_usec`; neither where the cgroup has no CPU controller.
 fn throttled(text: &[u8]) -> Option<Throttled> {
-    let value = |name: &[u8]| {
-        let mut lines = text.split(|&byte| byte == b'\n');
-        lines.find_map(|line| {
-            let mut words = parse::words(line);
-            (words.next() == Some(name)).then(|| parse::number(words.next()?))?
-        })
-    };
+    let value = |name: &[u8]| parse::number(parse::named_value(text, name)?);
     let nanoseconds = value(b"throttled_time").map(|time| time as f64);
     let microseconds = value(b"throttled_usec").map(|time| time as f64);
     Some(Throttled {

@@ -1,9 +1,11 @@
 //! A group: a process tree's name, and what must outlive single readings of its members.
 
+use crate::account::Account;
 use crate::counters::Counters;
 use crate::member::Member;
 use crate::parse::Memory;
 use crate::pools::Pools;
+use crate::procfs::Procfs;
 use crate::sample::{Group, Network, PoolTimes};
 use crate::threads::Switches;
 use crate::throttling::SeenCgroups;
@@ -17,6 +19,8 @@ pub struct Tree {
     pub root: i32,
     /// Whether the root's own figures belong to the group; of an init only its children's do.
     pub counts_root: bool,
+    /// The kernel's own sum of its CPU time, where there is one.
+    pub account: Option<Account>,
     /// What a root had used when it ended: nobody in the group inherits it.
     pub departed: Counters,
     /// The largest totals reported so far.
@@ -52,6 +56,13 @@ impl Tree {
         }
     }
 
+    /// Reads the account, if there is one.
+    pub fn read_account(&mut self, procfs: &mut Procfs) {
+        if let Some(account) = &mut self.account {
+            account.read(procfs);
+        }
+    }
+
     /// Whether a member's own figures belong to the group.
     pub fn counts(&self, member: &Member) -> bool {
         self.counts_root || !member.is_root
@@ -71,8 +82,10 @@ impl Tree {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
         let mut used = self.departed;
         let (mut processes, mut threads, mut rss_bytes) = (0, 0, 0);
+        let mut has_sums = true;
         for member in members {
             used.add(&member.used(self.counts(member)));
+            has_sums &= member.has_sums;
             if self.has_alive(member) {
                 processes += 1;
                 threads += member.stat.threads;
@@ -82,6 +95,12 @@ impl Tree {
         self.processes = processes;
         self.reported.raise_to(&used);
         let total = &self.reported;
+        let in_ticks = |ticks: u64| ticks as f64 / ticks_per_second;
+        let account = self.account.as_ref();
+        let (cpu_user_s, cpu_system_s) = account.map_or_else(
+            || (in_ticks(total.user_ticks), in_ticks(total.system_ticks)),
+            Account::cpu_s,
+        );
         let throttled = self.cgroups.total();
         let bytes = |value: u64| self.io_is_readable.then_some(value);
         Group {
@@ -89,11 +108,11 @@ impl Tree {
             tier: self.tier.clone(),
             processes,
             threads,
-            cpu_user_s: total.user_ticks as f64 / ticks_per_second,
-            cpu_system_s: total.system_ticks as f64 / ticks_per_second,
+            cpu_user_s,
+            cpu_system_s,
             rss_bytes,
-            minor_faults: total.minor_faults,
-            major_faults: total.major_faults,
+            minor_faults: has_sums.then_some(total.minor_faults),
+            major_faults: has_sums.then_some(total.major_faults),
             voluntary_switches: self.switches.voluntary,
             involuntary_switches: self.switches.involuntary,
             descriptors: self.descriptors,

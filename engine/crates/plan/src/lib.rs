@@ -109,6 +109,25 @@ pub struct Plan {
     /// How sockets are driven.
     #[serde(default)]
     pub backend: Backend,
+    /// The path of a file that gets a record of each request.
+    #[serde(default)]
+    pub request_log: Option<String>,
+    /// The part of the load that this engine has, where several share it; none: all of it.
+    #[serde(default)]
+    pub part: Option<Part>,
+    /// Whether the load waits, its connections open, to be told when it begins.
+    #[serde(default)]
+    pub held: bool,
+}
+
+/// Some of the threads that share a load, wherever they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// The first thread of this engine, from 0.
+    pub first: usize,
+    /// How many threads there are, those of all engines together.
+    pub of: usize,
 }
 
 fn default_keep_alive() -> bool {
@@ -261,6 +280,11 @@ impl Plan {
         Ok(plan)
     }
 
+    /// How many threads share the load, those of other engines among them.
+    pub fn all_threads(&self) -> usize {
+        self.part.map_or(self.threads, |part| part.of)
+    }
+
     /// The URLs of requests: one, or those of `targets`.
     pub fn urls(&self) -> &[String] {
         if self.targets.is_empty() {
@@ -311,6 +335,13 @@ impl Plan {
                 format_args!("at most {MAX_SLOWEST}"),
             ));
         }
+        if self.request_log.as_deref() == Some("") {
+            return Err(PlanError::value(
+                "request_log",
+                "\"\"",
+                "the path of a file",
+            ));
+        }
         positive_seconds("duration_s", self.duration_s, 86_400.0 * 7.0)?;
         positive_seconds("timeout_s", self.timeout_s, 3_600.0)?;
         if !(0.1..=10.0).contains(&self.interval_s) {
@@ -339,12 +370,26 @@ impl Plan {
                 ));
             }
         }
-        if self.threads == 0 || self.threads > self.load.connections() {
+        if self.threads == 0 || self.all_threads() > self.load.connections() {
+            let (key, found) = match self.part {
+                Some(part) => ("part.of", part.of),
+                None => ("threads", self.threads),
+            };
             return Err(PlanError::value(
-                "threads",
-                self.threads,
+                key,
+                found,
                 "at least 1 and at most the number of connections",
             ));
+        }
+        if let Some(part) = self.part {
+            // Beyond it there are no threads of this load.
+            if part.first.saturating_add(self.threads) > part.of {
+                return Err(PlanError::value(
+                    "part.first",
+                    part.first,
+                    format_args!("at most {} less the threads, {}", part.of, self.threads),
+                ));
+            }
         }
         Ok(())
     }
@@ -396,6 +441,12 @@ impl Plan {
             );
         }
         Ok(targets)
+    }
+
+    /// Whether a user leaves whose request has failed.
+    pub fn leaves_on_failure(&self) -> bool {
+        let on_failure = self.scenario.as_ref().map(|scenario| scenario.on_failure);
+        on_failure == Some(scenario::OnFailure::Leave)
     }
 
     /// What the plan alone tells; `weir-scenario` sees to the rest.

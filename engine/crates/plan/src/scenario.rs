@@ -29,6 +29,9 @@ pub struct Scenario {
     /// How long a user's cookies last.
     #[serde(default)]
     pub cookies: Cookies,
+    /// What a user does after a request that failed.
+    #[serde(default)]
+    pub on_failure: OnFailure,
     /// Bytes of a body that are kept for checks and extractions.
     #[serde(default = "default_capture_bytes")]
     pub capture_bytes: usize,
@@ -56,6 +59,17 @@ pub enum Cookies {
     Round,
     /// Cookies are neither kept nor sent.
     Off,
+}
+
+/// What a user does after a request that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// It goes on.
+    #[default]
+    Continue,
+    /// It leaves, as after its last request.
+    Leave,
 }
 
 /// One request of a scenario.
@@ -115,6 +129,12 @@ pub struct StepCheck {
     /// A part of the body.
     #[serde(default)]
     pub body_contains: Option<String>,
+    /// Regular expressions, each of which is found in the body.
+    #[serde(default)]
+    pub body_matches: Vec<String>,
+    /// Regular expressions, none of which is found in the body.
+    #[serde(default)]
+    pub body_lacks: Vec<String>,
     /// JSON pointers, and the values that must be there.
     #[serde(default)]
     pub json: BTreeMap<String, serde_json::Value>,

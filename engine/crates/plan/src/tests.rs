@@ -48,7 +48,7 @@ fn the_smallest_plan_gets_the_documented_defaults() {
     assert!(plan.keep_alive);
     assert_eq!(plan.pipeline, 1);
     assert!(plan.local_addresses.is_empty());
-    assert_eq!((plan.unix, plan.tls), (None, None));
+    assert_eq!((plan.unix, plan.tls, plan.request_log), (None, None, None));
     assert!(Tls::default().resumption);
 }
 
@@ -231,6 +231,7 @@ fn every_value_out_of_range_names_its_key() {
         ),
         (with("requests", "0"), "key requests: found 0"),
         (with("slowest", "1001"), "key slowest: found 1001"),
+        (with("request_log", "\"\""), "key request_log: found \"\""),
         (with("until", "\"tomorrow\""), "expected `first_failure`"),
     ];
     for (text, expected) in cases {

@@ -8,6 +8,13 @@ use crate::{ErrorCounts, IntervalStatistics, SlowRequest, Summary};
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "record", rename_all = "lowercase")]
 pub enum Record {
+    /// The connections of a load that is held are open.
+    Ready {
+        /// How many.
+        connected: u64,
+        /// When the load could begin, the server having had time to accept them all.
+        soonest_monotonic_ns: u64,
+    },
     /// The clock has started.
     Hello(Hello),
     /// One slice of time.

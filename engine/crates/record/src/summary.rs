@@ -6,8 +6,9 @@ use serde::{Serialize, Serializer};
 
 use crate::verdict::{Facts, Ramp, Verdict, judge};
 use crate::{
-    Clocks, Counts, EncodedHistograms, ErrorCounts, Fairness, Histogram, SCHEMA, Standstill,
-    Statistics, StatusCounts, UntilFailure, encode, new_histogram,
+    Answers, Clocks, Counts, EncodedHistograms, ErrorCounts, Fairness, FirstAnswer, Histogram,
+    RequestLogSummary, SCHEMA, SpreadStatistics, Standstill, Statistics, StatusCounts,
+    UntilFailure, encode, new_histogram,
 };
 
 /// Everything the summary is computed from.
@@ -37,6 +38,12 @@ pub struct Outcome<'a> {
     pub response_time: &'a Histogram,
     /// The other clocks.
     pub clocks: &'a Clocks,
+    /// How long answers were, and how long they came.
+    pub answers: Answers,
+    /// The first of them, if there was one.
+    pub first_answer: Option<FirstAnswer>,
+    /// What came of the request log, if there is one.
+    pub request_log: Option<RequestLogSummary>,
     /// Requests by connection.
     pub fairness: Fairness,
     /// What was reached before the first failure, where the load was to end there.
@@ -152,6 +159,7 @@ pub struct Requests {
 pub struct Bytes {
     pub sent: u64,
     pub received: u64,
+    pub received_body: u64,
 }
 
 /// The engine itself.
@@ -208,7 +216,10 @@ pub struct Summary {
     pub connect_time_us: Statistics,
     pub tls_handshake_us: Option<Statistics>,
     pub time_to_first_byte_us: Statistics,
+    pub read_time_us: SpreadStatistics,
     pub bytes: Bytes,
+    pub first_answer: Option<FirstAnswer>,
+    pub other_length: u64,
     pub generator: Generator,
     pub fairness: Fairness,
     pub until_failure: Option<UntilFailure>,
@@ -216,6 +227,8 @@ pub struct Summary {
     pub steps: Option<Vec<(String, StepSummary)>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub targets: Option<Vec<TargetSummary>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_log: Option<RequestLogSummary>,
     pub verdict: Verdict,
 }
 
@@ -255,6 +268,7 @@ impl Outcome<'_> {
             busy_fraction: self.generator.busy_fraction,
             response_p50_us: response_time_us.p50,
             lag_p99_us: schedule_lag_us.p99.filter(|_| !self.connects_each),
+            request_log: self.request_log.as_ref(),
         });
         Summary {
             schema: SCHEMA,
@@ -270,10 +284,14 @@ impl Outcome<'_> {
             connect_time_us: Statistics::of(&self.clocks.connect_time),
             tls_handshake_us: self.clocks.tls_handshake.as_ref().map(Statistics::of),
             time_to_first_byte_us: Statistics::of(&self.clocks.time_to_first_byte),
+            read_time_us: self.answers.read_time.statistics(),
             bytes: Bytes {
                 sent: counts.bytes_sent,
                 received: counts.bytes_received,
+                received_body: self.answers.body_bytes,
             },
+            first_answer: self.first_answer.clone(),
+            other_length: self.answers.other_length,
             generator: self.generator.clone(),
             fairness: self.fairness,
             until_failure: self.until_failure.clone(),
@@ -288,6 +306,7 @@ impl Outcome<'_> {
                 };
                 targets.iter().map(of_url).collect()
             }),
+            request_log: self.request_log.clone(),
             verdict,
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{ErrorCounts, ErrorKind, Requests, Standstill};
+use crate::{ErrorCounts, ErrorKind, RequestLogSummary, Requests, Standstill};
 
 /// A generator this busy is what is measured.
 pub const BUSY_LIMIT: f64 = 0.85;
@@ -58,7 +58,7 @@ pub struct Verdict {
 
 /// What a verdict is based on.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub(crate) struct Facts<'a> {
     pub(crate) requests: Requests,
     /// Answers with a status of 300 to 399.
     pub(crate) redirects: u64,
@@ -77,9 +77,10 @@ pub(crate) struct Facts {
     pub(crate) busy_fraction: f64,
     pub(crate) response_p50_us: Option<f64>,
     pub(crate) lag_p99_us: Option<f64>,
+    pub(crate) request_log: Option<&'a RequestLogSummary>,
 }
 
-pub(crate) fn judge(facts: &Facts) -> Verdict {
+pub(crate) fn judge(facts: &Facts<'_>) -> Verdict {
     let mut verdict = Verdict {
         validity: Validity::Valid,
         reasons: Vec::new(),
@@ -129,6 +130,9 @@ pub(crate) fn judge(facts: &Facts) -> Verdict {
     if let Some(ramp) = &facts.ramp {
         judge_ramp(facts, ramp, &mut verdict);
     }
+    if let Some(log) = facts.request_log.filter(|log| log.lost > 0) {
+        judge_log(log, &mut verdict);
+    }
     verdict
 }
 
@@ -141,7 +145,7 @@ impl Verdict {
 }
 
 /// The sort of thing that failures are: `ports` where this machine had none left, which is no failure of the target.
-fn failure_kind(facts: &Facts) -> &'static str {
+fn failure_kind(facts: &Facts<'_>) -> &'static str {
     if facts.ports_used_up {
         "ports"
     } else {
@@ -149,7 +153,7 @@ fn failure_kind(facts: &Facts) -> &'static str {
     }
 }
 
-fn failures(facts: &Facts) -> String {
+fn failures(facts: &Facts<'_>) -> String {
     let by_kind: Vec<String> = ErrorKind::ALL
         .into_iter()
         .filter(|&kind| facts.errors.of(kind) > 0)
@@ -182,7 +186,7 @@ fn failures(facts: &Facts) -> String {
     )
 }
 
-fn judge_open(facts: &Facts, asked_rate_rps: f64, verdict: &mut Verdict) {
+fn judge_open(facts: &Facts<'_>, asked_rate_rps: f64, verdict: &mut Verdict) {
     let requests = &facts.requests;
     if requests.unsent > 0 {
         verdict.add(
@@ -236,7 +240,7 @@ fn judge_open(facts: &Facts, asked_rate_rps: f64, verdict: &mut Verdict) {
     }
 }
 
-fn judge_ramp(facts: &Facts, ramp: &Ramp, verdict: &mut Verdict) {
+fn judge_ramp(facts: &Facts<'_>, ramp: &Ramp, verdict: &mut Verdict) {
     let most_rps = ramp.most_rps();
     if facts.completed_rps < most_rps * CAP_LIMIT {
         return;
@@ -250,6 +254,23 @@ fn judge_ramp(facts: &Facts, ramp: &Ramp, verdict: &mut Verdict) {
             ramp.within_s,
             ramp.loops,
             CAP_LIMIT * 100.0
+        ),
+    );
+}
+
+/// A log with gaps: what is in it is right, and so is all that is not taken from it.
+fn judge_log(log: &RequestLogSummary, verdict: &mut Verdict) {
+    let cause = match &log.problem {
+        Some(problem) => format!("the file took no more ({problem})"),
+        None => "the disk, or the CPU left to the writing thread, was slower than the load; put the file on a faster one (/dev/shm)".to_owned(),
+    };
+    verdict.add(
+        "request_log",
+        Validity::Valid,
+        format!(
+            "{} of {} records are missing in the request log (limit 0): {cause}",
+            log.lost,
+            log.lost + log.records
         ),
     );
 }
@@ -271,187 +292,4 @@ fn lowest_bound(requests: &Requests) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn good() -> Facts {
-        Facts {
-            requests: Requests {
-                intended: 1000,
-                sent: 1000,
-                completed: 1000,
-                ok: 1000,
-                ..Requests::default()
-            },
-            redirects: 0,
-            standstill: Standstill::default(),
-            errors: ErrorCounts::default(),
-            ports_used_up: false,
-            is_until_failure: false,
-            asked_rate_rps: Some(100.0),
-            sent_rps: 100.0,
-            ramp: None,
-            completed_rps: 100.0,
-            busy_fraction: 0.1,
-            response_p50_us: Some(100.0),
-            lag_p99_us: Some(10.0),
-        }
-    }
-
-    fn only_reason(facts: &Facts, validity: Validity, beginning: &str) {
-        let verdict = judge(facts);
-        assert_eq!(verdict.validity, validity, "{verdict:?}");
-        assert_eq!(verdict.reasons.len(), 1, "{verdict:?}");
-        assert!(verdict.reasons[0].starts_with(beginning), "{verdict:?}");
-    }
-
-    #[test]
-    fn a_good_load_is_valid_without_a_word() {
-        let verdict = judge(&good());
-        assert_eq!(
-            verdict,
-            Verdict {
-                validity: Validity::Valid,
-                reasons: vec![],
-                kinds: vec![]
-            }
-        );
-    }
-
-    #[test]
-    fn a_load_without_an_answer_is_invalid() {
-        let mut facts = good();
-        facts.requests.completed = 0;
-        only_reason(
-            &facts,
-            Validity::Invalid,
-            "no request was answered (1000 were sent)",
-        );
-    }
-
-    #[test]
-    fn ports_that_are_used_up_are_not_called_the_targets_fault() {
-        let mut facts = good();
-        facts.errors.count(ErrorKind::Connect);
-        facts.requests.failed = 1;
-        let cause = |facts: &Facts| judge(facts).reasons.remove(0);
-        assert!(
-            cause(&facts).ends_with("the target refuses connections or its accept queue is full")
-        );
-        assert_eq!(judge(&facts).kinds, ["failed"]);
-        facts.ports_used_up = true;
-        assert_eq!(judge(&facts).kinds, ["ports"]);
-        assert!(cause(&facts).contains("this machine's ports towards the target are used up"));
-    }
-
-    #[test]
-    fn redirects_are_mentioned_when_they_are_most_of_the_answers() {
-        let mut facts = good();
-        facts.redirects = 501;
-        only_reason(
-            &facts,
-            Validity::Valid,
-            "501 answers were redirects; they are not followed",
-        );
-        facts.redirects = 500;
-        assert_eq!(judge(&facts).reasons, Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_failed_request_makes_a_load_suspect() {
-        let mut facts = good();
-        facts.requests.failed = 3;
-        facts.errors.timeout = 2;
-        facts.errors.reset = 1;
-        only_reason(
-            &facts,
-            Validity::Suspect,
-            "3 of 1000 requests failed (timeout 2, reset 1; limit 0): the target is slower",
-        );
-    }
-
-    #[test]
-    fn an_open_loop_that_falls_behind_is_suspect() {
-        let mut facts = good();
-        facts.requests.unsent = 1;
-        only_reason(
-            &facts,
-            Validity::Suspect,
-            "1 of 1000 requests were due and not sent",
-        );
-        let mut facts = good();
-        facts.sent_rps = 98.9;
-        only_reason(
-            &facts,
-            Validity::Suspect,
-            "98.9 requests a second were sent where 100 were asked for (limit 99 %)",
-        );
-        let mut facts = good();
-        facts.lag_p99_us = Some(10.1);
-        only_reason(
-            &facts,
-            Validity::Suspect,
-            "the 99th percentile of the schedule lag is 10.1 us, above 10 %",
-        );
-        let mut facts = good();
-        facts.busy_fraction = 0.85;
-        only_reason(&facts, Validity::Suspect, "the generator was busy 85 %");
-    }
-
-    #[test]
-    fn a_load_that_was_to_end_at_a_failure_is_not_blamed_for_it() {
-        let mut facts = good();
-        facts.requests.failed = 1;
-        facts.errors.reset = 1;
-        facts.is_until_failure = true;
-        only_reason(
-            &facts,
-            Validity::Valid,
-            "ended at the first failure, as asked: 1 of 1000 requests failed (reset 1",
-        );
-    }
-
-    #[test]
-    fn percentiles_that_requests_without_an_answer_may_have_passed_are_lower_bounds() {
-        let mut facts = good();
-        facts.requests.unanswered = 10;
-        assert_eq!(judge(&facts).reasons, Vec::<String>::new());
-        facts.requests.unanswered = 11;
-        only_reason(
-            &facts,
-            Validity::Valid,
-            "p99 and above are lower bounds: 11 of 1000 requests had no answer",
-        );
-        facts.requests.unsent = 500;
-        let reasons = judge(&facts).reasons;
-        assert!(reasons[1].starts_with("p50 and above are lower bounds: 511 of 1000"));
-    }
-
-    #[test]
-    fn a_throughput_at_the_cap_of_its_ramp_says_that_the_load_is_the_limit() {
-        let mut facts = good();
-        facts.asked_rate_rps = None;
-        facts.ramp = Some(Ramp {
-            users: 2000.0,
-            within_s: 50.0,
-            loops: 5,
-        });
-        facts.completed_rps = 189.9;
-        assert_eq!(judge(&facts).reasons, Vec::<String>::new());
-        facts.completed_rps = 190.0;
-        only_reason(
-            &facts,
-            Validity::Suspect,
-            "the load itself caps the throughput: 190.0 requests a second were answered, and 2000 users who come within 50.0 s and ask 5 times each bring about 200.0 to any server (limit 95 %)",
-        );
-    }
-
-    #[test]
-    fn a_busy_closed_loop_stays_valid_and_says_that_it_may_be_the_limit() {
-        let mut facts = good();
-        facts.asked_rate_rps = None;
-        facts.busy_fraction = 0.97;
-        facts.lag_p99_us = Some(1e6);
-        only_reason(&facts, Validity::Valid, "the generator was busy 97 %");
-    }
-}
+mod tests;

@@ -66,6 +66,10 @@ pub enum Reason {
     Differs,
     /// A body without the part that it must have.
     Lacks,
+    /// A body in which the regular expression of this number, of those that must be found, is not.
+    NoMatch(usize),
+    /// A body in which the regular expression of this number, of those that must not be found, is.
+    Match(usize),
     /// A body that is not JSON.
     NotJson,
     /// The JSON pointer of this number names another value.
@@ -82,6 +86,8 @@ pub(crate) struct Check {
     pub(crate) max_body_bytes: Option<u64>,
     pub(crate) equals: Option<Box<[u8]>>,
     pub(crate) contains: Option<Finder<'static>>,
+    pub(crate) matches: Box<[Regex]>,
+    pub(crate) lacks: Box<[Regex]>,
     pub(crate) json: Box<[JsonCheck]>,
 }
 
@@ -125,6 +131,16 @@ impl Check {
                     Reason::Lacks
                 });
             }
+        }
+        if response.is_cut() && (!self.matches.is_empty() || !self.lacks.is_empty()) {
+            return Err(Reason::Cut);
+        }
+        let is_found = |regex: &Regex| regex.is_match(response.body);
+        if let Some(index) = self.matches.iter().position(|regex| !is_found(regex)) {
+            return Err(Reason::NoMatch(index));
+        }
+        if let Some(index) = self.lacks.iter().position(is_found) {
+            return Err(Reason::Match(index));
         }
         for (index, check) in self.json.iter().enumerate() {
             let value = response.json(&check.pointer)?.ok_or(Reason::Json(index))?;

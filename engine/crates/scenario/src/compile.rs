@@ -122,6 +122,7 @@ pub fn compile(
         order,
         variables: binder.variables.len(),
         cookies: spec.cookies,
+        on_failure: spec.on_failure,
         regexes: regexes.into(),
         capture_bytes: spec.capture_bytes,
     })
@@ -187,6 +188,8 @@ impl Compiler<'_> {
             .any(|one| matches!(one.source, Source::Header(_)));
         let reads_body = check.equals.is_some()
             || check.contains.is_some()
+            || !check.matches.is_empty()
+            || !check.lacks.is_empty()
             || !check.json.is_empty()
             || extract
                 .iter()

@@ -1,7 +1,7 @@
 //! A scenario that is ready to run.
 
 use regex::bytes::Regex;
-use weir_plan::scenario::{AtEnd, Cookies, FeederMode};
+use weir_plan::scenario::{AtEnd, Cookies, FeederMode, OnFailure};
 
 use crate::check::{Check, Extraction, Reason};
 use crate::feeder::Table;
@@ -15,6 +15,7 @@ pub struct Compiled {
     pub(crate) feeders: Box<[CompiledFeeder]>,
     pub(crate) variables: usize,
     pub(crate) cookies: Cookies,
+    pub(crate) on_failure: OnFailure,
     /// The regular expressions of all steps, by the number of the memory that each thread has for their groups.
     pub(crate) regexes: Box<[Regex]>,
     pub(crate) capture_bytes: usize,
@@ -124,6 +125,11 @@ impl Compiled {
             .any(|feeder| feeder.at_end == AtEnd::Stop)
     }
 
+    /// Whether a user leaves whose request has failed.
+    pub fn leaves_on_failure(&self) -> bool {
+        self.on_failure == OnFailure::Leave
+    }
+
     /// What a step needs of its answer.
     #[inline]
     pub fn needs(&self, step: usize) -> Needs {
@@ -146,6 +152,14 @@ impl Compiled {
             ),
             Reason::Differs => "another body than expected".to_owned(),
             Reason::Lacks => "a body without the text that it must contain".to_owned(),
+            Reason::NoMatch(index) => format!(
+                "a body in which {} is not found",
+                quoted(check.matches.get(index))
+            ),
+            Reason::Match(index) => format!(
+                "a body in which {} is found",
+                quoted(check.lacks.get(index))
+            ),
             Reason::NotJson => "a body that is not JSON".to_owned(),
             Reason::Json(index) => match check.json.get(index) {
                 Some(json) => format!("at {:?} not {}", json.text, json.expected),
@@ -158,4 +172,12 @@ impl Compiled {
         };
         format!("{}: {problem}", step.name)
     }
+}
+
+/// A regular expression in words.
+fn quoted(regex: Option<&Regex>) -> String {
+    regex.map_or_else(
+        || "what must not be".to_owned(),
+        |regex| format!("{:?}", regex.as_str()),
+    )
 }

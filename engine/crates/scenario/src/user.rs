@@ -188,6 +188,11 @@ impl User {
         })
     }
 
+    /// The step that comes next, where it is not drawn.
+    pub fn next_step(&self, compiled: &Compiled) -> Option<usize> {
+        matches!(compiled.order, Order::Steps).then_some(self.position as usize)
+    }
+
     /// Takes the answer to a step's request: its cookies, what is extracted from it, and whether it is right. A user from whose
     /// answer something could not be extracted begins a new round, since its next steps could not be rendered.
     ///

@@ -3,11 +3,11 @@
 //! Beside the load's own threads: this one collects; one writes standard output, so that a slow reader holds up nothing; one
 //! waits for signals; one watches standard input.
 
-use std::io::{IsTerminal, Read};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::thread;
 
 use rustix::fs::{FileType, fstat};
@@ -42,7 +42,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     };
     let stop = Arc::new(Stop::default());
     stop_on_signals(&stop);
-    if arguments.plan.is_none() {
+    let (told, begin) = channel();
+    if prepared.plan.held {
+        begin_when_told(told, &stop);
+    } else if arguments.plan.is_none() {
         stop_on_end_of_input(&stop);
     }
     let (records, written) = sync_channel(WAITING_RECORDS);
@@ -55,7 +58,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         left_out: 0,
         last_s: 0.0,
     };
-    let result = weir_load::run(&prepared, &stop, &mut |record| outlet.emit(record));
+    let result = weir_load::run(&prepared, &stop, &begin, &mut |record| outlet.emit(record));
     drop(outlet);
     // All records are out, or nobody reads them, when the writer ends; it does not panic.
     let _ = writer.join();
@@ -119,6 +122,32 @@ fn stop_on_end_of_input(stop: &Arc<Stop>) {
     });
 }
 
+/// The line of standard input that says when a load begins that is held.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Begin {
+    start_monotonic_ns: u64,
+}
+
+/// Hands over when the load begins, and stops it when its input ends or says something else.
+fn begin_when_told(told: Sender<u64>, stop: &Arc<Stop>) {
+    let stop = Arc::clone(stop);
+    thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            // Behind the plan its own line ends.
+            match line.as_deref().map(str::trim) {
+                Ok("") => {}
+                Ok(line) => match serde_json::from_str::<Begin>(line) {
+                    Ok(begin) => drop(told.send(begin.start_monotonic_ns)),
+                    Err(_) => break,
+                },
+                Err(_) => break,
+            }
+        }
+        stop.request(Stopped::Input);
+    });
+}
+
 fn write_records(records: &Receiver<Box<Record>>, stop: &Stop) {
     // As the collecting thread is.
     let _ = rustix::process::setpriority_process(None, weir_load::NICE);
@@ -146,7 +175,7 @@ impl Outlet {
                 self.try_emit(record);
             }
             Record::Event(_) => self.try_emit(record),
-            Record::Hello(_) | Record::End { .. } => {
+            Record::Ready { .. } | Record::Hello(_) | Record::End { .. } => {
                 self.confess();
                 // Fails only when nobody reads any more.
                 let _ = self.records.send(Box::new(record));

@@ -5,6 +5,7 @@ mod load;
 mod observe;
 mod output;
 mod serve;
+mod tap;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,8 @@ enum Command {
     Host(host::Arguments),
     /// Observe processes that are already running.
     Observe(observe::Arguments),
+    /// Time the requests to a server by the packets that the kernel sees.
+    Tap(tap::Arguments),
     /// Serve the null, echo, delay and fault servers.
     Serve(serve::Arguments),
     /// The first process of a started server's group; started by `host` only.
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => load::run(&arguments),
         Command::Host(arguments) => host::run(&arguments),
         Command::Observe(arguments) => observe::run(&arguments),
+        Command::Tap(arguments) => tap::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Init(arguments) => host::run_init(&arguments),
         Command::Keeper(arguments) => host::run_keeper(&arguments),

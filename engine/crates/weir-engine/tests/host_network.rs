@@ -190,14 +190,20 @@ fn what_set_the_network_up_is_not_the_servers_cpu() {
     let Some(mut host) = able_host(modes()[0], "network") else {
         return;
     };
-    let mut start = host.shell("app", "exec sleep 1000");
-    start["network"] = serde_json::from_str(PLAIN).unwrap();
-    host.ask(start);
-    host.start("plain", "exec sleep 1000");
     let used = |stopped: &Value| {
         stopped["cpu_user_s"].as_f64().unwrap() + stopped["cpu_system_s"].as_f64().unwrap()
     };
-    let (with, without) = (used(&host.stop("app", 5.0)), used(&host.stop("plain", 5.0)));
+    // The least of some: a busy machine makes every one of them dearer at times.
+    let (mut with, mut without) = (f64::MAX, f64::MAX);
+    for count in 0..5 {
+        let (app, plain) = (format!("app-{count}"), format!("plain-{count}"));
+        let mut start = host.shell(&app, "exec sleep 1000");
+        start["network"] = serde_json::from_str(PLAIN).unwrap();
+        host.ask(start);
+        host.start(&plain, "exec sleep 1000");
+        with = with.min(used(&host.stop(&app, 5.0)));
+        without = without.min(used(&host.stop(&plain, 5.0)));
+    }
     assert!(
         with < without + 0.01,
         "{with} s, {without} s without a network"

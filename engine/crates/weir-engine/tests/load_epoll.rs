@@ -12,6 +12,8 @@ mod load_support;
 mod open;
 #[path = "load_cases/pipelining.rs"]
 mod pipelining;
+#[path = "load_cases/request_log.rs"]
+mod request_log;
 #[path = "load_cases/scenario.rs"]
 mod scenario;
 #[path = "load_cases/stamps.rs"]

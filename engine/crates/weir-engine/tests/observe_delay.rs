@@ -1,6 +1,10 @@
-//! How long a sweep holds up a send where the observer shares the generator's CPU:
+//! How long a sweep holds up a send where the observer shares the generator's CPU, by the lag of the sends, which has in it
+//! whatever else held them up, and by the scheduler's account of who had the CPU:
 //! `cargo test --release -p weir-engine --test observe_delay -- --ignored --nocapture`. Let nothing else run meanwhile.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
+
+mod host_support;
+mod observe_support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -8,6 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use host_support::{Host, wait_for};
+use observe_support::SchedulerTrace;
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 5;
@@ -18,6 +24,26 @@ fn engine_on(cpu: &str, arguments: &[&str]) -> Child {
     command.args(arguments);
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().unwrap()
+}
+
+/// A host on CPU 0 whose server has so many threads that wait.
+fn host_of_threads(threads: usize) -> Host {
+    let mut host = Host::new("namespace");
+    let script = format!(
+        "exec python3 -c '
+import threading
+for _ in range({threads} - 1): threading.Thread(target=threading.Event().wait, daemon=True).start()
+print(\"waiting\", flush=True)
+threading.Event().wait()'"
+    );
+    host.start("app", &script);
+    wait_for("the threads", || {
+        host.log("app").contains("waiting").then_some(())
+    });
+    let own = host.child.id().to_string();
+    let bound = Command::new("taskset").args(["-acp", "0", &own]).output();
+    assert!(bound.unwrap().status.success());
+    host
 }
 
 /// Ends it by closing its input.
@@ -73,7 +99,9 @@ fn delay_of_sends() {
         .collect();
     let own = std::process::id().to_string();
     let keys = ["p50", "p99", "p99_9", "p99_99", "max"];
-    let mut found = [Vec::new(), Vec::new(), Vec::new()];
+    let mut host = host_of_threads(300);
+    let trace = SchedulerTrace::start();
+    let mut found = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..ROUNDS {
         for (kind, pid) in [None, Some(server.id().to_string()), Some(own.clone())]
             .iter()
@@ -89,7 +117,11 @@ fn delay_of_sends() {
             found[kind].push(lag_us(address));
             observer.into_iter().for_each(end);
         }
+        host.ask(json!({"command": "observe", "period_s": 0.1, "memory_period_s": 9.0}));
+        found[3].push(lag_us(address));
+        host.ask(json!({"command": "unobserve"}));
     }
+    let waits_us = trace.map(|trace| trace.waits_us("load-0", "observe"));
     over.store(true, Ordering::Relaxed);
     for thread in threads {
         thread.thread().unpark();
@@ -101,9 +133,23 @@ fn delay_of_sends() {
         "nobody observes",
         "a small server observed",
         "3,000 threads observed",
+        "a host's 300 observed",
     ];
     for (what, lags) in kinds.into_iter().zip(found) {
         let of = |key: &str| median(lags.iter().map(|lag| lag[key].as_f64().unwrap()).collect());
         println!("{what:<25} {:?}", keys.map(of));
     }
+    let Some(waits_us) = waits_us else {
+        println!("the scheduler's own account needs root and tracefs");
+        return;
+    };
+    let at = |share: f64| waits_us[(waits_us.len() as f64 * share) as usize].round();
+    println!(
+        "{} times the generator could run and an observer had its CPU, us: p50 {}, p90 {}, p99 {}, the longest {:.0?}",
+        waits_us.len(),
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        &waits_us[waits_us.len().saturating_sub(5)..],
+    );
 }

@@ -25,6 +25,16 @@ pub(crate) struct Head {
     pub(crate) framing: Framing,
 }
 
+/// The value of the first header of this name in a whole head.
+pub(crate) fn header<'a>(head: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    httparse::Response::new(&mut headers).parse(head).ok()?;
+    headers
+        .iter()
+        .find(|header| header.name.eq_ignore_ascii_case(name))
+        .map(|header| header.value.trim_ascii())
+}
+
 /// Parses one head from the beginning of `bytes`; gives it and its length, or nothing when more bytes are needed.
 /// `to_head_request`: the answer has no body, whatever it says.
 pub(crate) fn parse_head(

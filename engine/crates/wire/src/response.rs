@@ -6,7 +6,7 @@
 //! pieces is copied, into memory that is given back when the head is complete.
 
 use crate::chunked::Chunked;
-use crate::head::{Framing, Head, parse_head};
+use crate::head::{Framing, Head, header, parse_head};
 use crate::{MAX_HEAD_BYTES, WireError};
 
 /// A head longer than this is parsed each time instead of remembered.
@@ -19,6 +19,8 @@ pub struct Answer {
     pub status: u16,
     /// Whether another request may follow on this connection.
     pub keep_alive: bool,
+    /// Bytes of its body, without what frames them; while it is not whole, of what has come of it.
+    pub body_bytes: u64,
 }
 
 /// How far an answer has come.
@@ -174,6 +176,7 @@ impl ResponseReader {
                         answer: Answer {
                             status: self.last.status,
                             keep_alive: self.last.keep_alive,
+                            body_bytes: length,
                         },
                         used: end,
                     });
@@ -200,6 +203,7 @@ impl ResponseReader {
                     let answer = Answer {
                         status: head.0.status,
                         keep_alive: head.0.keep_alive,
+                        body_bytes: 0,
                     };
                     state.0 = match head.0.framing {
                         Framing::Interim => State::Start,
@@ -215,6 +219,7 @@ impl ResponseReader {
                         .min(bytes.len() - used);
                     sink.body(&bytes[used..used + here]);
                     used += here;
+                    answer.body_bytes += here as u64;
                     *left -= here as u64;
                     if *left == 0 {
                         let answer = *answer;
@@ -223,7 +228,10 @@ impl ResponseReader {
                     }
                 }
                 State::Chunked(answer, chunked) => {
-                    let (here, ended) = chunked.feed(&bytes[used..], |part| sink.body(part))?;
+                    let (here, ended) = chunked.feed(&bytes[used..], |part| {
+                        answer.body_bytes += part.len() as u64;
+                        sink.body(part);
+                    })?;
                     used += here;
                     if ended {
                         let answer = *answer;
@@ -231,7 +239,8 @@ impl ResponseReader {
                         return Ok(Progress::Complete { answer, used });
                     }
                 }
-                State::UntilClose(_) => {
+                State::UntilClose(answer) => {
+                    answer.body_bytes += (bytes.len() - used) as u64;
                     sink.body(&bytes[used..]);
                     used = bytes.len();
                 }
@@ -240,6 +249,11 @@ impl ResponseReader {
                 return Ok(Progress::More);
             }
         }
+    }
+
+    /// The value of a header in the head that was read last, on whichever connection; nothing of a head too long to be remembered.
+    pub fn last_header(&self, name: &str) -> Option<&[u8]> {
+        header(&self.last_head, name)
     }
 
     /// Takes bytes of a head. When it is complete, the state is [`State::Start`] again and the head is given with the number of

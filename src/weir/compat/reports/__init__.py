@@ -28,6 +28,7 @@ FORMATS = (
     Format("wrk", text_reports.is_wrk, text_reports.read_wrk),
     Format("hey", text_reports.is_hey, text_reports.read_hey),
     Format("ab", text_reports.is_ab, text_reports.read_ab),
+    Format("h2load", text_reports.is_h2load, text_reports.read_h2load),
     Format("oha (JSON)", json_reports.is_oha, json_reports.read_oha),
     Format("k6 (JSON summary)", json_reports.is_k6, json_reports.read_k6),
     Format("JMeter (JTL)", csv_tables.is_jtl, csv_tables.read_jtl),

@@ -2,8 +2,13 @@
 
 import csv
 import io
+from array import array
 from collections import Counter
+from math import ceil, sqrt
+from operator import add
+from statistics import fmean
 
+from weir.compat.reports.failures import by_kind
 from weir.model.claim import Claim, Figure
 
 _PERCENTS = {
@@ -18,6 +23,8 @@ _PERCENTS = {
     "99.9%": 0.999,
     "99.99%": 0.9999,
 }
+_QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
+"""Of samples, the highest of so many."""
 _JMETER_PERCENTS = {"Median": 0.5, "90% Line": 0.9, "95% Line": 0.95, "99% Line": 0.99}
 
 
@@ -38,34 +45,63 @@ def is_locust(text: str) -> bool:
 
 def read_jtl(text: str, name: str) -> list[Claim]:
     """All samples as one load: who came when, and how often each asked, can be seen in it."""
-    rows = _rows(text)
-    began = [int(row["timeStamp"]) / 1000 for row in rows]
-    took = sorted(int(row["elapsed"]) / 1000 for row in rows)
-    ended = [int(row["timeStamp"]) / 1000 + int(row["elapsed"]) / 1000 for row in rows]
-    threads = [row.get("threadName", "") for row in rows]
-    first_of: dict[str, float] = {}
-    for thread, at in zip(threads, began, strict=True):
-        first_of[thread] = min(at, first_of.get(thread, at))
-    lasted_s = max(ended) - min(began)
-    loops = Counter(threads).values()
-    failed = sum(row.get("success", "true") == "false" for row in rows)
-    has_threads = all(threads)
+    table = csv.reader(io.StringIO(text))
+    at = {column: index for index, column in enumerate(next(table))}
+    start_at, took_at = at["timeStamp"], at["elapsed"]
+    thread_at, success_at, code_at, bytes_at = (at.get(column) for column in ("threadName", "success", "responseCode", "bytes"))
+    # Row by row: there may be a million samples.
+    began, took = array("q"), array("q")
+    first_of: dict[str, int] = {}
+    loops: Counter[str] = Counter()
+    codes: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    received = 0
+    for row in filter(None, table):
+        if len(row) != len(at):
+            raise ValueError("a row ends too early")
+        start = int(row[start_at])
+        began.append(start)
+        took.append(int(row[took_at]))
+        thread, code = "" if thread_at is None else row[thread_at], "" if code_at is None else row[code_at]
+        loops[thread] += 1
+        first_of[thread] = min(start, first_of.get(thread, start))
+        codes[code] += 1
+        if success_at is not None and row[success_at] == "false":
+            # One that has a status had an answer; any other has an exception's name in its place.
+            failures[f"status {code}" if code.isdigit() else code] += 1
+        if bytes_at is not None:
+            received += int(row[bytes_at])
+    if not began:
+        raise ValueError("it has no samples")
+    lasted_s = (max(map(add, began, took)) - min(began)) / 1000
+    elapsed_ms = sorted(took)
+    mean_ms = fmean(elapsed_ms)
+    has_threads = "" not in first_of
     return [
         Claim(
             name=name,
             tool="JMeter",
             users=len(first_of) if has_threads else None,
-            ramp_s=max(first_of.values()) - min(first_of.values()) if has_threads else 0.0,
-            loops=max(loops) if has_threads else None,
+            ramp_s=(max(first_of.values()) - min(first_of.values())) / 1000 if has_threads else 0.0,
+            loops=max(loops.values()) if has_threads else None,
             duration_s=Figure(lasted_s, 0.001),
-            throughput_rps=Figure(len(rows) / lasted_s) if lasted_s > 0 else None,
-            requests=len(rows),
-            failed=failed,
-            mean_s=Figure(sum(took) / len(took), 0.0005),
-            min_s=Figure(took[0], 0.0005),
-            max_s=Figure(took[-1], 0.0005),
+            throughput_rps=Figure(len(began) / lasted_s) if lasted_s > 0 else None,
+            requests=len(began),
+            failed=failures.total(),
+            mean_s=_whole_ms(mean_ms),
+            stdev_s=_whole_ms(sqrt(fmean((ms - mean_ms) ** 2 for ms in elapsed_ms))),
+            min_s=_whole_ms(elapsed_ms[0]),
+            max_s=_whole_ms(elapsed_ms[-1]),
+            quantiles_s={quantile: _whole_ms(elapsed_ms[ceil(quantile * len(elapsed_ms)) - 1]) for quantile in _QUANTILES},
+            errors=by_kind(failures.items()),
+            statuses={code: often for code, often in sorted(codes.items()) if code.isdigit()},
+            received_bytes=None if bytes_at is None else received,
         )
     ]
+
+
+def _whole_ms(value: float) -> Figure:
+    return Figure(value / 1000, 0.0005)
 
 
 def read_jmeter_report(text: str, name: str) -> list[Claim]:
@@ -96,6 +132,8 @@ def read_locust(text: str, name: str) -> list[Claim]:
     """The aggregated row. Percentiles are rounded to two digits by Locust itself."""
     rows = _rows(text)
     row = next((row for row in rows if row["Name"] == "Aggregated"), rows[-1])
+    # Without a request it prints zeros.
+    timed = int(row["Request Count"]) > 0
     return [
         Claim(
             name=name,
@@ -103,9 +141,9 @@ def read_locust(text: str, name: str) -> list[Claim]:
             throughput_rps=Figure.printed(row["Requests/s"]),
             requests=int(row["Request Count"]),
             failed=int(row["Failure Count"]),
-            mean_s=Figure.printed(row["Average Response Time"], 1e-3),
-            min_s=Figure.printed(row["Min Response Time"], 1e-3),
-            max_s=Figure.printed(row["Max Response Time"], 1e-3),
+            mean_s=Figure.printed(row["Average Response Time"], 1e-3) if timed else None,
+            min_s=Figure.printed(row["Min Response Time"], 1e-3) if timed else None,
+            max_s=Figure.printed(row["Max Response Time"], 1e-3) if timed else None,
             quantiles_s={quantile: _two_digits(row[column]) for column, quantile in _PERCENTS.items() if row.get(column, "N/A") != "N/A"},
         )
     ]
@@ -114,6 +152,11 @@ def read_locust(text: str, name: str) -> list[Claim]:
 def _two_digits(text: str) -> Figure:
     value_ms = float(text)
     return Figure(value_ms / 1000, max(0.0005, value_ms / 1000 * 0.05))
+
+
+def read_locust_failures(text: str) -> dict[str, int]:
+    """Failures by kind, of `_failures.csv`."""
+    return by_kind((row["Error"], int(row["Occurrences"])) for row in csv.DictReader(io.StringIO(text)))
 
 
 def _rows(text: str) -> list[dict[str, str]]:

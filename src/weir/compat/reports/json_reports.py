@@ -3,7 +3,12 @@
 import json
 from typing import Any
 
+from weir.compat.reports.failures import by_kind
 from weir.model.claim import Claim, Figure
+
+_OHA_UNANSWERED = "aborted due to deadline"
+K6_FAILURES = "weir_failures_"
+"""What counters of failures by kind begin with, in scripts that weir writes for k6, which itself tells no kinds."""
 
 
 def is_oha(text: str) -> bool:
@@ -17,11 +22,12 @@ def is_k6(text: str) -> bool:
 
 
 def read_oha(text: str, name: str) -> list[Claim]:
-    """Seconds. It does not say how many connections it had."""
+    """Seconds. It does not say how many connections it had. Requests that had no answer at the end are failed ones without a kind."""
     value = _object(text)
     summary = value["summary"]
     statuses = {status: int(count) for status, count in value.get("statusCodeDistribution", {}).items()}
-    failed = sum(int(count) for count in value.get("errorDistribution", {}).values())
+    failures = {words: int(count) for words, count in value.get("errorDistribution", {}).items()}
+    failed = sum(failures.values())
     percentiles = value["latencyPercentiles"]
     return [
         Claim(
@@ -34,7 +40,8 @@ def read_oha(text: str, name: str) -> list[Claim]:
             mean_s=_figure(summary.get("average")),
             min_s=_figure(summary.get("fastest")),
             max_s=_figure(summary.get("slowest")),
-            quantiles_s={float(key[1:]) / 100: Figure(float(at)) for key, at in percentiles.items() if at is not None},
+            quantiles_s={round(float(key[1:]) / 100, 7): Figure(float(at)) for key, at in percentiles.items() if at is not None},
+            errors=by_kind((words, count) for words, count in failures.items() if words != _OHA_UNANSWERED),
             statuses=statuses,
         )
     ]
@@ -42,22 +49,34 @@ def read_oha(text: str, name: str) -> list[Claim]:
 
 def read_k6(text: str, name: str) -> list[Claim]:
     """Milliseconds. Its users are the most there were, who also run the script between their requests."""
-    metrics = _object(text)["metrics"]
-    times, requests = _values(metrics["http_req_duration"]), _values(metrics["http_reqs"])
+    report = _object(text)
+    metrics = report["metrics"]
+    # It leaves out metrics that have no sample.
+    times, requests = _values(metrics.get("http_req_duration", {})), _values(metrics.get("http_reqs", {"rate": 0, "count": 0}))
     users = _values(metrics.get("vus_max", {}))
     most_users = users.get("max", users.get("value"))
-    steps = {key: at for key, at in times.items() if key.startswith("p(")}
+    steps = {f"{float(key[2:-1]) / 100:g}": at for key, at in times.items() if key.startswith("p(")}
+    steps |= {"0.5": times["med"]} if "med" in times else {}
+    lasted_ms = report.get("state", {}).get("testRunDurationMs")
+    kinds = {key.removeprefix(K6_FAILURES): int(_values(metric)["count"]) for key, metric in metrics.items() if key.startswith(K6_FAILURES)}
+    received = _values(metrics.get("data_received", {})).get("count")
     return [
         Claim(
             name=name,
             tool="k6",
             users=int(most_users) if most_users else None,
+            duration_s=_figure(lasted_ms, 1e-3),
             throughput_rps=Figure(float(requests["rate"])),
             requests=int(requests["count"]),
+            # Of a rate of failures its passes are what failed.
+            failed=_values(metrics.get("http_req_failed", {})).get("passes"),
+            unsent=_values(metrics.get("dropped_iterations", {})).get("count"),
             mean_s=_figure(times.get("avg"), 1e-3),
             min_s=_figure(times.get("min"), 1e-3),
             max_s=_figure(times.get("max"), 1e-3),
-            quantiles_s={float(key[2:-1]) / 100: Figure(float(at) / 1000) for key, at in steps.items() if float(key[2:-1]) < 100},
+            quantiles_s={float(key): Figure(float(at) / 1000) for key, at in steps.items() if float(key) < 1},
+            errors=kinds,
+            received_bytes=None if received is None else int(received),
         )
     ]
 

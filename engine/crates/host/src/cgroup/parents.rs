@@ -55,6 +55,20 @@ fn tables() -> Result<(Vec<Mount>, String), String> {
     ))
 }
 
+/// The own group of version 2, where groups can be made below it that have no controller `cpu`: with it the scheduler would weigh them
+/// against each other.
+pub fn account_parent() -> Option<PathBuf> {
+    let (mounts, own) = tables().ok()?;
+    let mount = mounts.iter().find(|mount| mount.controllers.is_none())?;
+    let folder = mount.folder(own_group(&own, None)?)?;
+    let handed_down = fs::read_to_string(folder.join("cgroup.subtree_control")).ok()?;
+    let is_weighed = handed_down.split_whitespace().any(|one| one == "cpu");
+    // The topmost group has no type. Below one of threads no process can be.
+    let has_processes =
+        fs::read_to_string(folder.join("cgroup.type")).map_or(true, |kind| kind.trim() == "domain");
+    (!is_weighed && has_processes && try_out(&folder).is_ok()).then_some(folder)
+}
+
 /// Removes what hosts have left that are gone, wherever this one would make groups.
 pub fn sweep_leftovers() {
     let Ok((mounts, own)) = tables() else { return };

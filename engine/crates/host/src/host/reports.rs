@@ -1,7 +1,6 @@
 //! What the host says of a started process: that it runs or does not, and how it ended.
 
 use super::Host;
-use crate::cgroup::Cgroup;
 use crate::group::{Group, News};
 use crate::record::Record;
 use crate::sys::Usage;
@@ -16,12 +15,13 @@ impl Host<'_> {
         match news {
             News::Started { pid, t_ns, address } => {
                 let name = group.name.clone();
-                let cgroup = group.cgroup.as_ref().map(Cgroup::record);
+                let (cgroup, account) = (group.cgroup.record(), group.cgroup.account());
                 let order = Order::Add {
                     name: name.clone(),
                     tier: group.tier.clone(),
                     init: group.init,
                     isolation: self.isolation,
+                    account,
                 };
                 self.order(order);
                 self.say(Record::Started {
@@ -51,7 +51,7 @@ impl Host<'_> {
         };
         let (outcome, killed) = group.outcome(orphans);
         // Its control group is gone once its end is reported.
-        drop(group.cgroup.take());
+        drop(std::mem::take(&mut group.cgroup));
         if let Some(id) = group.start_id {
             let message = format!("start `{name}`: its init ended before the program ran");
             self.refuse(id, message, "`dmesg` shows whether memory ran out");

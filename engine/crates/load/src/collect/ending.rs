@@ -1,9 +1,9 @@
 //! The last record: everything that the threads saw, put together.
 
 use weir_record::{
-    BestSecond, Clocks, Fairness, FirstFailure, Generator, Histogram, IntervalMerger,
-    KernelTimestamps, Outcome, Record, Slowest, Standstill, StatusCounts, StepOutcome, Stopped,
-    UntilFailure,
+    Answers, BestSecond, Clocks, Fairness, FirstFailure, Generator, Histogram, IntervalMerger,
+    KernelTimestamps, Outcome, Record, RequestLogSummary, Slowest, Standstill, StatusCounts,
+    StepOutcome, Stopped, UntilFailure,
 };
 
 use weir_plan::Until;
@@ -20,16 +20,19 @@ impl Collector<'_> {
         merger: &IntervalMerger,
         best: &BestSecond,
         ends: Vec<ThreadEnd>,
+        request_log: Option<RequestLogSummary>,
         cpu_ns: u64,
         standstill: Standstill,
     ) -> Record {
         let plan = &self.prepared.plan;
         let (counts, response_time) = merger.totals();
         let mut clocks = Clocks::default();
+        let mut answers = Answers::default();
         let mut status = StatusCounts::default();
         let mut slowest = Slowest::new(plan.slowest);
         for end in &ends {
             clocks.add(&end.clocks);
+            answers.add(&end.answers);
             status.add(&end.status);
             slowest.add(&end.slowest);
         }
@@ -56,6 +59,9 @@ impl Collector<'_> {
             status,
             response_time,
             clocks: &clocks,
+            answers,
+            first_answer: self.first.get().cloned(),
+            request_log,
             fairness: Fairness::of(ends.iter().flat_map(|end| &end.requests).copied().collect()),
             until_failure: plan.until.map(|Until::FirstFailure| {
                 until_failure(counts.ok, best, response_time, first_failure)

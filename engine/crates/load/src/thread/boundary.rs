@@ -1,11 +1,13 @@
 //! Where intervals end, and where the load does.
 
-use weir_net::Driver;
+use weir_net::{Driver, Slot};
+use weir_record::Ending;
 
 use super::{LoadThread, ThreadEnd};
 use crate::connection::Phase;
 use crate::demand::Source;
 use crate::kernel_clock::KernelClock;
+use crate::request_log::Moments;
 use crate::tally::Gauges;
 
 impl<D: Driver> LoadThread<D> {
@@ -63,13 +65,7 @@ impl<D: Driver> LoadThread<D> {
         self.cross_boundary(end_ns);
         let gauges = self.gauges(end_ns);
         self.tally.end_interval(end_ns, gauges);
-        let waiting = self.connections.iter();
-        let waiting = waiting.filter(|connection| connection.phase == Phase::Waiting);
-        let pipelined = self.pipelines.iter().flat_map(|all| all.intended_ns());
-        for intended_ns in waiting.map(|one| one.intended_ns).chain(pipelined) {
-            let ages = &mut self.tally.clocks.unanswered_age;
-            ages.saturating_record(end_ns.saturating_sub(intended_ns));
-        }
+        self.note_unanswered(end_ns);
         let (steps, targets) = self.requests.take_outcomes();
         let shard = self.shard;
         self.tally.slowest.place(|own| shard.index(own));
@@ -88,7 +84,34 @@ impl<D: Driver> LoadThread<D> {
             steps,
             targets,
             clocks: self.tally.clocks,
+            answers: self.tally.answers,
             status: self.tally.status,
+            lost_records: self.log.map_or(0, |log| log.finish()),
+        }
+    }
+
+    /// Requests that are in flight at the end of the load.
+    fn note_unanswered(&mut self, end_ns: u64) {
+        let all = (0..self.connections.len() as Slot).zip(&self.connections);
+        let waiting = all
+            .filter(|(_, connection)| connection.phase == Phase::Waiting)
+            .map(|(slot, connection)| (slot, Moments::of(connection)));
+        let pipelined = self.pipelines.iter().flat_map(|all| all.all_unanswered());
+        let mut last = None;
+        let pipelined = pipelined.map(|(slot, asked)| {
+            // Only the first of a connection can have a part of its answer.
+            let is_first = last.replace(slot) != Some(slot);
+            let first_byte_ns = self.connections[slot as usize].first_byte_ns;
+            let first_byte_ns = if is_first { first_byte_ns } else { 0 };
+            (slot, Moments::of_pipelined(asked, first_byte_ns))
+        });
+        for (slot, moments) in waiting.chain(pipelined) {
+            let age_ns = end_ns.saturating_sub(moments.intended_ns);
+            self.tally.clocks.unanswered_age.saturating_record(age_ns);
+            if let Some(log) = &mut self.log {
+                let origin = self.requests.origin(slot);
+                log.ended(slot, origin, moments, None, Ending::Unanswered);
+            }
         }
     }
 

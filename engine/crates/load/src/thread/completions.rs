@@ -56,6 +56,9 @@ impl<D: Driver> LoadThread<D> {
         if connection.first_byte_ns == 0 {
             connection.first_byte_ns = arrival_ns.unwrap_or(now);
         }
+        if let Some(log) = &mut self.log {
+            log.received(slot, bytes.len());
+        }
         let state = &mut connection.response;
         let fed = self.requests.feed(slot, &mut self.reader, state, bytes);
         match fed {
@@ -90,11 +93,17 @@ impl<D: Driver> LoadThread<D> {
             is_stamped: arrival_ns.is_some(),
             connection: slot,
         };
-        let is_right = self
-            .requests
-            .complete(slot, answer.status, readings, &mut self.tally);
-        if !is_right && self.until_failure {
-            self.end_at_failure(ErrorKind::Check, now);
+        let is_right =
+            self.requests
+                .complete(slot, answer, readings, &self.reader, &mut self.tally);
+        if let Some(log) = &mut self.log {
+            log.answered(slot, self.requests.origin(slot), readings, answer, is_right);
+        }
+        if !is_right {
+            self.user_failed(slot);
+            if self.until_failure {
+                self.end_at_failure(ErrorKind::Check, now);
+            }
         }
         if answer.keep_alive && self.keep_alive && !self.driver.has_unsent(slot) {
             self.go_on(slot, now);
@@ -110,6 +119,9 @@ impl<D: Driver> LoadThread<D> {
         connection.has_answered = false;
         connection.response = ResponseState::new();
         self.opened.connected += 1;
+        if let Some(log) = &mut self.log {
+            log.connected(slot, now.saturating_sub(connection.since_ns));
+        }
         let clocks = &mut self.tally.clocks;
         let connected_ns = self.driver.handshake_began_ns().unwrap_or(now);
         clocks

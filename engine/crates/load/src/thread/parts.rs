@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use weir_net::{Endpoint, Errno};
-use weir_record::{Clocks, FirstFailure, KernelTimestamps, Slowest, StatusCounts, StepOutcome};
+use weir_record::{
+    Answers, Clocks, FirstFailure, KernelTimestamps, Slowest, StatusCounts, StepOutcome,
+};
 use weir_scenario::{Compiled, Worker};
 use weir_schedule::Shard;
 
 use crate::demand::Demand;
 use crate::kernel_clock::KernelClock;
+use crate::request_log::RequestLog;
 use crate::tally::Tally;
 use crate::wait::WaitStrategy;
 
@@ -37,12 +40,15 @@ pub(crate) struct Parts<D> {
     pub(crate) to_head_request: bool,
     /// What users do, instead of the one request.
     pub(crate) scenario: Option<(Arc<Compiled>, u64, Worker)>,
+    /// Where each request is noted, if it is.
+    pub(crate) log: Option<RequestLog>,
 }
 
 /// What a thread leaves beside its intervals.
 #[derive(Debug)]
 pub(crate) struct ThreadEnd {
     pub(crate) clocks: Clocks,
+    pub(crate) answers: Answers,
     pub(crate) status: StatusCounts,
     pub(crate) unanswered: u64,
     pub(crate) unsent: u64,
@@ -62,6 +68,8 @@ pub(crate) struct ThreadEnd {
     /// What came of each target, where there are several.
     pub(crate) targets: Vec<StepOutcome>,
     pub(crate) kernel_timestamps: KernelTimestamps,
+    /// Records of the request log for which there was no room.
+    pub(crate) lost_records: u64,
     /// Requests of each connection that took part.
     pub(crate) requests: Vec<u32>,
 }

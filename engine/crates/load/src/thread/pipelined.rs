@@ -6,8 +6,8 @@
 //! follows any more, and nothing is sent twice.
 
 use weir_net::{Driver, Errno, Slot};
-use weir_record::ErrorKind;
-use weir_wire::{Answer, Progress};
+use weir_record::{Ending, ErrorKind};
+use weir_wire::{Answer, Progress, ResponseReader};
 
 use super::LoadThread;
 use crate::clock::now_ns;
@@ -15,6 +15,7 @@ use crate::connection::{Connection, Phase};
 use crate::demand::Source;
 use crate::error::describe;
 use crate::pipelines::Pipelines;
+use crate::request_log::{Moments, RequestLog};
 use crate::requests::Requests;
 use crate::tally::{Readings, Tally};
 
@@ -80,6 +81,9 @@ impl<D: Driver> LoadThread<D> {
             self.tally.counts.sent += u64::from(count);
             let target = self.requests.sent(slot, count);
             self.tally.counts.bytes_sent += pipelines.send(slot, target, count, &mut self.driver);
+            if let Some(log) = &mut self.log {
+                log.sent(slot, pipelines.request_bytes(target));
+            }
             if D::GATHERS_SENDS {
                 self.gathered.push(slot);
             } else {
@@ -132,6 +136,13 @@ impl<D: Driver> LoadThread<D> {
                 connection.first_byte_ns = arrival_ns.unwrap_or(now);
             }
             let fed = self.reader.feed(&mut connection.response, rest, |_| {});
+            if let Some(log) = &mut self.log {
+                let used = match fed {
+                    Ok(Progress::Complete { used, .. }) => used,
+                    _ => rest.len(),
+                };
+                log.received(slot, used);
+            }
             let answer = match fed {
                 Ok(Progress::More) => break Turn::On,
                 Ok(Progress::Complete { answer, used }) => {
@@ -144,8 +155,13 @@ impl<D: Driver> LoadThread<D> {
                 let detail = format!("{} bytes beyond the end of the last answer", rest.len());
                 break Turn::Broken(ErrorKind::Protocol, detail);
             }
-            let parts = (&mut self.requests, &mut self.tally);
-            let is_right = complete(pipelines, connection, parts, slot, answer, came);
+            let books = Books {
+                requests: &mut self.requests,
+                tally: &mut self.tally,
+                log: self.log.as_deref_mut(),
+                reader: &self.reader,
+            };
+            let is_right = books.complete(pipelines, connection, slot, answer, came);
             if !is_right && self.until_failure {
                 break Turn::Over;
             }
@@ -177,8 +193,13 @@ impl<D: Driver> LoadThread<D> {
                     arrival_ns: None,
                     now,
                 };
-                let parts = (&mut self.requests, &mut self.tally);
-                let is_right = complete(pipelines, connection, parts, slot, answer, came);
+                let books = Books {
+                    requests: &mut self.requests,
+                    tally: &mut self.tally,
+                    log: self.log.as_deref_mut(),
+                    reader: &self.reader,
+                };
+                let is_right = books.complete(pipelines, connection, slot, answer, came);
                 if !is_right && self.until_failure {
                     return self.end_at_failure(ErrorKind::Check, now);
                 }
@@ -215,11 +236,15 @@ impl<D: Driver> LoadThread<D> {
     fn pipeline_failed(&mut self, slot: Slot, kind: ErrorKind, now: u64, detail: String) {
         while self.first_failure.is_none() {
             let pipelines = self.pipelines.as_deref_mut();
-            if pipelines
-                .and_then(|pipelines| pipelines.pop(slot))
-                .is_none()
-            {
+            let Some(asked) = pipelines.and_then(|pipelines| pipelines.pop(slot)) else {
                 break;
+            };
+            // Only the first of them can have a part of its answer.
+            let first_byte_ns = &mut self.connections[slot as usize].first_byte_ns;
+            let moments = Moments::of_pipelined(asked, std::mem::take(first_byte_ns));
+            if let Some(log) = &mut self.log {
+                let origin = self.requests.origin(slot);
+                log.ended(slot, origin, moments, None, Ending::Failed(kind));
             }
             self.requests.lost(slot);
             self.fail(kind, now, || detail.clone());
@@ -276,32 +301,49 @@ struct Came {
     now: u64,
 }
 
-/// The first request of a connection has its whole answer. Gives whether it was a right one.
-#[inline]
-fn complete(
-    pipelines: &mut Pipelines,
-    connection: &mut Connection,
-    (requests, tally): (&mut Requests, &mut Tally),
-    slot: Slot,
-    answer: Answer,
-    came: Came,
-) -> bool {
-    let Some(asked) = pipelines.pop(slot) else {
-        return true;
-    };
-    connection.has_answered = true;
-    connection.failures = 0;
-    let arrival_ns = came.arrival_ns.filter(|&at_ns| at_ns >= asked.written_ns);
-    let last_byte_ns = arrival_ns.unwrap_or(came.now);
-    let first_byte_ns = connection.first_byte_ns.max(asked.written_ns);
-    let readings = Readings {
-        intended_ns: asked.intended_ns,
-        written_ns: asked.written_ns,
-        first_byte_ns: first_byte_ns.min(last_byte_ns),
-        last_byte_ns,
-        is_stamped: arrival_ns.is_some(),
-        connection: slot,
-    };
-    connection.first_byte_ns = 0;
-    requests.complete(slot, answer.status, readings, tally)
+/// What an answer is entered in.
+struct Books<'a> {
+    requests: &'a mut Requests,
+    tally: &'a mut Tally,
+    log: Option<&'a mut RequestLog>,
+    /// Who read the answer.
+    reader: &'a ResponseReader,
+}
+
+impl Books<'_> {
+    /// The first request of a connection has its whole answer. Gives whether it was a right one.
+    #[inline]
+    fn complete(
+        self,
+        pipelines: &mut Pipelines,
+        connection: &mut Connection,
+        slot: Slot,
+        answer: Answer,
+        came: Came,
+    ) -> bool {
+        let Some(asked) = pipelines.pop(slot) else {
+            return true;
+        };
+        connection.has_answered = true;
+        connection.failures = 0;
+        let arrival_ns = came.arrival_ns.filter(|&at_ns| at_ns >= asked.written_ns);
+        let last_byte_ns = arrival_ns.unwrap_or(came.now);
+        let first_byte_ns = connection.first_byte_ns.max(asked.written_ns);
+        let readings = Readings {
+            intended_ns: asked.intended_ns,
+            written_ns: asked.written_ns,
+            first_byte_ns: first_byte_ns.min(last_byte_ns),
+            last_byte_ns,
+            is_stamped: arrival_ns.is_some(),
+            connection: slot,
+        };
+        connection.first_byte_ns = 0;
+        let is_right = self
+            .requests
+            .complete(slot, answer, readings, self.reader, self.tally);
+        if let Some(log) = self.log {
+            log.answered(slot, self.requests.origin(slot), readings, answer, is_right);
+        }
+        is_right
+    }
 }

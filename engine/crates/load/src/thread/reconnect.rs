@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 
 use weir_net::{Driver, Errno, Slot};
-use weir_record::{ErrorKind, FirstFailure};
+use weir_record::{Ending, ErrorKind, FirstFailure};
 use weir_wire::ResponseState;
 
 use super::{LoadThread, Next};
 use crate::connection::Phase;
 use crate::demand::Source;
 use crate::error::describe_connect;
+use crate::request_log::Moments;
 use crate::thread::ConnectFailure;
 
 /// The pause after the first failure to connect; it doubles with each further one.
@@ -59,6 +60,18 @@ impl<D: Driver> LoadThread<D> {
         self.demand.waiting += 1;
     }
 
+    /// The request of a connection's user has failed: it may be one who leaves then.
+    #[cold]
+    pub(super) fn user_failed(&mut self, slot: Slot) {
+        let leaves = self
+            .requests
+            .script()
+            .is_some_and(|script| script.leaves_on_failure);
+        if let Some(users) = self.demand.users.as_mut().filter(|_| leaves) {
+            users.give_up(slot);
+        }
+    }
+
     /// Counts a failed request. It may be the one that ends the load.
     #[cold]
     pub(super) fn fail(&mut self, kind: ErrorKind, now: u64, detail: impl FnOnce() -> String) {
@@ -92,7 +105,13 @@ impl<D: Driver> LoadThread<D> {
         detail: impl FnOnce() -> String,
     ) {
         self.waiting.remove(&mut self.connections, slot);
+        if let Some(log) = &mut self.log {
+            let moments = Moments::of(&self.connections[slot as usize]);
+            let origin = self.requests.origin(slot);
+            log.ended(slot, origin, moments, None, Ending::Failed(kind));
+        }
         self.requests.lost(slot);
+        self.user_failed(slot);
         self.fail(kind, now, detail);
         self.driver.close(slot);
         self.reconnect(slot, now);
@@ -110,10 +129,25 @@ impl<D: Driver> LoadThread<D> {
         }
         self.ports_used_up |= failure.errno == Errno::ADDRNOTAVAIL;
         let connection = &mut self.connections[slot as usize];
+        let tried_ns = now.saturating_sub(connection.since_ns);
+        let own_ns = connection.intended_ns;
         let had_request = std::mem::take(&mut connection.has_request);
         self.demand.waiting -= u64::from(had_request);
-        if had_request || self.demand.take_from_queue().is_some() {
+        let intended_ns = if had_request {
+            Some(own_ns)
+        } else {
+            let due_ns = self.demand.take_from_queue();
+            due_ns.map(|due_ns| self.start_ns + due_ns)
+        };
+        if let Some(intended_ns) = intended_ns {
+            if let Some(log) = &mut self.log {
+                log.connected(slot, tried_ns);
+                let origin = self.requests.next_origin(slot);
+                let kind = Ending::Failed(ErrorKind::Connect);
+                log.ended(slot, origin, Moments::due(intended_ns), None, kind);
+            }
             self.requests.never_sent(slot);
+            self.user_failed(slot);
             self.fail(ErrorKind::Connect, now, || describe_connect(&failure));
         } else {
             self.tally

@@ -54,6 +54,7 @@ impl<D: Driver> LoadThread<D> {
             waiting: Fifo::new(),
             with_room: Fifo::new(),
             pipelines: pipelines.map(Box::new),
+            log: parts.log.map(Box::new),
             retries: BinaryHeap::new(),
             gathered: Vec::new(),
             reader: ResponseReader::new(parts.to_head_request),
@@ -99,6 +100,7 @@ impl<D: Driver> LoadThread<D> {
         }
         if let (false, Some(slot)) = (self.keep_alive, self.idle.first()) {
             self.idle_closed(slot, now_ns());
+            self.tally.forget_connections();
         }
         Ok(self.opened.clone())
     }
@@ -112,6 +114,9 @@ impl<D: Driver> LoadThread<D> {
         self.start_ns = start_ns;
         self.end_ns = start_ns + duration_ns;
         self.tally.start(start_ns);
+        if let Some(log) = &mut self.log {
+            log.start(start_ns);
+        }
         self.boundary_ns = self.tally.interval_end_ns().min(self.end_ns);
         // What is not connected yet has a user, or is needed, all the same.
         for slot in 0..self.connections.len() as Slot {

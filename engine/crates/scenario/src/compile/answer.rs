@@ -1,7 +1,7 @@
 //! What is looked at of an answer: checks, and values for later steps.
 
 use memchr::memmem::Finder;
-use regex::bytes::RegexBuilder;
+use regex::bytes::{Regex, RegexBuilder};
 use weir_plan::scenario::{Extract, StepCheck};
 
 use super::request::is_token;
@@ -35,14 +35,7 @@ impl Compiler<'_> {
                 ));
             }
             Extract::Regex(text) => {
-                let built = RegexBuilder::new(text).unicode(false).build();
-                let regex = built.map_err(|error| {
-                    ScenarioError::new(
-                        format_args!("{key}.regex"),
-                        format_args!("{text:?}: {}", last_line(&error.to_string())),
-                        "a regular expression (the syntax of Rust's regex)",
-                    )
-                })?;
+                let regex = regex(&format!("{key}.regex"), text)?;
                 self.regexes.push(regex.clone());
                 Source::Regex {
                     regex,
@@ -66,6 +59,21 @@ fn pointer(key: &str, text: &str) -> Result<Pointer, ScenarioError> {
             "a JSON pointer, \"/a/0/b\" or \"\" for all of the body",
         )
     })
+}
+
+fn regex(key: &str, text: &str) -> Result<Regex, ScenarioError> {
+    let built = RegexBuilder::new(text).unicode(false).build();
+    built.map_err(|error| {
+        ScenarioError::new(
+            key,
+            format_args!("{text:?}: {}", last_line(&error.to_string())),
+            "a regular expression (the syntax of Rust's regex)",
+        )
+    })
+}
+
+fn regexes(key: &str, texts: &[String]) -> Result<Box<[Regex]>, ScenarioError> {
+    texts.iter().map(|text| regex(key, text)).collect()
 }
 
 pub(super) fn check(key: &str, check: &StepCheck, base: &Base<'_>) -> Result<Check, ScenarioError> {
@@ -107,6 +115,8 @@ pub(super) fn check(key: &str, check: &StepCheck, base: &Base<'_>) -> Result<Che
             .body_contains
             .as_ref()
             .map(|text| Finder::new(text).into_owned()),
+        matches: regexes(&format!("{key}.body_matches"), &check.body_matches)?,
+        lacks: regexes(&format!("{key}.body_lacks"), &check.body_lacks)?,
         json: json.collect::<Result<_, _>>()?,
     })
 }

@@ -72,6 +72,15 @@ fn a_body_is_equal_contains_or_is_small_enough() {
 }
 
 #[test]
+fn regular_expressions_are_found_in_a_body_or_are_not() {
+    let check = json!({"body_matches": ["^a", "c$"], "body_lacks": [r"\A(?:abc)\z", "x"]});
+    assert_eq!(verdict(check.clone(), 200, "a b c"), Ok(()));
+    assert_eq!(verdict(check.clone(), 200, "a b"), Err(Reason::NoMatch(1)));
+    assert_eq!(verdict(check.clone(), 200, "abc"), Err(Reason::Match(0)));
+    assert_eq!(verdict(check, 200, "a x c"), Err(Reason::Match(1)));
+}
+
+#[test]
 fn json_is_compared_where_pointers_point() {
     let check = json!({"json": {"/id": 7, "/tags": ["a", {"b": null}]}});
     assert_eq!(
@@ -124,6 +133,11 @@ fn a_check_that_needs_more_than_was_kept_says_so() {
         Err(Reason::Cut)
     );
     assert_eq!(cut(json!({"body_contains": "b"}), "ab", 4), Ok(()));
+    assert_eq!(
+        cut(json!({"body_matches": ["b"]}), "ab", 4),
+        Err(Reason::Cut)
+    );
+    assert_eq!(cut(json!({"body_lacks": ["c"]}), "ab", 4), Err(Reason::Cut));
     assert_eq!(cut(json!({"json": {"/a": 1}}), r#"{"a":1,"#, 50), Ok(()));
     assert_eq!(
         cut(json!({"json": {"/a": 1}}), r#"{"b":2,"#, 50),
@@ -307,7 +321,7 @@ fn a_cookie_header_of_the_steps_own_takes_the_jars_place() {
 #[test]
 fn what_is_wrong_is_said_with_the_steps_name() {
     let alone = Alone::new(&json!({"steps": [{
-        "name": "login", "path": "/", "check": {"json": {"/ok": true}, "max_body_bytes": 5}, "extract": {"token": {"json": "/t"}},
+        "name": "login", "path": "/", "check": {"json": {"/ok": true}, "max_body_bytes": 5, "body_matches": ["o+k"], "body_lacks": ["error"]}, "extract": {"token": {"json": "/t"}},
     }]}));
     let say = |reason| alone.compiled.describe(0, reason);
     assert_eq!(say(Reason::Status(500)), "login: status 500");
@@ -315,6 +329,14 @@ fn what_is_wrong_is_said_with_the_steps_name() {
     assert_eq!(
         say(Reason::TooLarge(9)),
         "login: a body of 9 bytes, expected at most 5"
+    );
+    assert_eq!(
+        say(Reason::NoMatch(0)),
+        "login: a body in which \"o+k\" is not found"
+    );
+    assert_eq!(
+        say(Reason::Match(0)),
+        "login: a body in which \"error\" is found"
     );
     assert_eq!(
         say(Reason::Missing(0)),

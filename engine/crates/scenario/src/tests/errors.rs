@@ -224,6 +224,8 @@ fn extractions_and_checks_are_read_before_the_first_request() {
 
 #[test]
 fn a_regular_expressions_error_says_what_is_wrong_in_a_line() {
+    let (key, _) = of_step(json!({"path": "/", "check": {"body_lacks": ["a", "(?=b)"]}}));
+    assert_eq!(key, "steps[0].check.body_lacks");
     let (_, found) = of_step(json!({"path": "/", "extract": {"a": {"regex": "(a"}}}));
     assert_eq!(found, "\"(a\": unclosed group");
 }

@@ -219,3 +219,69 @@ fn the_address_may_differ_from_the_target() {
     plan["target"] = json!("http://host.invalid/");
     Run::of(&plan).assert_all_ok();
 }
+
+#[test]
+fn the_first_answer_is_told_and_how_many_have_another_length() {
+    let answers: [&[u8]; 4] = [
+        b"HTTP/1.1 200 OK\r\nServer: first/1.0\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nServer: other\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n",
+        b"HTTP/1.1 500 Oh\r\nContent-Length: 4\r\n\r\nhell",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+    ];
+    let address = server(move |stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        for answer in answers.iter().cycle() {
+            if read_request(&mut reader).is_none() || stream.write_all(answer).is_err() {
+                return;
+            }
+        }
+    });
+    let run = Run::of(&with(closed(address, 1), "requests", 40));
+    let summary = run.summary();
+    let first = json!({"status": 200, "server": "first/1.0", "body_bytes": 5});
+    assert_eq!(summary["first_answer"], first);
+    assert_eq!(summary["other_length"], 20);
+    assert_eq!(summary["bytes"]["received_body"], 10 * (5 + 5 + 4));
+}
+
+#[test]
+fn without_an_answer_there_is_no_first_one_and_nothing_was_read() {
+    let run = Run::of(&closed(server(drop), 1));
+    assert!(run.summary()["first_answer"].is_null());
+    let nothing = json!({"mean": null, "min": null, "max": null});
+    assert_eq!(run.summary()["read_time_us"], nothing);
+    assert_eq!(run.summary()["other_length"], 0);
+}
+
+#[test]
+fn the_first_answer_of_all_threads_is_what_lengths_are_held_against() {
+    let answer: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nanswer!";
+    let run = Run::of(&with(closed(answering(answer), 4), "threads", 4));
+    let first = json!({"status": 200, "server": "", "body_bytes": 7});
+    assert_eq!(run.summary()["first_answer"], first);
+    assert_eq!(run.summary()["other_length"], 0);
+    let bodies = run.requests("completed") * 7;
+    assert_eq!(run.summary()["bytes"]["received_body"], bodies);
+}
+
+#[test]
+fn how_long_an_answer_comes_is_from_its_first_byte_to_its_last() {
+    let pause = std::time::Duration::from_millis(30);
+    let address = server(move |stream| {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut stream = stream;
+        while read_request(&mut reader).is_some() {
+            let (begin, rest) = OK.split_at(10);
+            stream.write_all(begin).unwrap();
+            std::thread::sleep(pause);
+            if stream.write_all(rest).is_err() {
+                return;
+            }
+        }
+    });
+    let run = Run::of(&with(closed(address, 1), "requests", 3));
+    let us = |key: &str| run.summary()["read_time_us"][key].as_f64().unwrap();
+    assert!(us("min") >= 29_000.0, "{}", us("min"));
+    assert!(us("min") <= us("mean") && us("mean") <= us("max"));
+}

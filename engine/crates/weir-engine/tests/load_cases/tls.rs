@@ -173,6 +173,27 @@ fn answers_through_tls_came_when_the_kernel_received_their_records() {
 }
 
 #[test]
+fn requests_through_tls_are_logged_with_the_bytes_inside_and_the_handshake_in_the_connection() {
+    let pki = Pki::new("logged");
+    let address = tls_server(pki.server_config(false), answer);
+    let plan = https(address, 2, json!({"ca": pki.path("ca.pem")}));
+    let (run, log) = request_log::logged(&plan);
+    run.assert_all_ok();
+    let ok = log.iter().filter(|entry| entry.status == 200);
+    assert!(
+        ok.clone()
+            .all(|entry| entry.received_bytes == OK.len() as u32)
+    );
+    let handshake_ns = run.summary()["tls_handshake_us"]["min"].as_f64().unwrap() * 1e3;
+    let made: Vec<i64> = ok
+        .map(|entry| entry.connect_ns)
+        .filter(|&ns| ns > 0)
+        .collect();
+    assert_eq!(made.len(), 2);
+    assert!(made.iter().all(|&ns| ns as f64 >= handshake_ns));
+}
+
+#[test]
 fn without_tls_its_clock_is_null() {
     let run = Run::of(&closed(answering(OK), 1));
     assert!(run.summary()["tls_handshake_us"].is_null());

@@ -32,8 +32,8 @@ fn without_keep_alive_each_request_has_a_connection_of_its_own() {
     run.assert_all_ok();
     assert_eq!(run.hello["connected"], 1, "only to see that it is there");
     let made = histogram(&run.end["histograms"]["connect_time_ns"]).len();
-    // The first one is not counted to the load, and those of the end may not have become requests.
-    assert!((run.requests("sent")..=run.requests("sent") + 5).contains(&made));
+    // Those of the end may not have become requests; the one before the start is not the load's.
+    assert!((run.requests("sent")..=run.requests("sent") + 4).contains(&made));
     assert!(connections.load(Ordering::Relaxed) >= run.requests("completed"));
     // To connect is a part of the response time, and so of the schedule lag.
     let least = |clock: &str| run.summary()[clock]["min"].as_f64().unwrap();
@@ -60,9 +60,9 @@ fn without_keep_alive_arrivals_are_what_connections_are_made_for() {
     assert_eq!(run.requests("intended"), 60);
     assert_ne!(run.validity(), "invalid", "{}", run.summary()["verdict"]);
     let made = histogram(&run.end["histograms"]["connect_time_ns"]).len();
-    // One for each that was sent, and one or two that found nothing left to send; a busy machine leaves some unsent.
+    // One for each that was sent, and one that may have found nothing left to send; a busy machine leaves some unsent.
     let answered = run.requests("completed");
-    assert!((answered + 1..=62).contains(&made), "{made} for {answered}");
+    assert!((answered..=61).contains(&made), "{made} for {answered}");
 }
 
 #[test]

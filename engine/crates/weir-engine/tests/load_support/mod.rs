@@ -1,6 +1,8 @@
 //! Servers that behave as told, and runs of `weir-engine load` against them whose records are checked for what must always hold.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod request_log;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output, Stdio};
@@ -240,14 +242,18 @@ impl Run {
         let errors = self.errors();
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert_eq!(errors[0].0, kind, "{errors:?}");
-        assert_eq!(
-            self.summary()["verdict"]["validity"],
-            if self.requests("completed") == 0 {
-                "invalid"
-            } else {
-                "suspect"
-            }
-        );
+        let (validity, reason) = if self.requests("completed") == 0 {
+            ("invalid", "no_answer")
+        } else {
+            ("suspect", "failed")
+        };
+        let verdict = &self.summary()["verdict"];
+        let kinds = verdict["kinds"].as_array().unwrap();
+        assert!(kinds.iter().any(|kind| kind == reason), "{verdict}");
+        // A busy machine may have kept the generator waiting, too, which is worse.
+        let is_as_expected =
+            self.validity() == validity || kinds.iter().any(|kind| kind == "stood_still");
+        assert!(is_as_expected, "{verdict}");
         errors[0].1
     }
 

@@ -41,6 +41,7 @@ fn run(reader: &mut ResponseReader, pieces: &[&[u8]]) -> Outcome {
                     state.is_untouched(),
                     "a finished connection is ready for the next answer"
                 );
+                assert_eq!(answer.body_bytes, body.len() as u64);
                 return Outcome::Answer {
                     status: answer.status,
                     keep_alive: answer.keep_alive,
@@ -53,12 +54,15 @@ fn run(reader: &mut ResponseReader, pieces: &[&[u8]]) -> Outcome {
     }
     let untouched = state.is_untouched();
     match state.end_of_stream() {
-        Ok(Some(answer)) => Outcome::Answer {
-            status: answer.status,
-            keep_alive: answer.keep_alive,
-            body,
-            leftover: 0,
-        },
+        Ok(Some(answer)) => {
+            assert_eq!(answer.body_bytes, body.len() as u64);
+            Outcome::Answer {
+                status: answer.status,
+                keep_alive: answer.keep_alive,
+                body,
+                leftover: 0,
+            }
+        }
         Ok(None) => Outcome::EndedEarly { untouched },
         Err(error) => Outcome::NotHttp(error),
     }
@@ -235,6 +239,21 @@ fn endless_chunk_extensions_and_trailers_end_in_an_error() {
             Outcome::NotHttp(WireError::TrailersTooLarge)
         );
     }
+}
+
+#[test]
+fn a_header_of_the_last_head_is_found_whatever_its_case() {
+    let mut reader = ResponseReader::new(false);
+    assert_eq!(reader.last_header("server"), None);
+    let first: &[u8] =
+        b"HTTP/1.1 200 OK\r\nserver:  one \r\nSERVER: two\r\nContent-Length: 2\r\n\r\nok";
+    run(&mut reader, &[first]);
+    assert_eq!(reader.last_header("Server"), Some(&b"one"[..]));
+    run(
+        &mut reader,
+        &[b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"],
+    );
+    assert_eq!(reader.last_header("Server"), None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-"""The host of this machine, from Python: starts, observes and stops the processes of a trial through `weir-engine host`.
+"""The host of a machine, from Python: starts, observes and stops the processes of a trial through `weir-engine host`.
 
 Closing it stops everything that it started, and so does the death of this Python process.
 """
@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from weir.engine_process import EngineProcess, Record
-from weir.model.errors import ExitCode, TargetError, WeirError
+from weir.engine_process import EngineProcess, Record, StartEngine
+from weir.model.errors import ExitCode, GeneratorError, TargetError, WeirError
 from weir.model.records import Sample
 from weir.model.run import Limits, Network
 
@@ -113,12 +113,15 @@ class Ended:
 class Host:
     """One `weir-engine host`. Use it as a context manager.
 
+    Args:
+        start_engine: starts it, on this machine or on another, whose paths and CPUs are then meant.
+
     Raises:
         UsageError: there is no engine.
         HostGoneError: the host could not start, or died (from any of its methods).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, start_engine: StartEngine = EngineProcess) -> None:
         self._answers: dict[int, queue.SimpleQueue[Record | None]] = {}
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
@@ -128,7 +131,9 @@ class Host:
         self._gone = False
         self.on_sample: Callable[[Sample], None] = lambda _: None
         self.on_exit: Callable[[Ended], None] = lambda _: None
-        self._process = EngineProcess(["host"], on_record=self._take, on_end=self._stream_ended)
+        self.on_gone: Callable[[], None] = lambda: None
+        """Called on the reader's thread when the host, or the machine that it is on, is gone."""
+        self._process = start_engine(["host"], on_record=self._take, on_end=self._stream_ended)
         hello = self._hello.get()
         if hello is None:
             raise self._why_gone()
@@ -205,6 +210,11 @@ class Host:
         """How a process ended by itself; None while it runs."""
         with self._changed:
             return self._ended.get(name)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has ended, and what it started with it."""
+        return self._gone
 
     def wait_ended(self, name: str, timeout_s: float | None = None) -> Ended | None:
         """Waits until a process has ended by itself; None when that took longer than `timeout_s`."""
@@ -306,9 +316,13 @@ class Host:
         self._hello.put(None)
         with self._changed:
             self._changed.notify_all()
+        self.on_gone()
 
     def _why_gone(self) -> WeirError:
         failure = self._process.failure
+        if isinstance(failure, GeneratorError):
+            # The machine that it was on is gone, as its agent says.
+            return HostGoneError(failure.message, hint=failure.hint)
         if isinstance(failure, WeirError):
             # Of whoever takes the samples: the disk is full, and not the host gone.
             return failure

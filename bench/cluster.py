@@ -1,0 +1,143 @@
+"""What agents on a Ray cluster cost: a rate from two of them, one of them against this machine's engine, and the merging of a hundred."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench.machine import WEIR, BenchError
+from bench.result import Bar, Found, Table
+from bench.rounds import alternate
+from bench.setting import Setting
+from bench.spread import Spread
+from weir.cluster.load import SharedLoad
+from weir.cluster.members import members
+from weir.cluster.merge import IntervalMerger
+from weir.cluster.ray_cluster import joined
+from weir.generators.engine import EngineLoad, LoadListener
+from weir.model.load import ClosedLoad, LoadPlan, Request
+from weir.model.records import Interval
+
+NODES = Path(__file__).resolve().parent.parent / "tests" / "support" / "ray_nodes.py"
+CONNECTIONS = 64
+RATE_RPS = 10_000
+MERGED, INTERVALS = 100, 20
+BAR_RATE, BAR_ALIGNED_MS, BAR_MERGED, BAR_THROUGHPUT, BAR_TRIAL_S = 0.002, 5.0, 1_000, 0.99, 3.0
+ALONE, AGENT = "this machine's engine", "one agent"
+
+
+def measure_cluster(setting: Setting) -> Found:
+    """All of it on the generator's CPU, but for nginx: two nodes, their agents, and weir."""
+    notes: list[str] = []
+    with _nodes(setting) as address:
+        print(f"{RATE_RPS:,} requests/s from two agents …", file=sys.stderr)
+        rates = [_rate(setting, address) for _ in range(setting.rounds)]
+        print(f"{ALONE}, {AGENT} …", file=sys.stderr)
+        arms = {
+            ALONE: partial(_throughput_rps, setting, None),
+            AGENT: partial(_throughput_rps, setting, address),
+        }
+        rounds = alternate(arms, setting.rounds, arms, notes, f"{CONNECTIONS} connections", setting.taken)
+        beside = Spread.of(_beside_s(setting, address))
+    ratio = Spread.of([agent / alone for agent, alone in zip(rounds[AGENT], rounds[ALONE], strict=True)])
+    delivered = Spread.of([rate for rate, _ in rates])
+    apart = Spread.of([apart_ms for _, apart_ms in rates])
+    merged = Spread.of([_merged_a_second(setting) for _ in range(setting.rounds)])
+    rows = [
+        [f"{RATE_RPS:,} requests/s from two agents", "requests/s", delivered.text(1)],
+        ["", "intervals apart, ms at most", apart.text(2)],
+        *([name, "requests/s", Spread.of(values).text(0)] for name, values in rounds.items()),
+        [AGENT, "s beside the load itself", beside.text(2)],
+        [f"intervals of {MERGED} agents", "merged in a second of CPU time", merged.text(0)],
+    ]
+    worst = max(abs(rate / RATE_RPS - 1) for rate, _ in rates)
+    return Found(
+        "Agents on a cluster of two nodes: nginx `return 200`",
+        Table(["", "", "median and range"], rows, 2),
+        [
+            Bar(f"two agents: {RATE_RPS:,} requests/s within {BAR_RATE:.1%}", f"{worst:.3%} at most", worst <= BAR_RATE),
+            Bar(f"two agents: intervals within {BAR_ALIGNED_MS:g} ms", f"{apart.text(2)} ms", apart.median <= BAR_ALIGNED_MS),
+            Bar(f"{AGENT}: throughput at least {BAR_THROUGHPUT:g} of {ALONE}", ratio.text(3), ratio.median >= BAR_THROUGHPUT),
+            Bar(f"{AGENT}: a load takes at most {BAR_TRIAL_S:g} s more", f"{beside.text(2)} s", beside.median <= BAR_TRIAL_S),
+            Bar(f"merging: {BAR_MERGED:,} intervals of agents a second", merged.text(0), merged.median >= BAR_MERGED),
+        ],
+        notes,
+        {**rounds, "rates": rates, "beside_s": beside.median, "merged": merged.median},
+    )
+
+
+@contextmanager
+def _nodes(setting: Setting) -> Iterator[str]:
+    resources = json.dumps([{"weir_load": 1}, {"weir_load": 1}])
+    command = ["taskset", "--cpu-list", str(setting.cpus.load), sys.executable, str(NODES), resources]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            raise BenchError("the Ray cluster did not start")
+        yield json.loads(line)["address"]
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def _rate(setting: Setting, address: str) -> tuple[float, float]:
+    """Answers a second, and how far the agents' intervals are apart at most, in milliseconds."""
+    found = _load(setting, "-R", str(RATE_RPS), "--cluster", address, "--agents", "2")
+    # A moment that one agent begins late, and what is not known of its clock.
+    late_ms = [(agent["began_late_us"] + agent["clock_error_us"]) / 1e3 for agent in found["agents"]]
+    return found["requests"]["completed"] / setting.seconds, max(late_ms)
+
+
+def _throughput_rps(setting: Setting, address: str | None) -> float:
+    cluster = [] if address is None else ["--cluster", address, "--agents", "1"]
+    throughput_rps: float = _load(setting, *cluster)["throughput_rps"]
+    return throughput_rps
+
+
+def _load(setting: Setting, *words: str) -> dict[str, Any]:
+    command: list[str | Path] = [
+        "taskset", "--cpu-list", str(setting.cpus.load), WEIR, "load", setting.nginx.url, "-c", str(CONNECTIONS),
+        "-d", f"{setting.seconds}s", "--no-ceiling", "--json", "-", *words,
+    ]  # fmt: skip
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=setting.seconds + 60)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _beside_s(setting: Setting, address: str) -> list[float]:
+    """What a load of an agent that is there takes beside its time: as in a trial."""
+    took = []
+    with joined(address) as cluster, members(cluster, "load", 1) as agents:
+        for _ in range(setting.rounds):
+            began = time.monotonic()
+            with SharedLoad(agents, _plan(setting)) as load:
+                lasted_s = load.result().summary.duration_s
+            took.append(time.monotonic() - began - lasted_s)
+    return took
+
+
+def _merged_a_second(setting: Setting) -> float:
+    """Intervals of real loads, as so many agents would tell them: from the line to the merged interval."""
+    told: list[str] = []
+    with EngineLoad(_plan(setting), LoadListener(on_interval=lambda interval: told.append(interval.model_dump_json()))) as load:
+        load.result()
+    lines = told[:INTERVALS]
+    merger = IntervalMerger(str(agent) for agent in range(MERGED))
+    began = time.process_time()
+    merged = 0
+    for line in lines:
+        for agent in range(MERGED):
+            merged += len(merger.take(str(agent), Interval.model_validate_json(line)))
+    spent_s = time.process_time() - began
+    if merged != len(lines):
+        raise BenchError(f"{merged} intervals came out of {len(lines)}")
+    return MERGED * len(lines) / spent_s
+
+
+def _plan(setting: Setting) -> LoadPlan:
+    return LoadPlan(Request("GET", setting.nginx.url), ClosedLoad(CONNECTIONS), float(setting.seconds), cpus=(setting.cpus.load,))

@@ -1,0 +1,248 @@
+"""What runs on a node of a cluster: it starts `weir-engine` there, and forwards lines in both directions.
+
+It travels to its node by value and imports nothing but the standard library: a node needs nothing but Ray.
+
+Whoever it works for has to ask for news all the time. If nobody has asked for the length of its lease, there is nobody any more: it ends
+what it has started, and itself.
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import platform
+import queue
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+News = tuple[int, Literal["line", "end"], Any]
+"""Of which engine, and what: a line that it has written, or that it has ended, with its exit status and what it wrote to standard error."""
+
+_WAITING_LINES = 8192
+"""Lines that may wait to be asked for; beyond them the engine waits, which leaves intervals out then and says so."""
+_LINES_AT_A_TIME = 512
+_GRACE_S = 20.0
+"""How long an engine may take to end what it has started, after its input has closed."""
+_LOOK_EVERY_S = 0.25
+
+
+class Agent:
+    """The actor.
+
+    Args:
+        lease_s: how long it stays without being asked for news.
+    """
+
+    def __init__(self, lease_s: float) -> None:
+        self._news: queue.Queue[News] = queue.Queue(_WAITING_LINES)
+        self._engines: dict[int, subprocess.Popen[bytes]] = {}
+        self._made: list[Any] = []
+        self._asked_at = time.monotonic()
+        self._files = Path(os.environ.get("WEIR_CACHE") or Path.home() / ".cache" / "weir").expanduser() / "from-driver"
+        threading.Thread(target=self._end_without_lease, args=(lease_s,), daemon=True).start()
+
+    def facts(self) -> dict[str, Any]:
+        """What its node is."""
+        import ray
+
+        return {
+            "ray": ray.__version__,
+            "host": socket.gethostname(),
+            "cpus": sorted(os.sched_getaffinity(0)),
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "architecture": platform.machine(),
+            "kernel": platform.release(),
+            "libc": " ".join(platform.libc_ver()),
+            "python": platform.python_version(),
+            "pid": os.getpid(),
+        }
+
+    def now_ns(self) -> int:
+        """Its monotonic clock."""
+        return time.monotonic_ns()
+
+    def readings(self, other: Any, count: int) -> list[tuple[int, int, int]]:
+        """Another agent's clock, read so often: its own clock before, what the other says, its own after."""
+        import ray
+
+        found = []
+        for _ in range(count):
+            before = time.monotonic_ns()
+            said = ray.get(other.now_ns.remote())
+            found.append((before, said, time.monotonic_ns()))
+        return found
+
+    def has(self, digest: str, name: str) -> str | None:
+        """The path of a file that it was given once, None if it has none of that content."""
+        path = self._files / digest / name
+        return str(path) if path.is_file() else None
+
+    def keep(self, content: bytes, name: str) -> str:
+        """Keeps a file, which may be run, and gives its path."""
+        folder = self._files / hashlib.sha256(content).hexdigest()
+        path, unfinished = folder / name, folder / f".{name}-{os.getpid()}"
+        folder.mkdir(parents=True, exist_ok=True)
+        unfinished.write_bytes(content)
+        unfinished.chmod(0o755)
+        # Another agent on the same node may be doing the same.
+        unfinished.replace(path)
+        return str(path)
+
+    def has_folder(self, digest: str) -> str | None:
+        """The path of a folder whose archive it was given once, None if it has none of that content."""
+        path = self._files / digest
+        return str(path) if path.is_dir() else None
+
+    def unpack(self, archive: bytes) -> str:
+        """Unpacks a folder that was archived, and gives where it lies now."""
+        folder = self._files / hashlib.sha256(archive).hexdigest()
+        if not folder.is_dir():
+            unfinished = folder.with_name(f".{folder.name}-{os.getpid()}")
+            with tarfile.open(fileobj=io.BytesIO(archive)) as found:
+                found.extractall(unfinished, filter="data")
+            # Another agent on the same node may have been quicker.
+            with contextlib.suppress(OSError):
+                unfinished.rename(folder)
+        return str(folder)
+
+    def make(self, kind: Callable[[Path], Any]) -> tuple[int, dict[str, Any]]:
+        """Makes something that lives here as long as this agent, of a class that came along by value, from a folder for it. Gives its
+        number and what it knows of itself.
+        """
+        self._made.append(kind(self._files.parent / "services"))
+        return len(self._made) - 1, {name: value for name, value in vars(self._made[-1]).items() if not name.startswith("_")}
+
+    def ask(self, number: int, method: str, *arguments: Any) -> Any:
+        """What a method of something that it made gives."""
+        return getattr(self._made[number], method)(*arguments)
+
+    def new_folder(self) -> str:
+        """An empty folder of this agent's own, which stays until somebody removes it."""
+        return tempfile.mkdtemp(prefix="weir-")
+
+    def write_file(self, path: str, content: bytes) -> None:
+        """Writes a file, and makes its folder."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(content)
+
+    def taken(self, path: str) -> bytes:
+        """What is in a file, which is gone then."""
+        content = Path(path).read_bytes()
+        Path(path).unlink()
+        return content
+
+    def free_port(self, address: str) -> int:
+        """A port of one of its node's addresses that nothing listens on."""
+        with socket.socket() as probe:
+            probe.bind((address, 0))
+            return int(probe.getsockname()[1])
+
+    def collected(self, folder: str) -> bytes:
+        """An archive of what is in a folder."""
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as packed:
+            packed.add(folder, ".")
+        return archive.getvalue()
+
+    def remove(self, folder: str) -> None:
+        """Removes a folder with what is in it."""
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def weir(self) -> str | None:
+        """Where the command `weir` of this node's Python is; None: it is not installed."""
+        path = Path(sys.executable).with_name("weir")
+        return str(path) if path.is_file() else None
+
+    def output_of(self, argv: Sequence[str]) -> tuple[str, int]:
+        """What a command that ends at once prints, errors too, and its exit status."""
+        done = subprocess.run(list(argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=10)
+        return done.stdout.decode("utf-8", "replace"), done.returncode
+
+    def start(self, engine: int, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
+        """Starts an engine, whose news have this number, with some variables beside those of its node, and gives its process id."""
+        # What Ray tells its workers is no business of theirs.
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**inherited, **(environment or {})},
+        )
+        self._engines[engine] = process
+        threading.Thread(target=self._forward, args=(engine, process), daemon=True).start()
+        return process.pid
+
+    def write(self, engine: int, data: bytes) -> None:
+        """Writes to its standard input."""
+        stdin = self._engines[engine].stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            stdin.write(data)
+            stdin.flush()
+
+    def close_input(self, engine: int) -> None:
+        """Closes its standard input, which ends it."""
+        stdin = self._engines[engine].stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            stdin.close()
+
+    def signal(self, engine: int, number: int) -> None:
+        """Sends a signal to it, if it still runs."""
+        self._engines[engine].send_signal(number)
+
+    def news(self, wait_s: float) -> list[News]:
+        """What has come since it was last asked, after `wait_s` at the latest."""
+        self._asked_at = time.monotonic()
+        found: list[News] = []
+        with contextlib.suppress(queue.Empty):
+            found.append(self._news.get(timeout=wait_s))
+            while len(found) < _LINES_AT_A_TIME:
+                found.append(self._news.get_nowait())
+        self._asked_at = time.monotonic()
+        return found
+
+    def _forward(self, engine: int, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        errors: list[bytes] = []
+        stderr = threading.Thread(target=lambda: errors.append(process.stderr.read()), daemon=True)  # type: ignore[union-attr]
+        stderr.start()
+        for line in process.stdout:
+            self._news.put((engine, "line", line))
+        status = process.wait()
+        stderr.join()
+        self._news.put((engine, "end", (status, b"".join(errors))))
+
+    def _end_without_lease(self, lease_s: float) -> None:
+        while time.monotonic() - self._asked_at < lease_s:
+            time.sleep(_LOOK_EVERY_S)
+        running = [process for process in self._engines.values() if process.poll() is None]
+        for process in running:
+            # What is never read would keep it from ending.
+            threading.Thread(target=self._drain, daemon=True).start()
+            with contextlib.suppress(OSError, ValueError):
+                assert process.stdin is not None
+                process.stdin.close()
+        until = time.monotonic() + _GRACE_S
+        for process in running:
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+        os._exit(1)
+
+    def _drain(self) -> None:
+        while True:
+            self._news.get()

@@ -1,0 +1,80 @@
+"""What a cluster is, before anything runs on it: its nodes, what they are for, how far apart their clocks are, and what is missing."""
+
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+from weir.cluster.clock import Clock, clock_of
+from weir.cluster.members import Member, members
+from weir.cluster.ray_cluster import Node, RayCluster, Role, resource
+from weir.model.errors import WeirError
+
+_ROLES: tuple[Role, ...] = ("load", "stack", "service")
+_READINGS = 20
+_FAR_APART_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A node that was asked."""
+
+    node: Node
+    roles: tuple[Role, ...]
+    facts: dict[str, Any]
+    """`weir.cluster.agent.Agent.facts`."""
+    engine: str
+    """The version that the engine names there, or why it does not run."""
+    can_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One node's clock read from another."""
+
+    node: str
+    other: str
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A cluster."""
+
+    nodes: tuple[NodeFacts, ...]
+    pairs: tuple[Pair, ...]
+    missing: tuple[str, ...]
+    """What keeps loads or studies from running, in sentences with what helps; empty if nothing does."""
+
+
+def check(cluster: RayCluster) -> Checked:
+    """Asks every node.
+
+    Raises:
+        TargetError: the cluster gives an agent no place, or one does not come up.
+    """
+    nodes = cluster.nodes
+    with members(cluster, None, len(nodes)) as agents:
+        found = tuple(_asked(agent) for agent in agents)
+        pairs = tuple(
+            Pair(one.name, other.name, clock_of(one.call("readings", other.actor, _READINGS, timeout_s=_FAR_APART_S)))
+            for one, other in permutations(agents, 2)
+        )
+    return Checked(found, pairs, tuple(_missing(found)))
+
+
+def _asked(agent: Member) -> NodeFacts:
+    roles = tuple(role for role in _ROLES if agent.node.offers(role))
+    try:
+        version, status = agent.call("output_of", [agent.engine_path, "--version"])
+    except WeirError as error:
+        return NodeFacts(agent.node, roles, agent.facts, error.message, can_run=False)
+    return NodeFacts(agent.node, roles, agent.facts, version.strip(), can_run=status == 0)
+
+
+def _missing(found: tuple[NodeFacts, ...]) -> list[str]:
+    sentences = [f"{one.node.name}: weir-engine does not run there: {one.engine}" for one in found if not one.can_run]
+    offered = {role for one in found for role in one.roles}
+    # Stacks and services may be on the machine that weir runs on, and where no node says what it is for, each is for everything.
+    if offered and "load" not in offered:
+        sentences.append(f"no node offers {resource('load')}: ray start … --resources '{{\"{resource('load')}\": 1}}'")
+    return sentences

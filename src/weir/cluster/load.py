@@ -1,0 +1,315 @@
+"""One load from several agents: the plan is split exactly, all begin at one moment, and what they see is put together as it comes.
+
+Each agent's engine has some of the load's threads (`LoadPlan.part`), makes its connections, and says that it is ready. Then all are told
+the same moment, each by its own clock. Its intervals are slices of the same time, and their histograms add up.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from weir.cluster.members import LOST_S, AgentLostError, Member
+from weir.cluster.merge import IntervalMerger, merged_end, with_reason
+from weir.generators.engine import EngineLoad, LoadListener
+from weir.model.errors import NoAgentLeftError, TargetError, UsageError, WeirError
+from weir.model.load import LoadPlan
+from weir.model.records import LOST_AGENT, AgentSummary, Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
+
+_AHEAD_NS = 100_000_000
+"""From when all are ready to the start: time enough to tell them."""
+_READY_WITHIN_S = 60.0
+_LATE_US = 5_000.0
+"""From where on intervals of an agent are not the same slice of time as the others'."""
+_LOOK_EVERY_S = 0.1
+_ENDS_WITHIN_S = 5.0
+
+
+@dataclass(slots=True)
+class _Share:
+    """One agent's part of a load."""
+
+    member: Member
+    plan: LoadPlan
+    load: EngineLoad | None = None
+    ready: LoadReady | None = None
+    started: LoadStarted | None = None
+    told_ns: int = 0
+    """When it was to begin, by its clock."""
+    heard_at: float = field(default_factory=time.monotonic)
+    end: LoadEnd | None = None
+    lost: WeirError | None = None
+
+    @property
+    def began_late_us(self) -> float:
+        return 0.0 if self.started is None else (self.started.start_monotonic_ns - self.told_ns) / 1e3
+
+
+class SharedLoad:
+    """A load of several agents that has been started: a `RunningLoad`.
+
+    An agent that is lost under the load ends that; `result` then tells what the others saw, and that it is not valid.
+
+    Args:
+        members: the agents; those that are lost have no part.
+        plan: the whole load, whose CPUs are of no other machine. Each agent has as many threads of it as `threads` says.
+        listener: what is called meanwhile, one call at a time.
+        threads: load threads of each agent, and with that its share; None: `plan.threads` for each.
+
+    Raises:
+        UsageError: the load cannot be split, or a plan was not accepted.
+        TargetError: the target could not be reached from an agent.
+        AgentLostError: an agent was lost before the load began.
+        NoAgentLeftError: all of them are.
+    """
+
+    def __init__(
+        self, members: Sequence[Member], plan: LoadPlan, listener: LoadListener | None = None, *, threads: Sequence[int] | None = None
+    ) -> None:
+        members = [member for member in members if member.lost is None]
+        if not members:
+            raise NoAgentLeftError("no agent is left", hint="weir cluster check shows the nodes that are there")
+        self._listener = listener or LoadListener()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._merger = IntervalMerger(member.name for member in members)
+        self._stopped_at: float | None = None
+        self._failure: BaseException | None = None
+        self._lost: list[str] = []
+        self._begun = threading.Event()
+        """Whoever listens has been told that the load begins."""
+        self._finished = threading.Event()
+        self._opened = ExitStack()
+        self._shares = [_Share(member, part) for member, part in zip(members, split(plan, members, threads), strict=True)]
+        self._interval_s = plan.interval_s
+        try:
+            for share in self._shares:
+                share.plan = _with_files(share.plan, share.member)
+            for share in self._shares:
+                share.load = self._opened.enter_context(EngineLoad(share.plan, self._heard_by(share), start=share.member.start_engine))
+            self._begin()
+        except BaseException:
+            # Nobody waits for it any more.
+            self._begun.set()
+            self._opened.close()
+            raise
+        self._going_on = len(self._shares)
+        for share in self._shares:
+            threading.Thread(target=self._wait_for, args=(share,), name=f"end of {share.member.name}", daemon=True).start()
+        threading.Thread(target=self._watch, name="agents' intervals", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Of the first agent's engine, on its node."""
+        return self._shares[0].load.pid if self._shares[0].load is not None else 0
+
+    def stop(self) -> None:
+        """Ends the load early; `result` then gives what was measured so far."""
+        self._stopped_at = self._stopped_at or time.monotonic()
+        for share in self._shares:
+            if share.load is not None and share.lost is None:
+                share.load.stop()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the end of the load; False when that took longer than `timeout_s`."""
+        return self._finished.wait(timeout_s)
+
+    def result(self) -> LoadEnd:
+        """Waits for the end of the load and gives what it came to, all agents together.
+
+        Raises:
+            TargetError: no agent is left that could tell anything, or one's generator failed.
+        """
+        self._finished.wait()
+        if self._failure is not None:
+            raise self._failure
+        ends = {share.member.name: share.end for share in self._shares if share.end is not None}
+        if not ends:
+            raise AgentLostError("; ".join(self._lost), hint="weir cluster check shows the nodes that are there")
+        found = merged_end(ends, [_summary_of(share, share.end) for share in self._shares if share.end is not None])
+        verdict = found.summary.verdict
+        for share in self._shares:
+            if share.began_late_us > _LATE_US:
+                late = f"{share.member.name} began {share.began_late_us / 1e3:.1f} ms late: its intervals are other slices of time"
+                verdict = with_reason(verdict, "suspect", "late agent", f"{late} (limit {_LATE_US / 1e3:g} ms)")
+        for why in self._lost:
+            verdict = with_reason(verdict, "invalid", LOST_AGENT, f"{why}: what it asked is in no figure")
+        stopped = LOST_AGENT if self._lost else found.stopped
+        return found.model_copy(update={"stopped": stopped, "summary": found.summary.model_copy(update={"verdict": verdict})})
+
+    def close(self) -> None:
+        """Ends the engines that are still there."""
+        self._opened.close()
+
+    def __enter__(self) -> "SharedLoad":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- Before the load
+
+    def _heard_by(self, share: _Share) -> LoadListener:
+        def ready(record: LoadReady) -> None:
+            with self._changed:
+                share.ready = record
+                self._changed.notify_all()
+
+        def started(record: LoadStarted) -> None:
+            with self._changed:
+                share.started, share.heard_at = record, time.monotonic()
+                self._changed.notify_all()
+
+        def interval(record: Interval) -> None:
+            share.heard_at = time.monotonic()
+            self._begun.wait()
+            with self._lock:
+                self._tell(self._merger.take(share.member.name, record))
+
+        def event(record: LoadEvent) -> None:
+            self._begun.wait()
+            with self._lock:
+                told = record.model_copy(update={"detail": f"{share.member.name}: {record.detail}"})
+                self._listener.on_event(told)
+
+        return LoadListener(on_ready=ready, on_start=started, on_interval=interval, on_event=event)
+
+    def _begin(self) -> None:
+        """Waits until all are ready, and tells them when to begin."""
+        self._await("ready")
+        soonest = [share.member.clock.ours(share.ready.soonest_monotonic_ns) for share in self._shares if share.ready is not None]
+        start_ns = max(time.monotonic_ns(), *soonest) + _AHEAD_NS
+        for share in self._shares:
+            share.told_ns = share.member.clock.theirs(start_ns)
+            assert share.load is not None
+            share.load.begin(share.told_ns)
+        self._await("started")
+        hellos = [share.started for share in self._shares if share.started is not None]
+        self._listener.on_start(
+            hellos[0].model_copy(
+                update={
+                    "threads": sum(hello.threads for hello in hellos),
+                    "cpus": [],
+                    "connected": sum(hello.connected for hello in hellos),
+                    "start_monotonic_ns": start_ns,
+                    "start_unix_ns": time.time_ns() + start_ns - time.monotonic_ns(),
+                }
+            )
+        )
+        self._begun.set()
+
+    def _await(self, what: str) -> None:
+        """Waits until every agent has said something."""
+        until = time.monotonic() + _READY_WITHIN_S
+        with self._changed:
+            while missing := [share for share in self._shares if getattr(share, what) is None]:
+                for share in missing:
+                    if share.load is not None and share.load.wait(0):
+                        # It has ended without it, and says why.
+                        share.load.result()
+                        raise TargetError(f"{share.member.name}: the load ended before it began")
+                if time.monotonic() > until:
+                    raise TargetError(f"{missing[0].member.name}: not {what} within {_READY_WITHIN_S:g} s")
+                self._changed.wait(_LOOK_EVERY_S)
+
+    # --- Under the load
+
+    def _tell(self, merged: Sequence[Interval]) -> None:
+        for interval in merged:
+            self._listener.on_interval(interval)
+
+    def _wait_for(self, share: _Share) -> None:
+        """The life of the thread that waits for the end of a share."""
+        assert share.load is not None
+        try:
+            share.end = share.load.result()
+        except AgentLostError as error:
+            self._lose(share, error)
+        except BaseException as error:
+            with self._lock:
+                self._failure = self._failure or error
+            self.stop()
+        with self._lock:
+            try:
+                self._tell(self._merger.ended(share.member.name))
+            except BaseException as error:
+                self._failure = self._failure or error
+            self._going_on -= 1
+            if not self._going_on:
+                self._finished.set()
+
+    def _watch(self) -> None:
+        """Gives an agent up that tells no intervals any more, or does not end when it is told to."""
+        silent_s = LOST_S + self._interval_s
+        while not self._finished.wait(_LOOK_EVERY_S):
+            now, stopped_at = time.monotonic(), self._stopped_at
+            for share in self._shares:
+                if share.end is not None or share.lost is not None:
+                    continue
+                if stopped_at is None and now - share.heard_at > silent_s:
+                    share.member.lose(f"no interval for {silent_s:.1f} s")
+                elif stopped_at is not None and now - stopped_at > _ENDS_WITHIN_S:
+                    share.member.lose(f"it did not end within {_ENDS_WITHIN_S:g} s")
+
+    def _lose(self, share: _Share, error: AgentLostError) -> None:
+        with self._lock:
+            share.lost = error
+            if share.end is None:
+                self._lost.append(error.message)
+        # Without it the load is another one.
+        self.stop()
+
+
+def split(plan: LoadPlan, members: Sequence[Member], threads: Sequence[int] | None = None) -> list[LoadPlan]:
+    """The plan of each agent.
+
+    Raises:
+        UsageError: the load cannot be split among as many.
+    """
+    each = list(threads if threads and len(threads) == len(members) else [plan.threads] * len(members))
+    of = sum(each)
+    if plan.until_first_failure and len(members) > 1:
+        raise UsageError("--until-failure: found with several agents, expected one: the others would not hear of the failure in time")
+    if plan.request_log is not None:
+        raise UsageError("a log of requests: found with agents, expected a load of this machine")
+    if of > plan.load.connections:
+        raise UsageError(f"found {plan.load.connections} connections for {of} load threads of all agents, expected one for each at least")
+    return [replace(plan, threads=own, cpus=(), part=(sum(each[:index]), of), held=True) for index, own in enumerate(each)]
+
+
+def _with_files(plan: LoadPlan, member: Member) -> LoadPlan:
+    """The plan with the paths that its files have on the agent's node."""
+
+    def there(path: str | None) -> str | None:
+        if path is None:
+            return None
+        try:
+            return member.keep(Path(path))
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+
+    if plan.tls is not None:
+        tls = plan.tls
+        plan = replace(plan, tls=replace(tls, ca=there(tls.ca), certificate=there(tls.certificate), key=there(tls.key)))
+    feeders: dict[str, dict[str, Any]] = {} if plan.scenario is None else plan.scenario.get("feeders", {})
+    if plan.scenario is not None and feeders:
+        moved = {name: {**feeder, "file": there(feeder["file"])} for name, feeder in feeders.items()}
+        plan = replace(plan, scenario={**plan.scenario, "feeders": moved})
+    return plan
+
+
+def _summary_of(share: _Share, end: LoadEnd) -> AgentSummary:
+    summary, clock = end.summary, share.member.clock
+    return AgentSummary(
+        name=share.member.name,
+        requests=summary.requests,
+        throughput_rps=summary.throughput_rps,
+        response_time_us=summary.response_time_us,
+        generator=summary.generator,
+        clock_offset_us=clock.offset_ns / 1e3,
+        clock_error_us=clock.error_ns / 1e3,
+        began_late_us=share.began_late_us,
+    )

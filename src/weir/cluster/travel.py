@@ -1,0 +1,46 @@
+"""What travels to a node in one piece: how it is packed, and how large it may be."""
+
+import gzip
+import io
+import tarfile
+from pathlib import Path
+
+from weir.model.errors import UsageError
+
+SENT_WITHIN_S = 300.0
+"""How long it may take to get there, or back."""
+_MOST_BYTES = 256 * 2**20
+
+
+def packed(folder: Path, what: str) -> bytes:
+    """A folder's files in an archive: the same bytes for the same files, whoever packs them when.
+
+    Args:
+        folder: it.
+        what: what it is called in an error.
+
+    Raises:
+        UsageError: they are too many.
+    """
+    archive = io.BytesIO()
+    with gzip.GzipFile(fileobj=archive, mode="wb", compresslevel=1, mtime=0) as file, tarfile.open(fileobj=file, mode="w") as tar:
+        for path in sorted(folder.rglob("*")):
+            tar.add(path, path.relative_to(folder), recursive=False, filter=_plain)
+    require_room(what, archive.tell())
+    return archive.getvalue()
+
+
+def require_room(what: str, size_bytes: int) -> None:
+    """Holds the size of something against what may travel.
+
+    Raises:
+        UsageError: it is too large.
+    """
+    if size_bytes > _MOST_BYTES:
+        found, most = (size / 2**20 for size in (size_bytes, _MOST_BYTES))
+        raise UsageError(f"{what}: found {found:.0f} MiB, expected at most {most:.0f} that travel to a node")
+
+
+def _plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    info.mtime, info.uid, info.gid, info.uname, info.gname = 0, 0, 0, "", ""
+    return info

@@ -1,0 +1,213 @@
+"""`weir convert`: what it prints is taken as it is by `weir study check` and `weir load`, and what it cannot read it tells."""
+
+import re
+import shlex
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.asked import plan_asked_for
+from weir.cli.commands import app
+from weir.compat.command_line import read
+from weir.compat.native_study import scenario_of
+from weir.model.errors import UsageError
+from weir.scenario import Scenario, read_scenario
+
+URL = "http://127.0.0.1:8000"
+COMMAND_LINES = [
+    f"wrk -t12 -c400 -d30s {URL}",
+    f"wrk -t12 -c400 -d30s --latency {URL}/",
+    f"wrk -c 100 -d 5 --latency {URL}/users/random",
+    f"wrk -c 1k -d1h {URL}",
+    f"wrk -t2 -c10 -d2m -H 'Authorization: Bearer abc' -H 'Accept: */*' {URL}/a?b=c&d=e",
+    f"wrk -c 10 -T 5s {URL}",
+    f"wrk --connections 50 --threads 2 --duration 10s --timeout 1s {URL}",
+    f"wrk2 -t2 -c100 -d30s -R1000 --latency {URL}/",
+    f"wrk2 -c 100 -d 30 -R 1000 -U {URL}/index.html",
+    f"wrk2 -t4 -c400 -d1m -R2k -H 'Host: example.org' {URL}/",
+    f"hey {URL}/",
+    f"hey -n 1000 -c 10 {URL}/",
+    f'hey -z 5m -c 20 -m POST -T application/json -d \'{{"text": "hello"}}\' {URL}/echo',
+    f"hey -z 10s -q 5 -c 2 {URL}/",
+    f"hey -n 200 -c 50 -H 'X-A: 1' -A text/html -U agent -a user:pass {URL}/",
+    f"hey -z 30s -disable-keepalive -t 0 {URL}/",
+    f"hey -n 100 -c 10 -cpus 2 -host example.org -disable-compression {URL}/",
+    f"ab -n 100 -c 10 {URL}/",
+    f"ab -k -t 30 -c 50 {URL}/index.html",
+    f"ab -n 1000 -c 10 -C a=b -H 'X-A: 1' -A user:pass {URL}/",
+    f"ab -n 10 -i {URL}/",
+    f"ab -n 100 -c 5 -s 3 -m DELETE {URL}/item/1",
+    f"ab -r -l -k -n 5000 -c 100 -q {URL}/?a=1&b=2",
+]
+
+Convert = Callable[..., str]
+
+
+@pytest.fixture
+def convert(capsys: pytest.CaptureFixture[str]) -> Convert:
+    """A function that gives what `weir convert` prints for words."""
+
+    def run(*words: str) -> str:
+        app(["convert", *words], standalone_mode=False)
+        return capsys.readouterr().out
+
+    return run
+
+
+def without_comments(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+
+
+@pytest.mark.parametrize("line", COMMAND_LINES)
+def test_the_study_of_a_command_line_is_one_that_study_check_takes(
+    line: str, convert: Convert, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "converted.toml"
+    text = convert(*shlex.split(line))
+    path.write_text(text)
+    app(["study", "check", str(path)], standalone_mode=False)
+    assert "4 trials (4 blocks of 1)" in capsys.readouterr().out
+    content = tomllib.loads(text)
+    assert content["external"]["server"]["url"] == URL
+    assert text.startswith(f"# Made by weir convert of: {shlex.join(shlex.split(line))}\n# - ")
+
+
+@pytest.mark.parametrize("line", COMMAND_LINES)
+def test_a_whole_command_line_may_be_one_word(line: str, convert: Convert) -> None:
+    assert convert(line) == convert(*shlex.split(line))
+    assert convert(line.replace(" -", " \\\n  -")) == convert(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "native"),
+    [
+        (COMMAND_LINES[2], f"weir load {URL}/users/random -c 100 -d 5s"),
+        (COMMAND_LINES[7], f"weir load {URL}/ -c 100 -d 30s -t 2 -R 1000"),
+        (COMMAND_LINES[13], f"weir load {URL}/ -c 2 -d 10s --pace 200ms --timeout 20s"),
+    ],
+)
+def test_a_command_line_is_said_as_weir_load(line: str, native: str, convert: Convert) -> None:
+    (found,) = without_comments(convert("--command", *shlex.split(line))).splitlines()
+    assert set(shlex.split(native)) <= set(shlex.split(found))
+
+
+@pytest.mark.parametrize("line", COMMAND_LINES)
+def test_weir_load_makes_of_the_command_line_what_the_tool_was_asked_for(
+    line: str, convert: Convert, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool, *arguments = shlex.split(line)
+    (native,) = without_comments(convert("--command", tool, *arguments)).splitlines()
+    assert plan_asked_for(shlex.split(native)[2:], monkeypatch) == read(tool, arguments).plan
+
+
+def test_what_differs_stands_on_top(convert: Convert) -> None:
+    said = convert(f"hey -z 10s -q 5 -c 2 {URL}/")
+    assert "# - a closed loop: each connection asks again when it was answered" in said
+    assert "# - -q is a rate of each worker: one request in 0.2 s each, at most 10 a second in all" in said
+    assert "a closed loop" not in convert(f"wrk2 -c 2 -d 1 -R 10 {URL}")
+
+
+def test_a_body_from_a_file_is_in_the_study_and_a_file_on_the_command_line(convert: Convert, tmp_path: Path) -> None:
+    (tmp_path / "request.json").write_text('{"text": "hello"}')
+    line = ["hey", "-z", "5m", "-c", "20", "-m", "POST", "-T", "application/json", "-D", str(tmp_path / "request.json"), f"{URL}/echo"]
+    study = tomllib.loads(convert(*line))
+    assert study["workload"]["asked"]["request"]["body"] == '{"text": "hello"}'
+    assert f"-b @{tmp_path / 'request.json'}" in convert("--command", *line)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "arguments"),
+    [
+        (
+            "k6.js",
+            "import http from 'k6/http';\nexport const options = { vus: 3, duration: '5s', thresholds: { http_reqs: ['rate>1'] } };\n"
+            "export default () => { http.get('http://h:1/a'); http.post('http://h:1/b', 'c'); };\n",
+            ["k6"],
+        ),
+        (
+            "locustfile.py",
+            "from locust import HttpUser, task\nclass A(HttpUser):\n    host = 'http://h:1'\n    @task\n    def a(self):\n"
+            "        self.client.get('/a')\n",
+            ["locust", "-f"],
+        ),
+        ("ping.jmx", (Path(__file__).parents[2] / "studies/jmeter/mvc-vs-webflux-ping.jmx").read_text(), ["jmx", "-Jthreads=5"]),
+    ],
+)
+def test_a_script_or_plan_is_a_scenario_and_a_study(
+    file: str, text: str, arguments: list[str], convert: Convert, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / file).write_text(text)
+    words = [*arguments, str(tmp_path / file)]
+    (tmp_path / "scenario.toml").write_text(convert(*words))
+    assert read_scenario(tmp_path / "scenario.toml")
+    (tmp_path / "study.toml").write_text(convert("--study", *words))
+    # A flag of ours may stand behind, too: none of these tools has one that is called so.
+    assert without_comments((tmp_path / "study.toml").read_text()) == without_comments(convert(*words, "--study"))
+    app(["study", "check", str(tmp_path / "study.toml")], standalone_mode=False)
+    assert "4 trials (4 blocks of 1)" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="--command: found users who do several things"):
+        convert("--command", *words)
+
+
+def test_it_is_written_to_a_new_file_and_never_over_one(convert: Convert, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    assert convert("-o", str(path), "wrk", "-c10", "-d1s", URL) == ""
+    assert tomllib.loads(path.read_text())["load"]["duration_s"] == 1
+    with pytest.raises(UsageError, match="never written over"):
+        convert("-o", str(path), "wrk", "-c10", "-d1s", URL)
+    with pytest.raises(UsageError, match="cannot be written: No such file"):
+        convert("-o", str(tmp_path / "nowhere" / "study.toml"), "wrk", "-c10", "-d1s", URL)
+
+
+def test_a_line_break_in_an_argument_stays_in_the_comment(convert: Convert) -> None:
+    text = convert("hey", "-m", "POST", "-d", "a\n[matrix]", f"{URL}/")
+    assert tomllib.loads(text)["workload"]["asked"]["request"]["body"] == "a\n[matrix]"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["siege", "-c", "1"], "found 'siege', expected one of wrk, wrk2, hey, ab, k6, jmx, locust"),
+        (["wrk -c '1"], "expected a command line: No closing quotation"),
+        (["--command", "--study", "wrk", "-c1", URL], "--command: found beside --study"),
+        (["wrk", "-t1", "-c1", "https://127.0.0.1/"], "URL: found 'https://127.0.0.1/', expected http://HOST"),
+        (["k6"], "k6: the following arguments are required: script"),
+        (["k6", "nowhere.js"], "nowhere.js: cannot be read: No such file or directory; expected a k6 script"),
+        (["k6", "--nonsense", "a.js"], "k6: unrecognized arguments: --nonsense"),
+        (["k6", "-e", "BASE", "a.js"], "-e: found 'BASE', expected NAME=VALUE"),
+        (["k6", "-s", "30s", "a.js"], "-s/--stage: found '30s', expected DURATION:TARGET"),
+        (["locust", "-f", "nowhere.py"], "nowhere.py: cannot be read: No such file or directory; expected a locustfile"),
+        (["locust", "-u", "many"], "found 'many', expected a whole number above 0"),
+        (["locust", "-t", "soon"], "found 'soon', expected a time such as 90"),
+    ],
+)
+def test_what_cannot_be_read_is_told(words: list[str], problem: str, convert: Convert) -> None:
+    with pytest.raises(UsageError) as caught:
+        convert(*words)
+    assert problem in caught.value.message
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [(["hey", "-n", "5", "-c", "10", URL], 2, "-n cannot be less than -c."), (["ab", "-V"], 0, "This is ApacheBench")],
+)
+def test_a_tools_own_answer_to_wrong_flags_is_passed_on(
+    words: list[str], code: int, said: str, convert: Convert, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app(["convert", *words], standalone_mode=False) == code
+    printed = capsys.readouterr()
+    assert said in (printed.err if code else printed.out)
+
+
+def test_a_scenario_is_written_so_that_it_is_read_back(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs/guides/scenarios.md").read_text()
+    found = re.search(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert found is not None
+    (tmp_path / "users.csv").write_text("id,name\n1,ada\n")
+    (tmp_path / "shop.toml").write_text(found.group(1))
+    shop = Scenario.model_validate(tomllib.loads(found.group(1)))
+    (tmp_path / "again.toml").write_text(scenario_of(shop))
+    assert read_scenario(tmp_path / "again.toml") == read_scenario(tmp_path / "shop.toml")

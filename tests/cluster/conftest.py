@@ -1,0 +1,84 @@
+"""A real Ray cluster of several nodes, all on this machine."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end import conftest as end_to_end
+
+NODES = Path(__file__).parent.parent / "support" / "ray_nodes.py"
+
+start_weir = end_to_end.start_weir
+weir = end_to_end.weir
+StartWeir = end_to_end.StartWeir
+Weir = end_to_end.Weir
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """A cluster."""
+
+    address: str
+    raylets: tuple[int, ...]
+    """Process ids, the head's first."""
+
+
+StartNodes = Callable[..., Nodes]
+
+
+@pytest.fixture(scope="session")
+def start_nodes() -> Iterator[StartNodes]:
+    """A function that starts a cluster of nodes, each with the resources given; all but the first in namespaces, if that is asked for."""
+    with ExitStack() as stack:
+
+        def start(*resources: dict[str, float], namespaces: bool = False) -> Nodes:
+            process = subprocess.Popen(
+                [sys.executable, NODES, json.dumps(resources), *(["--namespaces"] if namespaces else [])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            # Closes its streams, and waits.
+            stack.enter_context(process)
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                assert process.stderr is not None
+                pytest.skip(f"Ray cannot start nodes on this machine: {process.stderr.read().strip()[-500:]}")
+            said = json.loads(line)
+            return Nodes(said["address"], tuple(said["raylets"]))
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def nodes(start_nodes: StartNodes) -> Nodes:
+    """A head for nothing, and two nodes for loads, of which each has room for four agents."""
+    return start_nodes({}, {"weir_load": 4}, {"weir_load": 4})
+
+
+def agents() -> list[int]:
+    """The process ids of all agents on this machine."""
+    return [pid for pid, command in _commands() if command.startswith("ray::Agent")]
+
+
+def engines() -> list[int]:
+    """Of all engines that agents have started."""
+    return [pid for pid, command in _commands() if "/from-driver/" in command.split(" ")[0]]
+
+
+def _commands() -> Iterator[tuple[int, str]]:
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                command = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            yield int(folder.name), command.replace(b"\0", b" ").decode("utf-8", "replace")

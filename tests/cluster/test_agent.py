@@ -1,0 +1,104 @@
+"""What runs on a node, without a cluster around it."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from weir.cluster.agent import Agent
+
+# An agent that lives on until its lease ends takes the process that it lives in with it.
+FOREVER_S = 1e9
+SLEEPS = [sys.executable, "-c", "import sys; print('there', flush=True); sys.stdin.read(); print('bye', flush=True)"]
+
+
+def all_news(agent: Agent, is_enough: Callable[[list[tuple[str, object]]], bool]) -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
+    while not is_enough(found):
+        found += [(kind, what) for _, kind, what in agent.news(1.0)]
+    return found
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
+    return Agent(FOREVER_S)
+
+
+def ended(news: list[tuple[str, object]]) -> bool:
+    return bool(news) and news[-1][0] == "end"
+
+
+def test_lines_go_both_ways_and_the_end_has_the_status_and_the_errors(agent: Agent) -> None:
+    script = "import sys; [print(line.strip()[::-1], flush=True) for line in sys.stdin]; print('oh', file=sys.stderr); sys.exit(3)"
+    agent.start(7, [sys.executable, "-c", script])
+    agent.write(7, b"abc\n")
+    agent.write(7, b"def\n")
+    agent.close_input(7)
+    assert all_news(agent, ended) == [("line", b"cba\n"), ("line", b"fed\n"), ("end", (3, b"oh\n"))]
+
+
+def test_what_is_written_to_one_that_has_ended_is_lost_without_an_error(agent: Agent) -> None:
+    agent.start(1, [sys.executable, "-c", ""])
+    all_news(agent, ended)
+    agent.write(1, b"x\n")
+    agent.close_input(1)
+    agent.signal(1, 9)
+
+
+def test_a_file_is_kept_by_its_content_and_can_be_run(agent: Agent) -> None:
+    import hashlib
+
+    content = b"#!/bin/sh\necho here\n"
+    digest = hashlib.sha256(content).hexdigest()
+    assert agent.has(digest, "tool") is None
+    path = agent.keep(content, "tool")
+    assert agent.has(digest, "tool") == path == agent.keep(content, "tool")
+    assert subprocess.check_output([path]) == b"here\n"
+    assert agent.output_of([path]) == ("here\n", 0)
+
+
+def test_without_news_there_is_an_empty_answer_in_time(agent: Agent) -> None:
+    assert agent.news(0.01) == []
+
+
+def test_without_a_question_it_ends_its_engines_and_itself(tmp_path: Path) -> None:
+    script = f"""
+import json, threading, time
+from weir.cluster.agent import Agent
+agent = Agent(0.3)
+print(agent.start(1, {SLEEPS!r}), flush=True)
+time.sleep(60)
+"""
+    began = time.monotonic()
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    engine = int(process.stdout.readline())
+    assert process.wait() == 1
+    process.stdout.close()
+    assert time.monotonic() - began < 30
+    assert not Path(f"/proc/{engine}").exists()
+
+
+def test_the_facts_are_plain_values(agent: Agent) -> None:
+    facts = agent.facts()
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["cpus"]
+
+
+def test_it_needs_nothing_of_weir_on_its_node() -> None:
+    # Pickled by value it must not refer to a module that only weir has.
+    script = """
+import sys
+from ray import cloudpickle
+from weir.cluster import agent
+cloudpickle.register_pickle_by_value(agent)
+sys.stdout.buffer.write(cloudpickle.dumps(agent.Agent))
+"""
+    pickled = subprocess.check_output([sys.executable, "-c", script])
+    loads = "import sys, pickle; sys.modules['weir'] = None; print(pickle.load(sys.stdin.buffer)(1e9).now_ns() > 0)"
+    assert subprocess.check_output([sys.executable, "-c", loads], input=pickled) == b"True\n"

@@ -1,0 +1,297 @@
+"""Loads from agents on a real cluster of several nodes."""
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines
+from tests.support.ray_nodes import below
+from weir.generators.ceiling import NullServer
+from weir.model.errors import ExitCode
+from weir.store import RunReader
+
+Serve = Callable[..., str]
+
+
+def summary(weir: Weir, nodes: Nodes, *arguments: str) -> dict[str, Any]:
+    done = weir("load", *arguments, "--cluster", nodes.address, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_agents_ask_exactly_what_the_load_has(count: int, weir: Weir, nodes: Nodes, serve: Serve) -> None:
+    found = summary(weir, nodes, f"http://{serve('null')}/", "-n", "10000", "-c", "50", "--agents", str(count), "--share-nodes")
+    assert found["requests"]["ok"] == found["requests"]["completed"] == 10_000
+    assert len(found["agents"]) == count
+    assert sum(agent["requests"]["ok"] for agent in found["agents"]) == 10_000
+    assert found["verdict"]["validity"] != "invalid"
+
+
+def test_a_rate_is_shared_out_and_kept(weir: Weir, nodes: Nodes, serve: Serve) -> None:
+    found = summary(weir, nodes, f"http://{serve('null')}/", "-R", "1000", "-c", "20", "-d", "2s", "--agents", "2")
+    assert found["requests"]["intended"] == 2000
+    assert [agent["requests"]["intended"] for agent in found["agents"]] == [1000, 1000]
+    for agent in found["agents"]:
+        assert agent["clock_error_us"] < 5_000
+        assert agent["began_late_us"] >= 0
+
+
+def test_shares_are_as_uneven_as_they_are_told_to_be(weir: Weir, nodes: Nodes, serve: Serve) -> None:
+    found = summary(weir, nodes, f"http://{serve('null')}/", "-R", "900", "-c", "30", "-d", "1s", "--shares", "2,1")
+    assert [agent["requests"]["intended"] for agent in found["agents"]] == [600, 300]
+
+
+def test_what_is_kept_of_it_is_what_one_generator_would_have_kept(weir: Weir, nodes: Nodes, serve: Serve, tmp_path: Path) -> None:
+    file = tmp_path / "shared.weir"
+    url = f"http://{serve('delay', '--wait', '20ms')}/"
+    done = weir("load", url, "-c", "10", "-d", "2s", "--cluster", nodes.address, "--agents", "2", "--out", file, "--json", "-")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    alone = json.loads(weir("load", url, "-c", "10", "-d", "2s", "--json", "-").stdout)
+    with RunReader(file) as reader:
+        intervals = reader.intervals(reader.trials()[0].id)
+    assert sum(one.completed for one in intervals) == found["requests"]["completed"]
+    assert [one.start_s for one in intervals] == sorted({one.start_s for one in intervals})
+    # A server that takes 20 ms each time: whoever asks sees the same.
+    assert found["response_time_us"]["p50"] == pytest.approx(alone["response_time_us"]["p50"], rel=0.1)
+    report = weir("report", file)
+    assert report.returncode == 0, report.stderr
+
+
+def test_a_scenario_gives_each_row_of_a_feeder_to_one_user_of_all(weir: Weir, nodes: Nodes, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    rows = tmp_path / "rows.csv"
+    rows.write_text("name\n" + "".join(f"user-{index}\n" for index in range(40)))
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(
+        """
+[feeders.rows]
+format = "csv"
+file = "rows.csv"
+mode = "sequential"
+[[steps]]
+name = "who"
+path = "/{{csv rows.name}}"
+"""
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        found = summary(weir, nodes, url, "--scenario", str(scenario), "--users", "8", "--loops", "5", "--agents", "2")
+        server.shutdown()
+        thread.join()
+    assert found["steps"]["who"]["ok"] == 40
+    assert sorted(asked) == sorted(f"/user-{index}" for index in range(40))
+
+
+def test_check_shows_nodes_and_clocks(weir: Weir, nodes: Nodes) -> None:
+    done = weir("cluster", "check", nodes.address, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert sorted(node["roles"] for node in found["nodes"]) == [[], ["load"], ["load"]]
+    assert {node["engine"] for node in found["nodes"]} == {"weir-engine 0.1.0"}
+    assert len(found["pairs"]) == 6
+    for pair in found["pairs"]:
+        # All of them have the clock of this machine.
+        assert abs(pair["clock_offset_us"]) <= pair["clock_error_us"] + 1
+    shown = weir("cluster", "check", nodes.address)
+    assert "round trip" in shown.stdout
+
+
+@pytest.mark.soak
+@pytest.mark.needs("ip")
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+def test_nodes_with_addresses_of_their_own_load_a_server_over_the_network(weir: Weir, start_nodes: StartNodes) -> None:
+    nodes = start_nodes({}, {"weir_load": 1}, {"weir_load": 1}, namespaces=True)
+    head = nodes.address.partition(":")[0]
+    with NullServer(address=head) as server:
+        found = summary(weir, nodes, f"http://{server.address}/", "-n", "5000", "-c", "20", "--agents", "2")
+    assert found["requests"]["ok"] == 5_000
+    names = [agent["name"] for agent in found["agents"]]
+    assert len(set(names)) == 2
+    assert head not in names
+
+
+# --- What fails
+
+
+def started(start_weir: StartWeir, nodes: Nodes, url: str, log: Path) -> Any:
+    """A load of a minute from two agents."""
+    return start_weir("load", url, "-c", "4", "-d", "60s", "--cluster", nodes.address, "--agents", "2", "--hdr", log)
+
+
+def begun(start_weir: StartWeir, nodes: Nodes, url: str, log: Path) -> Any:
+    """The same, with its first intervals there."""
+    process = started(start_weir, nodes, url, log)
+    while not (log.is_file() and any(line[:1].isdigit() for line in log.read_text().splitlines())):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    return process
+
+
+def gone(what: Callable[[], list[int]], within_s: float = 30.0) -> bool:
+    until = time.monotonic() + within_s
+    while what() and time.monotonic() < until:
+        time.sleep(0.05)
+    return not what()
+
+
+def test_a_killed_agent_ends_the_load_and_is_named(start_weir: StartWeir, nodes: Nodes, serve: Serve, tmp_path: Path) -> None:
+    process = begun(start_weir, nodes, f"http://{serve('null')}/", tmp_path / "log")
+    os.kill(agents()[0], signal.SIGKILL)
+    killed = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - killed < 15
+    assert process.returncode == ExitCode.NOT_VALID, err
+    assert "is lost" in out
+    assert "verdict: invalid" in out
+    assert gone(engines)
+
+
+def test_an_agent_whose_engine_stands_still_is_lost_after_two_seconds(
+    start_weir: StartWeir, nodes: Nodes, serve: Serve, tmp_path: Path
+) -> None:
+    process = begun(start_weir, nodes, f"http://{serve('null')}/", tmp_path / "log")
+    os.kill(engines()[0], signal.SIGSTOP)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == ExitCode.NOT_VALID, err
+    assert "no interval for" in out
+    for engine in engines():
+        os.kill(engine, signal.SIGCONT)
+    assert gone(engines)
+
+
+def test_a_killed_node_ends_the_load_and_is_named(start_weir: StartWeir, start_nodes: StartNodes, serve: Serve, tmp_path: Path) -> None:
+    nodes = start_nodes({}, {"weir_load": 1}, {"weir_load": 1})
+    process = begun(start_weir, nodes, f"http://{serve('null')}/", tmp_path / "log")
+    # As a machine goes: the raylet with its workers. They would work on without it for some seconds.
+    for victim in (nodes.raylets[1], *below(nodes.raylets[1])):
+        os.kill(victim, signal.SIGKILL)
+    killed = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - killed < 15
+    assert process.returncode == ExitCode.NOT_VALID, err
+    assert "is lost" in out
+    assert gone(engines)
+
+
+KILLS = [pytest.param(seed, marks=[] if seed < 6 else pytest.mark.soak) for seed in range(36)]
+
+
+@pytest.mark.parametrize("seed", KILLS)
+def test_a_kill_at_any_moment_leaves_nothing_running(
+    seed: int, start_weir: StartWeir, start_nodes: StartNodes, nodes: Nodes, serve: Serve, tmp_path: Path
+) -> None:
+    who, moment_s = ("agent", "driver", "node")[seed % 3], random.Random(seed).uniform(0.5, 4.0)
+    cluster = start_nodes({}, {"weir_load": 1}, {"weir_load": 1}) if who == "node" else nodes
+    # None is left of the load before.
+    assert gone(agents)
+    process = started(start_weir, cluster, f"http://{serve('null')}/", tmp_path / "log")
+    time.sleep(moment_s)
+    victims = [process.pid] if who == "driver" else list(cluster.raylets[1:]) if who == "node" else agents()
+    for victim in victims[:1]:
+        os.kill(victim, signal.SIGKILL)
+    if not victims:
+        # Before there was an agent to kill.
+        process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=90)
+    assert "Traceback" not in err
+    if who != "driver" and victims:
+        # An agent that Ray was about to start is started once more, and the load is whole.
+        is_whole = who == "agent" and process.returncode == ExitCode.DONE and "verdict: valid" in out
+        assert is_whole or process.returncode in (ExitCode.NOT_VALID, ExitCode.TARGET), (process.returncode, out, err)
+    assert gone(engines)
+    assert gone(agents)
+
+
+def test_an_interruption_ends_the_load_and_tells_what_there_is(start_weir: StartWeir, nodes: Nodes, serve: Serve, tmp_path: Path) -> None:
+    process = begun(start_weir, nodes, f"http://{serve('null')}/", tmp_path / "log")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == ExitCode.INTERRUPTED, err
+    assert "req/s" in out
+    assert gone(engines)
+
+
+def test_a_target_that_nobody_can_reach_is_told_as_from_one_machine(weir: Weir, nodes: Nodes, free_port: Callable[[], int]) -> None:
+    done = weir("load", f"http://127.0.0.1:{free_port()}/", "-d", "1s", "--cluster", nodes.address, "--agents", "2")
+    assert done.returncode == ExitCode.TARGET
+    assert "refused" in done.stderr
+    assert gone(engines)
+
+
+def test_more_agents_than_there_is_room_for_are_refused_with_what_there_is(weir: Weir, nodes: Nodes, serve: Serve) -> None:
+    url = f"http://{serve('null')}/"
+    done = weir("load", url, "--cluster", nodes.address, "--agents", "3")
+    assert done.returncode == ExitCode.USAGE
+    assert "room for 2 of 3 agents" in done.stderr
+    assert "--share-nodes" in done.stderr
+    done = weir("load", url, "--cluster", nodes.address, "--agents", "9", "--share-nodes")
+    assert done.returncode == ExitCode.USAGE
+    assert "room for 8 of 9 agents" in done.stderr
+
+
+def test_what_several_agents_cannot_do_is_refused(weir: Weir, nodes: Nodes, serve: Serve) -> None:
+    url = f"http://{serve('null')}/"
+    done = weir("load", url, "--until-failure", "--cluster", nodes.address, "--agents", "2")
+    assert done.returncode == ExitCode.USAGE
+    assert "--until-failure: found with several agents" in done.stderr
+    done = weir("load", url, "-c", "1", "--cluster", nodes.address, "--agents", "2")
+    assert done.returncode == ExitCode.USAGE
+    assert "1 connections for 2 load threads" in done.stderr
+    assert gone(engines)
+
+
+def test_where_there_is_no_cluster_the_next_step_is_told(weir: Weir, free_port: Callable[[], int]) -> None:
+    done = weir("load", "http://127.0.0.1:1/", "--cluster", f"127.0.0.1:{free_port()}")
+    assert done.returncode == ExitCode.TARGET
+    assert "expected a Ray cluster" in done.stderr
+    assert "ray start" in done.stderr
+
+
+@pytest.mark.parametrize("flags", [("--agents", "2"), ("--shares", "1,1"), ("--share-nodes",)])
+def test_flags_of_a_cluster_need_one(flags: tuple[str, ...], weir: Weir) -> None:
+    done = weir("load", "http://127.0.0.1:1/", *flags)
+    assert done.returncode == ExitCode.USAGE
+    assert f"{flags[0]}: found without --cluster" in done.stderr
+
+
+@pytest.mark.parametrize("shares", ["2,x", "0,1", "2,1,1"])
+def test_shares_that_are_none_are_refused(shares: str, weir: Weir, nodes: Nodes) -> None:
+    done = weir("load", "http://127.0.0.1:1/", "--cluster", nodes.address, "--agents", "2", "--shares", shares)
+    assert done.returncode == ExitCode.USAGE
+    assert f"--shares: found '{shares}'" in done.stderr
+
+
+def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from weir.cluster import ray_cluster
+    from weir.model.errors import UsageError
+
+    monkeypatch.setattr(ray_cluster, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match="Ray is not installed here") as raised, ray_cluster.joined("auto"):
+        pass
+    assert raised.value.hint == "pip install 'weirbench[cluster]'"

@@ -1,0 +1,109 @@
+"""What agents saw, put together: as one generator would have seen it."""
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.load_summary import load_end
+from tests.support.records import interval
+from weir.cluster.merge import IntervalMerger, merged_end, merged_interval, with_reason
+from weir.model.histogram import bytes_of_text, recorded_in
+from weir.model.records import Verdict
+
+TIMES_MS = st.lists(st.floats(0.001, 10_000), max_size=40)
+
+
+@given(st.lists(TIMES_MS, min_size=1, max_size=7))
+def test_an_interval_is_that_of_all_answers_together(parts_ms: list[list[float]]) -> None:
+    merged = merged_interval([interval(3, times_ms) for times_ms in parts_ms])
+    together = interval(3, [time_ms for times_ms in parts_ms for time_ms in times_ms])
+    assert recorded_in(bytes_of_text(merged.histogram)) == recorded_in(bytes_of_text(together.histogram))
+    assert (merged.index, merged.completed, merged.ok) == (3, together.completed, together.ok)
+    assert merged.response_time_us.max == together.response_time_us.max
+    assert merged.in_flight == 3 * len(parts_ms)
+
+
+def test_errors_of_an_interval_add_up_each_with_its_like() -> None:
+    merged = merged_interval([interval(0, errors={"timeout": 2}), interval(0, errors={"timeout": 1, "reset": 4})])
+    assert (merged.errors.timeout, merged.errors.reset, merged.errors.connect, merged.failed) == (3, 4, 0, 7)
+
+
+def test_an_interval_comes_out_when_the_last_agent_has_told_its_part() -> None:
+    merger = IntervalMerger(["a", "b"])
+    assert merger.take("a", interval(0, [1])) == []
+    assert merger.take("a", interval(1, [1])) == []
+    assert [one.index for one in merger.take("b", interval(0, [2]))] == [0]
+    assert [one.completed for one in merger.take("b", interval(1, [2, 3]))] == [3]
+
+
+def test_an_agent_that_has_ended_or_leaves_intervals_out_holds_nothing_up() -> None:
+    merger = IntervalMerger(["a", "b"])
+    for index in range(3):
+        merger.take("a", interval(index, [1]))
+    assert [one.index for one in merger.take("b", interval(1, [2]))] == [0, 1]
+    assert [one.index for one in merger.ended("b")] == [2]
+    assert [one.index for one in merger.take("a", interval(3))] == [3]
+    assert merger.ended("a") == []
+
+
+@given(st.lists(st.lists(st.integers(1, 10**10), min_size=1, max_size=50), min_size=1, max_size=5))
+def test_an_end_is_that_of_all_answers_together(parts_ns: list[list[int]]) -> None:
+    ends = {str(index): load_end({"response_time": times}) for index, times in enumerate(parts_ns)}
+    merged = merged_end(ends, [])
+    times_ns = [time for times in parts_ns for time in times]
+    together = load_end({"response_time": times_ns})
+    assert recorded_in(bytes_of_text(merged.histograms["response_time_ns"])) == recorded_in(
+        bytes_of_text(together.histograms["response_time_ns"])
+    )
+    assert merged.summary.requests == together.summary.requests
+    assert merged.summary.throughput_rps == together.summary.throughput_rps
+    assert merged.summary.response_time_us.max == max(times_ns) / 1e3
+    assert merged.summary.status == {"200": len(times_ns)}
+    ranked = sorted(times_ns)
+    median_us = ranked[(len(ranked) + 1) // 2 - 1] / 1e3
+    # Three significant digits.
+    assert merged.summary.response_time_us.p50 == pytest.approx(median_us, rel=1e-3)
+
+
+def test_percentiles_are_those_of_the_sum_and_no_average() -> None:
+    quick, slow = [1_000_000] * 90, [100_000_000] * 10
+    merged = merged_end({"a": load_end({"response_time": quick}), "b": load_end({"response_time": slow})}, [])
+    assert merged.summary.response_time_us.p50 == pytest.approx(1_000, rel=1e-3)
+    assert merged.summary.response_time_us.p99 == pytest.approx(100_000, rel=1e-3)
+
+
+def test_the_verdict_is_the_worst_and_says_whose_reason_it_is() -> None:
+    sound = load_end({"response_time": [1]})
+    poor = load_end({"response_time": [1]}, verdict={"validity": "suspect", "reasons": ["busy"], "kinds": ["busy"]})
+    verdict = merged_end({"one": sound, "two": poor}, []).summary.verdict
+    assert verdict == Verdict(validity="suspect", reasons=["two: busy"], kinds=["busy"])
+    worse = with_reason(verdict, "invalid", "lost agent", "one is lost")
+    assert (worse.validity, worse.kinds[-1], worse.reasons[-1]) == ("invalid", "lost agent", "one is lost")
+
+
+def test_of_a_step_the_mean_is_known_and_percentiles_are_not() -> None:
+    def with_step(completed: int, mean_us: float) -> dict[str, Any]:
+        counts = {"sent": completed, "completed": completed, "ok": completed, "failed": 0}
+        times = {"mean": mean_us, "min": mean_us / 2, "max": mean_us * 2, "p50": mean_us}
+        return {"steps": {"login": {**counts, "response_time_us": times}}}
+
+    ends = {"a": load_end({}, **with_step(30, 100.0)), "b": load_end({}, **with_step(10, 500.0))}
+    step = (merged_end(ends, []).summary.steps or {})["login"]
+    times = step.response_time_us
+    assert (step.completed, times.mean, times.min, times.max, times.p50) == (40, 200.0, 50.0, 1000.0, None)
+
+
+def test_many_agents_merge_to_what_they_asked_in_any_order() -> None:
+    draw = random.Random(1)
+    merger = IntervalMerger(map(str, range(20)))
+    told = [(str(agent), interval(index, [draw.uniform(1, 9)])) for agent in range(20) for index in range(10)]
+    # Of an agent the intervals come in their order.
+    draw.shuffle(told)
+    told.sort(key=lambda one: one[1].index + draw.random() * 3)
+    told = [one for agent in range(20) for one in sorted((t for t in told if t[0] == str(agent)), key=lambda t: t[1].index)]
+    out = [merged for agent, part in told for merged in merger.take(agent, part)]
+    assert [one.index for one in out] == list(range(10))
+    assert all(one.completed == 20 for one in out)

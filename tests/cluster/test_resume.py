@@ -1,0 +1,82 @@
+"""Runs on the node for stacks that go on there, while the folder is here."""
+
+import os
+import re
+import shutil
+import signal
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.cluster.conftest import StartNodes, StartWeir, Weir, agents
+from tests.end_to_end import conftest as end_to_end
+from tests.end_to_end.ordeal import read_until
+from tests.support.synthetic_run import write_run
+from weir.cluster.ray_cluster import RayCluster
+from weir.cluster.run import resume_there
+from weir.model.errors import ExitCode, UsageError
+from weir.store import RunReader
+
+pytestmark = pytest.mark.usefixtures("stacks")
+
+stacks = end_to_end.stacks
+study = end_to_end.study
+Study = end_to_end.Study
+
+
+def finished(out: Path) -> dict[int, int]:
+    """When each trial of a run began."""
+    with RunReader(out / "run.weir") as reader:
+        return {trial.id: trial.started_unix_ns for trial in reader.trials()}
+
+
+@pytest.mark.timeout(300)
+def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goes_on_later(
+    study: Study, start_weir: StartWeir, weir: Weir, start_nodes: StartNodes, tmp_path: Path
+) -> None:
+    cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
+    out = tmp_path / "run"
+    on_cluster = ("--cluster", cluster.address, "--agents", "1")
+
+    process = start_weir("run", study("good", blocks=3), "--out", out, *on_cluster)
+    assert process.stderr is not None
+    read_until(process.stderr, "trial 2 of 3")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert f"weir run --resume {out / 'run.weir'} goes on with it" in err
+    before = finished(out)
+    assert 1 <= len(before) < 3
+
+    files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    process = start_weir("run", "--resume", out, *on_cluster)
+    assert process.stderr is not None
+    read_until(process.stderr, "trial 3 of 3" if len(before) == 2 else "trial 2 of 3")
+    for agent in agents():
+        os.kill(agent, signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode == ExitCode.TARGET, err
+    assert "is lost" in err
+    there = re.search(r"what was finished there is in (\S+) on ", err)
+    assert there is not None
+    assert before.items() <= finished(Path(there.group(1))).items()
+    shutil.rmtree(Path(there.group(1)).parent)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == files
+
+    done = weir("run", "--resume", out, *on_cluster)
+    assert done.returncode == 0, done.stderr
+    with RunReader(out / "run.weir") as reader:
+        trials = reader.trials()
+        assert reader.ended == "complete"
+    assert len(trials) == 3
+    assert before.items() <= finished(out).items()
+    assert all((out / log).is_file() for trial in trials for log in trial.result.logs.values())
+    assert not list(out.glob(".weir-*"))
+
+
+def test_a_run_file_that_is_too_large_to_travel_is_refused_before_anything_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_run(tmp_path / "run.weir")
+    monkeypatch.setattr("weir.cluster.travel._MOST_BYTES", 1000)
+    with pytest.raises(UsageError, match=r"run\.weir: found .* MiB, expected at most .* that travel to a node"):
+        resume_there(RayCluster(ModuleType("ray")), path, [], on_line=print)

@@ -1,0 +1,105 @@
+"""Studies whose loads come from agents on a real cluster, while their stacks run here."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines
+from tests.end_to_end import conftest as end_to_end
+from weir.model.errors import ExitCode
+from weir.model.records import LoadSummary
+from weir.model.run import Trial
+from weir.store import RunReader
+
+pytestmark = pytest.mark.usefixtures("stacks")
+
+stacks = end_to_end.stacks
+study = end_to_end.study
+Study = end_to_end.Study
+
+
+def whole_load(trial: Trial) -> LoadSummary:
+    """What agents say is of all of it."""
+    summary = trial.result.whole_load or trial.result.summary
+    assert summary is not None
+    return summary
+
+
+def test_a_study_runs_with_loads_from_the_clusters_nodes(study: Study, weir: Weir, nodes: Nodes, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = weir("run", study("good", "other", blocks=2, retries=2), "--out", out, "--cluster", nodes.address, "--agents", "2")
+    assert done.returncode == 0, done.stderr
+    with RunReader(out / "run.weir") as reader:
+        # On a busy machine one may be rejected, and is tried again.
+        info, trials = reader.info, [trial for trial in reader.trials() if trial.result.verdict.validity != "invalid"]
+    assert info.placement.reached_at is not None
+    assert len(info.environment["agents"]) == 2
+    assert len(trials) == 4
+    for trial in trials:
+        summary = whole_load(trial)
+        assert info.placement.reached_at in summary.target
+        assert sum(agent.requests.ok for agent in summary.agents or []) == summary.requests.ok > 0
+        assert trial.result.resources is not None
+        assert trial.result.resources.cpu_s > 0
+    assert engines() == []
+
+
+def test_a_run_of_agents_is_resumed_with_agents_alone(study: Study, weir: Weir, nodes: Nodes, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    weir("run", study("good"), "--out", out, "--cluster", nodes.address, "--agents", "2")
+    done = weir("run", "--resume", out)
+    assert done.returncode == ExitCode.USAGE
+    assert "add --cluster ADDRESS" in done.stderr
+    done = weir("run", "--resume", out, "--cluster", nodes.address, "--agents", "2")
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_only_loads_of_this_machine_can_have_is_refused(study: Study, weir: Weir, nodes: Nodes, tmp_path: Path) -> None:
+    file = study("good", method="tap = true")
+    done = weir("run", file, "--out", tmp_path / "run", "--cluster", nodes.address, "--agents", "2")
+    assert done.returncode == ExitCode.USAGE
+    assert "method.tap: found beside --cluster" in done.stderr
+
+
+def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_are_left(
+    study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path
+) -> None:
+    nodes = start_nodes({}, {"weir_load": 1}, {"weir_load": 1})
+    out = tmp_path / "run"
+    file = study("good", duration_s=4, retries=2, method="extension_s = 0")
+    process = start_weir("run", file, "--out", out, "--cluster", nodes.address, "--agents", "2")
+    assert process.stderr is not None
+    said = ""
+    while "trial 1 of" not in said:
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    # In its priming or its load.
+    while len(engines()) < 2:
+        assert process.poll() is None
+    os.kill(agents()[0], signal.SIGKILL)
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 0, said + err
+    with RunReader(out / "run.weir") as reader:
+        trials = reader.trials()
+    assert [trial.result.verdict.validity == "invalid" for trial in trials] == [True, False]
+    assert any("is lost" in text for text in trials[0].result.verdict.texts)
+    assert len(whole_load(trials[1]).agents or []) == 1
+
+
+def test_a_run_goes_to_the_node_for_stacks_and_comes_back(study: Study, weir: Weir, start_nodes: StartNodes, tmp_path: Path) -> None:
+    # A head for nothing, on which weir is called, and nodes for both.
+    cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
+    out = tmp_path / "run"
+    done = weir("run", study("good"), "--out", out, "--cluster", cluster.address, "--agents", "1")
+    assert done.returncode == 0, done.stderr
+    assert "the stacks are on" in done.stderr
+    assert (out / "report.html").is_file()
+    with RunReader(out / "run.weir") as reader:
+        (trial,) = reader.trials()
+        assert reader.info.placement.reached_at is not None
+    assert trial.result.summary is not None
+    assert trial.result.summary.requests.ok > 0
+    assert all((out / log).is_file() for log in trial.result.logs.values())

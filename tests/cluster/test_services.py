@@ -1,0 +1,238 @@
+"""Services on a node of their own, with an address of its own: the stack here asks them there."""
+
+import json
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, engines
+from tests.end_to_end import conftest as end_to_end
+from tests.end_to_end.conftest import END_S
+from tests.end_to_end.ordeal import read_until, wait_until
+from tests.support.records import group, sample
+from weir.cluster.clock import Clock
+from weir.cluster.services import read_here
+from weir.model.errors import ExitCode
+from weir.model.records import CpuSample
+from weir.places import cache_folder
+from weir.store import RunReader
+
+pytestmark = [
+    pytest.mark.usefixtures("stacks"),
+    pytest.mark.needs("ip"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
+]
+
+study = end_to_end.study
+Study = end_to_end.Study
+
+DELAY_S = 0.02
+DELAY = f'[services.delay]\ndelay = "{DELAY_S * 1000:g}ms"'
+SERVER = """
+import json, sys, urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Asks(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def setup(self):
+        super().setup()
+        if sys.argv[3].startswith("postgresql:"):
+            import psycopg
+            self.database = psycopg.connect(sys.argv[3], autocommit=True)
+
+    def do_GET(self):
+        if sys.argv[3].startswith("http:"):
+            with urllib.request.urlopen(sys.argv[3]) as answer:
+                body = answer.read()
+        else:
+            asked = self.path.rpartition("/")[2]
+            row = self.database.execute("SELECT id, name, email FROM users WHERE id = %s", (asked,)).fetchone()
+            body = json.dumps(dict(zip(("id", "name", "email"), row))).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+ThreadingHTTPServer((sys.argv[2], int(sys.argv[1])), Asks).serve_forever()
+"""
+
+
+@pytest.fixture
+def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stack that asks an upstream, and one that asks a database and has a proxy before it."""
+    for name, services, url, ready, workload in (
+        ("asks", "[services.delay]", "{delay.url}", "/", "ping"),
+        ("reads", '[services.postgres]\ndataset = "users"\n[services.nginx]', "{postgres.url}", "/user/1", "user-by-id"),
+    ):
+        folder = tmp_path / "stacks" / name
+        folder.mkdir(parents=True)
+        (folder / "server.py").write_text(SERVER)
+        (folder / "stack.toml").write_text(
+            f"""
+schema = 1
+id = "{name}"
+title = "A server that {name}"
+model = "thread per connection"
+[run]
+command = ["{{python}}", "server.py", "{{port}}", "{{address}}", "{url}"]
+ready = {{ path = "{ready}", timeout_s = 20 }}
+{services}
+[serves]
+{workload} = {{}}
+"""
+        )
+    monkeypatch.setenv("WEIR_STACKS", str(tmp_path / "stacks"))
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def test_a_reading_of_a_node_is_one_of_this_machines_clock_and_says_nothing_of_the_node() -> None:
+    cpu = CpuSample(cpu=0, user_s=1, system_s=1, idle_s=1, iowait_s=0, irq_s=0, softirq_s=0, steal_s=0)
+    there = sample(7.0, group("delay", tier="delay", cpu_s=0.5)).model_copy(update={"cpus": [cpu]})
+    here = read_here(there, "10.0.0.3", Clock(offset_ns=2_000_000_000, error_ns=100))
+    assert here.t_ns == 5_000_000_000
+    assert [(one.name, one.tier, one.cpu_user_s) for one in here.groups] == [("delay@10.0.0.3", "delay", 0.5)]
+    assert here.cpus == []
+
+
+@pytest.fixture(scope="module")
+def apart(start_nodes: StartNodes) -> Nodes:
+    """A head, on which the stacks are, a node for loads and one for services, with addresses of their own."""
+    return start_nodes({}, {"weir_load": 1}, {"weir_service": 1}, namespaces=True)
+
+
+def test_the_check_of_a_cluster_shows_the_node_for_services(weir: Weir, apart: Nodes) -> None:
+    done = weir("cluster", "check", apart.address, "--json")
+    assert done.returncode == 0, done.stderr
+    assert [node["roles"] for node in json.loads(done.stdout)["nodes"]] == [[], ["load"], ["service"]]
+
+
+def names_of_samples(out: Path) -> set[tuple[str, str]]:
+    with RunReader(out / "run.weir") as reader:
+        (trial,) = reader.trials()
+        return {(row.tier, row.name) for row in reader.samples(trial.id)}
+
+
+def test_an_upstream_runs_on_the_node_for_services_and_is_measured_there(study: Study, weir: Weir, apart: Nodes, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    node = f"{apart.address.rpartition('.')[0]}.3"
+    on_cluster = ("--cluster", apart.address, "--agents", "1")
+    done = weir("run", study("asks", workloads=["ping"], rest=DELAY, duration_s=1), "--out", out, *on_cluster)
+    assert done.returncode == 0, done.stderr
+    assert f"services: on {node}" in done.stderr
+    with RunReader(out / "run.weir") as reader:
+        (trial,) = reader.trials()
+        info, samples = reader.info, [row for row in reader.samples(trial.id) if row.tier == "delay"]
+        machine = reader.cpu_samples(trial.id)
+    assert info.placement.services_on == node
+    assert info.placement.services == ()
+    assert list(info.environment["services_on"]) == [node]
+    assert names_of_samples(out) == {("app", "app"), ("delay", f"delay@{node}")}
+    summary, resources = trial.result.summary, trial.result.resources
+    assert summary is not None
+    assert summary.response_time_us.p50 is not None
+    assert summary.response_time_us.p50 / 1e6 >= DELAY_S
+    assert resources is not None
+    assert 0 < resources.tiers["delay"].cpu_s < summary.duration_s
+    # On the time axis of the load, and from before it until after it.
+    assert min(row.t_s for row in samples) < 0.5
+    assert max(row.t_s for row in samples) > summary.duration_s - 0.5
+    # One reading of a CPU at a moment: those of the other machine are not among them.
+    assert len({(row.t_s, row.cpu) for row in machine}) == len(machine)
+    assert f"{node}:" in (out / trial.result.logs["delay"]).read_text()
+    assert engines() == []
+
+    done = weir("run", "--resume", out, *on_cluster, "--services-here")
+    assert done.returncode == ExitCode.USAGE
+    assert f"services: found beside their stacks, expected where the run had them: {node}" in done.stderr
+    done = weir("run", "--resume", out, *on_cluster)
+    assert done.returncode == 0, done.stderr
+
+
+def test_services_stay_beside_their_stack_where_that_is_asked_for(study: Study, weir: Weir, apart: Nodes, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    file = study("asks", workloads=["ping"], rest=DELAY)
+    done = weir("run", file, "--out", out, "--cluster", apart.address, "--agents", "1", "--services-here")
+    assert done.returncode == 0, done.stderr
+    assert names_of_samples(out) == {("app", "app"), ("delay", "delay")}
+
+
+@pytest.mark.needs("nginx")
+def test_a_database_runs_on_the_node_for_services_and_a_proxy_beside_its_stack(
+    study: Study, weir: Weir, apart: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Its programs were fetched once for all tests.
+    monkeypatch.delenv("WEIR_CACHE")
+    out = tmp_path / "run"
+    node = f"{apart.address.rpartition('.')[0]}.3"
+    before = set(data_folders())
+    done = weir("run", study("reads", workloads=["user-by-id"], duration_s=1), "--out", out, "--cluster", apart.address, "--agents", "1")
+    assert done.returncode == 0, done.stderr
+    assert f"services: on {node}" in done.stderr
+    assert names_of_samples(out) == {("app", "app"), ("nginx", "nginx"), ("postgres", f"postgres@{node}")}
+    with RunReader(out / "run.weir") as reader:
+        (trial,) = reader.trials()
+    (work,) = trial.result.work
+    assert work.service == "postgres"
+    assert work.rows is not None
+    assert 0 < work.requests <= work.rows <= work.requests + work.edge_requests
+    assert trial.result.resources is not None
+    assert trial.result.resources.tiers["postgres"].cpu_s > 0
+    assert f'listening on IPv4 address "{node}"' in (out / trial.result.logs["postgres"]).read_text()
+    # Nothing of it is left there.
+    assert set(data_folders()) == before
+    assert engines() == []
+
+
+def data_folders() -> list[Path]:
+    """Of services, on any node of this machine."""
+    return [*Path(tempfile.gettempdir()).glob("weir-services-*"), *cache_folder().glob("services/weir-services-*")]
+
+
+def test_cpus_of_this_machine_are_of_no_use_to_services_elsewhere(study: Study, weir: Weir, apart: Nodes, tmp_path: Path) -> None:
+    file = study("asks", workloads=["ping"], rest=f"{DELAY}\n[cpus]\nservices = 1")
+    done = weir("run", file, "--out", tmp_path / "run", "--cluster", apart.address, "--agents", "1")
+    assert done.returncode == ExitCode.USAGE
+    assert "cpus.services: found 1 beside a node for services" in done.stderr
+    assert "try: --services-here" in done.stderr
+
+
+def test_a_load_ends_when_the_node_for_services_is_lost(
+    study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path
+) -> None:
+    cluster = start_nodes({}, {"weir_load": 1}, {"weir_service": 1}, namespaces=True)
+    file = study("asks", workloads=["ping"], rest=DELAY, duration_s=3600)
+    process = start_weir("run", file, "--out", tmp_path / "run", "--cluster", cluster.address, "--agents", "1")
+    wait_until(lambda: any(b"\0load" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in engines()), "the load")
+    os.kill(cluster.raylets[2], signal.SIGKILL)
+    _, err = process.communicate(timeout=END_S)
+    assert process.returncode == ExitCode.TARGET, err
+    assert "is lost" in err
+    assert engines() == []
+
+
+def test_a_run_whose_node_for_services_is_lost_ends_with_what_was_finished(
+    study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path
+) -> None:
+    cluster = start_nodes({}, {"weir_load": 1}, {"weir_service": 1}, namespaces=True)
+    out = tmp_path / "run"
+    file = study("asks", workloads=["ping"], rest=DELAY, duration_s=2, blocks=2)
+    process = start_weir("run", file, "--out", out, "--cluster", cluster.address, "--agents", "1")
+    assert process.stderr is not None
+    said = read_until(process.stderr, "trial 2 of 2")
+    os.kill(cluster.raylets[2], signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode == ExitCode.TARGET, said + err
+    assert "is lost" in err
+    assert "what was finished is kept" in err
+    with RunReader(out / "run.weir") as reader:
+        assert len(reader.trials()) == 1
+    assert engines() == []

@@ -1,0 +1,22 @@
+"""Reads test plans that a test writes in few words."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from weir.compat.jmx import TestPlan, read_test_plan
+
+Read = Callable[..., TestPlan]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """A function that reads a plan from its text, with properties as keywords."""
+
+    def read_text(text: str, **properties: str) -> TestPlan:
+        path = tmp_path / "plan.jmx"
+        path.write_text(text)
+        return read_test_plan(path, properties)
+
+    return read_text

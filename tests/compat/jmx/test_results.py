@@ -1,0 +1,236 @@
+"""What came of a plan, from request logs to JMeter's rows, tables and lines."""
+
+import csv
+import io
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.compat.jmx.conftest import Read
+from tests.support.jmx import assertion, get, group, plan
+from weir.compat.jmx import native_of
+from weir.compat.jmx.jtl import COLUMNS, write_jtl
+from weir.compat.jmx.samples import Ran, Samples, samples_of
+from weir.compat.jmx.summariser import Figures, Summariser, Threads, duration_text, moment_text
+from weir.compat.jmx.tables import AGGREGATE_COLUMNS, SUMMARY_COLUMNS, aggregate_report, rows_of, summary_report
+from weir.compat.reports import read_report
+from weir.model.histogram import HIGHEST_NS, raw_bytes
+from weir.model.records import Interval
+from weir.model.request_log import NO_STEP, OUTCOMES, REQUEST_DTYPE
+
+BEGAN_NS = 1_700_000_000_000_000_000
+MS = 1_000_000
+
+
+def log(*requests: dict[str, Any]) -> Any:
+    """A request log; times in milliseconds, of a request that was right and took one unless it says otherwise."""
+    found = np.zeros(len(requests), REQUEST_DTYPE)
+    for row, given in zip(found, requests, strict=True):
+        due = given.get("due", 0)
+        moments = {"intended_ns": due, "written_ns": given.get("written", due), "first_byte_ns": given.get("first", due + 1),
+                   "last_byte_ns": given.get("last", due + 1), "connect_ns": given.get("connect", 0)}  # fmt: skip
+        for name, value in moments.items():
+            row[name] = -1 if value is None else value * MS
+        row["status"] = given.get("status", 200)
+        row["outcome"] = OUTCOMES.index(given.get("outcome", "ok"))
+        row["received_bytes"], row["body_bytes"], row["sent_bytes"] = given.get("received", 100), given.get("body", 2), 50
+        row["user"], row["step"] = given.get("user", 0), given.get("step", 0)
+    return found
+
+
+def lost(outcome: str, **moments: Any) -> dict[str, Any]:
+    return {"outcome": outcome, "status": 0, "received": 0, "body": 0, "first": None, "last": None} | moments
+
+
+def jtl(samples: Samples, *, with_header: bool = True) -> list[dict[str, str]]:
+    text = io.StringIO()
+    write_jtl(samples, text, with_header=with_header)
+    return list(csv.DictReader(io.StringIO(text.getvalue())))
+
+
+def ran(read: Read, *groups: str, logs: list[Any]) -> Samples:
+    natives = native_of(read(plan(*groups)))
+    return samples_of([Ran(native, BEGAN_NS, requests) for native, requests in zip(natives, logs, strict=True)])
+
+
+def test_a_row_says_of_a_request_what_jmeter_would(read: Read) -> None:
+    samples = ran(
+        read,
+        group(get("Front page", path="/a?b=${c}"), name="Group, of some"),
+        logs=[log({"due": 5, "first": 25, "last": 45, "connect": 10})],
+    )
+    (row,) = jtl(samples)
+    assert tuple(row) == COLUMNS
+    assert row == {
+        "timeStamp": "1700000000005", "elapsed": "40", "label": "Front page", "responseCode": "200", "responseMessage": "OK",
+        "threadName": "Group, of some 1-1", "dataType": "text", "success": "true", "failureMessage": "", "bytes": "100", "sentBytes": "50",
+        "grpThreads": "1", "allThreads": "1", "URL": "http://127.0.0.1:8080/a?b=${c}", "Latency": "20", "IdleTime": "0", "Connect": "10",
+    }  # fmt: skip
+
+
+def test_a_connection_that_was_there_before_is_no_part_of_a_requests_time(read: Read) -> None:
+    (row,) = jtl(ran(read, group(get()), logs=[log({"last": 1, "connect": 10})]))
+    assert (row["elapsed"], row["Connect"]) == ("1", "0")
+
+
+def test_failures_have_jmeters_codes_and_as_much_time_as_is_known(read: Read) -> None:
+    requests = log(
+        lost("connect", written=None, connect=30, step=NO_STEP),
+        lost("timeout", due=1, written=2),
+        lost("reset", due=2, written=4),
+        lost("protocol", due=3, written=4, first=9),
+        {"due": 4, "status": 500, "outcome": "check"},
+    )
+    rows = {row["timeStamp"][-1]: row for row in jtl(ran(read, group(get(response_timeout="1000")), logs=[requests]))}
+    assert [(rows[n]["responseCode"].rpartition(".")[2], rows[n]["elapsed"]) for n in "01234"] == [
+        ("HttpHostConnectException", "30"), ("SocketTimeoutException", "1001"), ("NoHttpResponseException", "2"),
+        ("ClientProtocolException", "6"), ("500", "1"),
+    ]  # fmt: skip
+    assert rows["0"]["responseCode"].startswith("Non HTTP response code: ")
+    assert rows["1"]["responseMessage"] == "Non HTTP response message: Read timed out"
+    assert {row["success"] for row in rows.values()} == {"false"}
+    assert {row["dataType"] for number, row in rows.items() if number != "4"} == {""}
+    assert rows["4"]["responseMessage"] == "Internal Server Error"
+
+
+def test_an_assertion_that_is_alone_is_named_where_it_failed(read: Read) -> None:
+    wrong = {"outcome": "check"}
+    alone, several, denied = (
+        group(get(below=below))
+        for below in (assertion(2, "o+k"), assertion(2, "a") + assertion(2, "b"), assertion(8 + 4, "200", field="response_code"))
+    )
+    rows = jtl(ran(read, alone, several, denied, logs=[log(wrong), log(wrong), log(wrong)]))
+    assert [row["failureMessage"] for row in rows] == [
+        "Test failed: text expected to contain /o+k/", "", "Test failed: code expected not to equal /200/",
+    ]  # fmt: skip
+
+
+def test_what_was_in_flight_at_the_end_is_no_sample(read: Read) -> None:
+    assert len(jtl(ran(read, group(get()), logs=[log({}, lost("unanswered", due=1))]))) == 1
+
+
+def test_a_request_without_a_connection_is_the_step_that_its_user_would_have_done(read: Read) -> None:
+    failed = lost("connect", written=None, step=NO_STEP)
+    requests = log(
+        failed | {"due": 1}, {"due": 2, "step": 0}, {"due": 3, "step": 1, "user": 1}, failed | {"due": 4, "user": 1}, failed | {"due": 5}
+    )
+    rows = jtl(ran(read, group(get("a"), get("b"), threads=2), logs=[requests]))
+    assert [row["label"] for row in sorted(rows, key=lambda row: row["timeStamp"])] == ["a", "a", "b", "a", "b"]
+
+
+def test_rows_of_all_groups_come_in_the_order_of_their_ends_and_count_the_threads_that_run(read: Read) -> None:
+    first = group(get("a"), threads=2, ramp="${__P(ramp,2)}", name="A")
+    second = group(get("b"), name="B", scheduler=True, delay="1")
+    logs = [log({"last": 10}, {"due": 1000, "user": 1, "last": 1500}, {"last": 3000}), log({"due": 1000, "last": 1100})]
+    rows = jtl(ran(read, first, second, logs=logs))
+    assert [(row["label"], row["threadName"], row["grpThreads"], row["allThreads"]) for row in rows] == [
+        ("a", "A 1-1", "1", "1"), ("b", "B 2-1", "1", "3"), ("a", "A 1-2", "2", "2"), ("a", "A 1-1", "1", "1"),
+    ]  # fmt: skip
+
+
+def test_no_requests_are_no_rows_and_tables_of_zeros(read: Read) -> None:
+    samples = ran(read, group(get()), logs=[log()])
+    assert jtl(samples) == []
+    assert summary_report(rows_of(samples)).splitlines()[1:] == ["TOTAL,0,0,0,0,0.00,0.000%,0.00000,0.00,0.00,0.0"]
+    assert len(next(csv.reader(aggregate_report(rows_of(samples)).splitlines()[1:]))) == len(AGGREGATE_COLUMNS)
+
+
+def test_the_tables_have_a_row_for_each_label_and_one_for_all(read: Read) -> None:
+    slow = [{"due": 100 * n, "last": 100 * n + n + 1, "user": n} for n in range(10)]
+    requests = log(*slow, {"due": 1000, "last": 2024, "step": 1, "outcome": "check", "status": 500})
+    rows = rows_of(ran(read, group(get("a"), get("b"), threads=10), logs=[requests]))
+    assert list(csv.reader(summary_report(rows).splitlines())) == [
+        list(SUMMARY_COLUMNS),
+        ["a", "10", "6", "1", "10", "2.87", "0.000%", "10.98901", "1.07", "0.54", "100.0"],
+        ["b", "1", "1024", "1024", "1024", "0.00", "100.000%", "0.97656", "0.10", "0.05", "100.0"],
+        ["TOTAL", "11", "98", "1", "1024", "292.81", "9.091%", "5.43478", "0.53", "0.27", "100.0"],
+    ]
+    aggregate = list(csv.DictReader(aggregate_report(rows).splitlines()))
+    assert tuple(aggregate[0]) == AGGREGATE_COLUMNS
+    assert [aggregate[0][name] for name in ("Median", "90% Line", "95% Line", "99% Line", "Min", "Max")] == [
+        "5",
+        "9",
+        "10",
+        "10",
+        "1",
+        "10",
+    ]
+
+
+def test_what_is_written_is_read_by_the_audit(read: Read) -> None:
+    samples = ran(read, group(get()), logs=[log(*({"due": 10 * n, "last": 10 * n + 5} for n in range(20)))])
+    text = io.StringIO()
+    write_jtl(samples, text, with_header=True)
+    for report in (text.getvalue(), summary_report(rows_of(samples)), aggregate_report(rows_of(samples))):
+        claims = read_report(report, "weir's")
+        assert claims is not None
+        (claim,) = claims
+        assert (claim.tool, claim.requests) == ("JMeter", 20)
+        assert claim.mean_s is not None
+        assert claim.mean_s.value == pytest.approx(0.005)
+
+
+def interval(end_s: float, times_ms: list[float], failed: int = 0) -> Interval:
+    from hdrh.histogram import HdrHistogram
+
+    histogram = HdrHistogram(1, HIGHEST_NS, 3)
+    for time_ms in times_ms:
+        histogram.record_value(int(time_ms * MS))
+    times = {"mean": sum(times_ms) / len(times_ms) * 1000, "max": max(times_ms) * 1000} if times_ms else {}
+    return Interval.model_validate(
+        {
+            "index": 0, "start_s": end_s - 1, "end_s": end_s, "due": 0, "sent": 0, "completed": len(times_ms), "ok": len(times_ms),
+            "failed": failed, "errors": {}, "in_flight": 0, "oldest_age_us": 0, "response_time_us": times,
+            "histogram": b64encode(raw_bytes(histogram)).decode(),
+        }
+    )  # fmt: skip
+
+
+def test_a_summary_line_has_jmeters_columns() -> None:
+    figures = Figures()
+    figures.take(interval(1, [16, 460, 150.4], failed=1))
+    assert figures.line("=", 2.0) == "summary =      4 in 00:00:02 =    2.0/s Avg:   209 Min:    16 Max:   460 Err:     1 (25.00%)"
+    assert Figures().line("=", 0.0) == "summary =      0 in 00:00:00 = ******/s Avg:     0 Min:     0 Max:     0 Err:     0 (0.00%)"
+
+
+def test_a_short_run_has_one_line_and_a_long_one_has_one_every_half_minute_of_the_day() -> None:
+    short = Summariser(1000.0)
+    assert short.take(interval(1, [5]), 1001.0, None) == []
+    assert [line[:16] for line in short.end(1002.0, None)] == ["summary =      1"]
+
+    long = Summariser(1010.0)
+    assert long.take(interval(1, [5]), 1011.0, None) == []
+    assert [line[-38:] for line in long.take(interval(10, [5, 7]), 1020.0, Threads(3, 2))] == [
+        "(0.00%) Active: 2 Started: 3 Finished: 1"[-38:]
+    ]
+    assert long.take(interval(20, [5]), 1030.0, None) == []
+    assert [line[:32] for line in long.take(interval(40, [5]), 1050.0, None)] == [
+        "summary +      2 in 00:00:30 =  ", "summary =      5 in 00:00:40 =  ",
+    ]  # fmt: skip
+    assert [line[:16] for line in long.end(1055.0, None)] == ["summary =      5"]
+    assert long.take(interval(47, []), 1085.0, None) == []
+
+
+@pytest.mark.parametrize(
+    ("length_s", "text"), [(0, "00:00:00"), (0.5, "00:00:01"), (59.4, "00:00:59"), (3661, "01:01:01"), (360000, "100:00:00")]
+)
+def test_durations_are_whole_seconds(length_s: float, text: str) -> None:
+    assert duration_text(length_s) == text
+
+
+def test_a_moment_has_its_milliseconds_since_1970(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    __import__("time").tzset()
+    assert moment_text(1795335876.655) == "2026 Nov 22 08:24:36 UTC (1795335876655)"
+
+
+def test_a_file_that_rows_are_added_to_has_one_header(read: Read, tmp_path: Path) -> None:
+    samples = ran(read, group(get()), logs=[log({})])
+    path = tmp_path / "a.jtl"
+    for with_header in (True, False):
+        with path.open("a") as file:
+            write_jtl(samples, file, with_header=with_header)
+    assert [line[:9] for line in path.read_text().splitlines()] == ["timeStamp", "170000000", "170000000"]

@@ -1,0 +1,98 @@
+"""What stands for what in the texts of a test plan."""
+
+import doctest
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weir.compat.jmx.values
+from weir.compat.jmx.values import Values, parse, template
+
+VALUES = Values(
+    properties={"threads": "20", "empty": ""},
+    variables={"host": "example.org", "user": "ada"},
+    columns={"id": ("users", "id"), "user": ("users", "user")},
+)
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    assert doctest.testmod(weir.compat.jmx.values).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("plain", "plain"),
+        ("", ""),
+        ("${host}/a", "example.org/a"),
+        ("${__P(threads)}", "20"),
+        ("${__P(threads,5)}", "20"),
+        ("${__P(loops,5)}", "5"),
+        ("${__P(loops)}", "1"),
+        ("${__P(loops,)}", ""),
+        ("${__P(empty,5)}", ""),
+        ("${__property(threads)}", "20"),
+        ("${__property(loops)}", "loops"),
+        ("${__property(loops,,7)}", "7"),
+        ("${__P(loops,${__P(threads,1)})}", "20"),
+        ("${__V(host)}", "example.org"),
+        ("${__Random(1,9)}", "{{int 1 9}}"),
+        ("${__Random(-5, ${__P(threads)},)}", "{{int -5 20}}"),
+        ("a${__UUID}b${__UUID()}", "a{{uuid}}b{{uuid}}"),
+        ("${id}", "{{csv users.id}}"),
+        ("${user}", "{{csv users.user}}"),
+        # JMeter sends what it does not know as it is written.
+        ("${unknown}", "${unknown}"),
+        ("${host", "${host"),
+        ("${__P(threads", "${__P(threads"),
+        ("100 $", "100 $"),
+        # Backslashes mean something only beside a reference.
+        (r"a\,b", r"a\,b"),
+        (r"\${host} ${host}", "${host} example.org"),
+        (r"${__P(none,a\,b)}", "a,b"),
+        (r"\d+ ${host}", r"\d+ example.org"),
+    ],
+)
+def test_references_are_resolved_as_jmeter_does(written: str, said: str) -> None:
+    problems: list[str] = []
+    assert template(VALUES.text(written, problems.append)) == said
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("${__counter(TRUE)}", "counts all requests of the thread group, from 0"),
+        ("${__time()}", "no placeholder of weir's templates says the same"),
+        ("${__threadNum}", "no placeholder"),
+        ("${__Random(9,1)}", "no placeholder"),
+        ("${__Random(1,2,name)}", "no placeholder"),
+        ("${__groovy(1+1)}", "no placeholder"),
+        ("${__P(${id})}", "changes from request to request in a function's argument"),
+    ],
+)
+def test_what_no_template_says_is_told(written: str, problem: str) -> None:
+    problems: list[str] = []
+    VALUES.text(written, problems.append)
+    assert any(problem in one for one in problems), problems
+
+
+def test_what_must_be_known_before_the_load_is_told_where_it_is_not() -> None:
+    problems: list[str] = []
+    assert VALUES.fixed("${__P(threads)}", problems.append) == "20"
+    assert problems == []
+    assert VALUES.fixed("${id}", problems.append) == "${id}"
+    assert "known before the load" in problems[0]
+
+
+@given(st.text(alphabet="ab${}(),\\_ P", max_size=60))
+def test_any_text_is_taken_apart_without_loss_or_delay(text: str) -> None:
+    pieces = parse(text)
+    if all(isinstance(piece, str) for piece in pieces):
+        assert "".join(map(str, pieces)) == text
+
+
+def test_references_in_one_another_without_an_end_are_text() -> None:
+    deep = "${__P(" * 20_000
+    assert parse(deep) == [deep]

@@ -1,0 +1,353 @@
+"""`weir ab` beside the real ab, on the same servers: the same layout, exit codes and words for wrong flags, and the same requests."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from bench.nginx import running_nginx
+from tests.end_to_end.conftest import StartWeir, Weir
+from tests.support.ab_output import parse
+from tests.support.request_bytes import bytes_sent_by
+from tests.support.side_by_side import BODY, WEIR, Both, running_servers, shape, side_by_side
+from weir.compat.ab import read
+from weir.compat.front_end import ToolExit
+from weir.compat.reports import read_report
+
+END_S = 60.0
+SERVERS = {"silent": ["fault", "--kind", "silent"], "resetting": ["fault", "--kind", "reset"]}
+LOCATIONS = """
+        location = /missing { return 404 "nothing"; }
+        location = /failing { return 500 "sorry"; }
+        location = /empty { return 204; }
+        location = /clock { return 200 $request_id$request_id; }
+"""
+LOADS = [
+    "{url}",
+    "-n 10 {url}",
+    "-n10 -c2 {url}",
+    "-n 10 -c 10 {url}",
+    "-kn10 -c 2 {url}",
+    "-kqn 10 {url}",
+    "-n ' 10x' {url}",
+    "-n 150 -c 4 {url}",
+    "-n 160 -c 4 {url}",
+    "-n 160 -c 4 -q {url}",
+    "-n 1200 -c 4 -k {url}",
+    "-n 20 -d {url}",
+    "-n 20 -S {url}",
+    "-n 20 -d -S -k {url}",
+    "-n 10 -i {url}empty",
+    "-n 10 -i -k {url}",
+    "-n 10 -m OPTIONS {url}",
+    "-n 10 -m DELETE -k {url}",
+    "-n 10 -p body.json -T application/json {url}",
+    "-n 10 -c 2 -k -p body.json {url}",
+    "-n 10 -u body.json {url}",
+    "-n 10 -u body.json -m PATCH -T text/x {url}",
+    "-n 10 -C a=b -C c=d {url}",
+    "-n 10 -A user:password {url}",
+    "-n 10 -P user:password {url}",
+    "-n 10 -H 'X-One: 1' -H X-Two:2 {url}",
+    "-n 10 -H 'Host: example.org' -H 'User-Agent: me' -H 'Accept: a/b' {url}",
+    "-n 10 -s 5 {url}",
+    "-t 20 -n 10 {url}",
+    "-n 10 -t 1 -k -c 2 {url}",
+    "-n 10 -r {url}",
+    "-n 10 -l {url}",
+    "-n 10 -l -k {url}clock",
+    "-n 10 -v 1 {url}",
+    "-n 10 -B 127.0.0.2 {url}",
+    "-n 10 -e percentages.csv {url}",
+    "-n 10 -g answers.tsv {url}",
+    "-n 10 -c 2 -k -e percentages.csv -g answers.tsv {url}",
+    "-n 10 {url}missing",
+    "-n 10 -k -c 2 {url}failing",
+    "-n 10 {url}empty",
+    "-n 10 -w {url}",
+    "-n 10 -k -x border=1 -y class=row -z class=cell {url}",
+    "-n 10 -w -p body.json {url}missing",
+    "-n 10 {tls}",
+    "-n 10 -k -c 2 {tls}",
+    "-n 10 -f ALL {tls_name}",
+    "-n 10 {bare}/",
+    "-n 10 {url}?a=b",
+    "-n 10 -- {url}",
+    "-Y {url}",
+    "-n 10 -e /no/such/folder/x {url}",
+    "-n 10 -g /no/such/folder/x {url}",
+    "-n 10 -c 0 {url}",
+    "http://127.0.0.1:1/",
+    "-n 200 http://127.0.0.1:1/",
+    "http://no-such-host.invalid/",
+    "http://127.0.0.1:x/",
+    "http://",
+    "ftp://127.0.0.1/",
+]
+# ab ends at the first error of a socket unless it is told to go on.
+RESET = "-n 6 -c 2 http://{resetting}/"
+SILENT = "-n 4 -c 2 -s 1 http://{silent}/"
+USAGES = [
+    "",
+    "-h",
+    "-kh {url}",
+    "-h= {url}",
+    "-n 0 {url}",
+    "-n x {url}",
+    "-n -5 {url}",
+    "-n",
+    "-n 5 -c",
+    "-c -1 {url}",
+    "-c 5 -n 2 {url}",
+    "-c 200001 -n 300000 {url}",
+    "-Yk {url}",
+    "-Y",
+    "-k -Y -n 2 {url}",
+    "{url} extra",
+    "{url} -n 2",
+    "http://127.0.0.1",
+    "http:///path",
+    "http://:80/",
+    "http://127.0.0.1:0/",
+    "http://127.0.0.1:99999/",
+    "https://127.0.0.1",
+    "''",
+    "-",
+    "--help",
+    "--help {url} {url}",
+    "-i -p body.json {url}",
+    "-i -u body.json {url}",
+    "-p body.json -i {url}",
+    "-p body.json -p body.json {url}",
+    "-m POST -p body.json {url}",
+    "-p missing {url}",
+    "-u missing {url}",
+]
+COUNTED = ("Complete requests", "Keep-Alive requests", "HTML transferred", "Total transferred")
+TIMED = (
+    "Time taken for tests", "Requests per second", "Time per request", "Time per request (all)", "Transfer rate", "Connect", "Processing",
+    "Waiting", "Total", "SSL/TLS Protocol", "Server Temp Key",
+)  # fmt: skip
+"""Lines whose values are never the same twice, or of which weir has none."""
+SENT = [
+    "",
+    "-k",
+    "-i",
+    "-m DELETE",
+    "-p body.json",
+    "-p body.json -T application/json -k",
+    "-u body.json",
+    "-u body.json -m PATCH",
+    "-C a=b -C c=d",
+    "-A user:password -P 'proxy:word'",
+    "-A '  user:password'",
+    "-H 'X-One: 1' -H 'X-Two: 2'",
+    "-H 'host: example.org' -H 'User-Agent: me' -H 'accept: a/b'",
+]
+
+pytestmark = pytest.mark.needs("ab", "nginx", "openssl")
+
+
+@pytest.fixture(scope="module")
+def of_both(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Both]]:
+    """What both do with a line of `LOADS`."""
+    with ExitStack() as stack:
+        nginx = stack.enter_context(running_nginx(min(os.sched_getaffinity(0)), tls=True, locations=LOCATIONS))
+        tls = str(nginx.tls_address)
+        places = {
+            "url": nginx.url,
+            "tls": f"https://{tls}/",
+            "tls_name": f"https://localhost:{tls.rpartition(':')[2]}/",
+            "bare": nginx.address,
+        }
+        places |= stack.enter_context(running_servers(engine, SERVERS))
+        yield stack.enter_context(side_by_side("ab", [*LOADS, RESET, f"-r {RESET}", SILENT], places, tmp_path_factory.mktemp("ab")))
+
+
+def layout(report: str) -> list[str]:
+    """Its shape, without what times decide (warnings) and who has written it; of TLS only the lines."""
+    lines = [
+        re.sub(r"^(SSL/TLS Protocol|Server Temp Key): .*", r"\1:", line)
+        for line in shape(report)
+        if not re.match(r"(ERROR|WARNING): The median| deviation apart\.| These results are probably", line)
+    ]
+    banner = next((number for number, line in enumerate(lines) if "This is ApacheBench, Version #.0" in line), None)
+    if banner is None:
+        return lines
+    return [*lines[:banner], "This is ApacheBench", "<br>" * ("<br>" in lines[banner + 1]), "", *lines[banner + 3 :]]
+
+
+@pytest.mark.parametrize("line", LOADS)
+def test_the_report_of_a_load_has_abs_layout_and_exit_code(of_both: Callable[[str], Both], line: str) -> None:
+    both = of_both(line)
+    assert both.weir.code == both.tool.code, both.weir.err
+    assert layout(both.weir.out) == layout(both.tool.out)
+
+
+@pytest.mark.parametrize("line", [line for line in LOADS if "-t 1" not in line])
+def test_standard_error_has_what_ab_says_there_before_what_weir_says(of_both: Callable[[str], Both], line: str) -> None:
+    both = of_both(line)
+    of_ab = both.tool.err.splitlines()
+    found = both.weir.err.splitlines()
+    assert found[: len(of_ab)] == of_ab
+    assert all(text.startswith(("weir: ", "  try: ")) for text in found[len(of_ab) :])
+
+
+@pytest.mark.parametrize("line", [line for line in LOADS if not re.search("-[wx] |invalid|:x/|tp://$|ftp|:1/|-c 0", line)])
+def test_what_parses_abs_report_parses_weirs(of_both: Callable[[str], Both], line: str) -> None:
+    both = of_both(line)
+    ab, weir = parse(both.tool.out), parse(both.weir.out)
+    assert weir.version == ab.version
+    assert weir.values.keys() == ab.values.keys()
+    complete, concurrency = int(weir.values["Complete requests"]), int(weir.values["Concurrency Level"])
+    same = {label: value for label, value in ab.values.items() if label not in TIMED and ("-t 1" not in line or label not in COUNTED)}
+    if "Total body sent" in same and "-k" not in line:
+        # In HTTP/1.1 a header says that a connection ends, in HTTP/1.0 its absence does.
+        same["Total body sent"] = str(int(same["Total body sent"]) + complete * len("Connection: close\r\n"))
+    assert {label: weir.values[label] for label in same} == same
+    assert weir.times_ms.keys() == ab.times_ms.keys()
+    assert weir.percentages_ms.keys() == ab.percentages_ms.keys()
+    assert list(weir.percentages_ms.values()) == sorted(weir.percentages_ms.values())
+    each_ms = float(weir.values["Time per request (all)"])
+    # Both are printed to the microsecond.
+    assert float(weir.values["Time per request"]) == pytest.approx(each_ms * concurrency, abs=0.001 * concurrency)
+    assert float(weir.values["Requests per second"]) == pytest.approx(1000 / each_ms, rel=0.001 + 0.001 / each_ms)
+
+
+@pytest.mark.parametrize("line", [line for line in LOADS if " -e " in line or " -g " in line])
+def test_the_files_of_both_have_one_layout(of_both: Callable[[str], Both], line: str) -> None:
+    both = of_both(line)
+    assert both.weir.files.keys() == both.tool.files.keys()
+    for name, text in both.weir.files.items():
+        assert [re.sub("[A-Z][a-z]{2}", "Xxx", row) for row in shape(text)] == [
+            re.sub("[A-Z][a-z]{2}", "Xxx", row) for row in shape(both.tool.files[name])
+        ]
+
+
+def test_a_reset_is_counted_and_has_abs_exit_code_where_ab_ends_at_it(of_both: Callable[[str], Both]) -> None:
+    ends, goes_on = of_both(RESET), of_both(f"-r {RESET}")
+    assert ends.weir.code == ends.tool.code == 104
+    assert ends.tool.err in ends.weir.err
+    assert goes_on.weir.code == goes_on.tool.code == 0
+    for both in (ends, goes_on):
+        found = parse(both.weir.out)
+        assert (found.values["Complete requests"], found.failures["Receive"]) == ("0", 6)
+
+
+def test_a_server_that_says_nothing_has_abs_words_and_exit_code(of_both: Callable[[str], Both]) -> None:
+    both = of_both(SILENT)
+    assert both.weir.code == both.tool.code == 70007 & 255
+    assert both.tool.err in both.weir.err
+    assert parse(both.weir.out).failures["Exceptions"] == 4
+
+
+@pytest.mark.parametrize("line", USAGES)
+def test_wrong_flags_have_abs_own_words_and_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    (tmp_path / "body.json").write_text(BODY)
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(line.replace("{url}", "http://127.0.0.1:1/"))
+    of_ab = subprocess.run(["ab", *words], capture_output=True, text=True, timeout=END_S)
+    with pytest.raises(ToolExit) as raised:
+        read(words)
+    assert raised.value.code == of_ab.returncode
+    assert raised.value.out == of_ab.stdout == ""
+    complaint, _, options = raised.value.err.partition("Usage: ab [options]")
+    said, _, of_abs = of_ab.stderr.partition("Usage: ab [options]")
+    assert complaint == said
+    assert flags_of(options) == flags_of(of_abs)
+
+
+def flags_of(usage: str) -> list[str]:
+    return re.findall(r"^    (-\w) ", usage, re.MULTILINE)
+
+
+def test_its_version_is_said_where_parsers_look_for_it() -> None:
+    of_ab = subprocess.run(["ab", "-V"], capture_output=True, text=True, timeout=END_S)
+    with pytest.raises(ToolExit) as raised:
+        read(["-V"])
+    assert (raised.value.code, raised.value.err) == (of_ab.returncode, of_ab.stderr) == (0, "")
+    assert raised.value.out.partition(" <")[0] == of_ab.stdout.partition(" <")[0] == "This is ApacheBench, Version 2.3"
+    assert raised.value.out.count("\n") == of_ab.stdout.count("\n")
+    assert "weir" in raised.value.out
+
+
+@pytest.mark.parametrize("flags", SENT)
+def test_what_is_sent_is_what_ab_sends_but_for_its_version_and_the_end_of_the_connection(tmp_path: Path, flags: str) -> None:
+    (tmp_path / "body.json").write_text(BODY)
+
+    def sent(*program: str) -> bytes:
+        return bytes_sent_by(lambda address: [*program, "-n", "1", *shlex.split(flags), f"http://{address}/p/a?q=1"], tmp_path)
+
+    of_weir = sent(WEIR, "ab")
+    assert of_weir.replace(b" HTTP/1.1\r\n", b" HTTP/1.0\r\n", 1).replace(b"Connection: close\r\n", b"", 1) == sent("ab")
+    assert (b"Connection: close\r\n" in of_weir) == ("-k" not in flags)
+
+
+def test_what_weir_does_not_do_names_what_there_is_instead(weir: Weir) -> None:
+    for flags, instead in (
+        (("-X", "127.0.0.1:1"), "--connect-to"),
+        (("-b", "1000"), "tcp_rmem"),
+        (("-f", "TLS1"), "TLS 1.2 and 1.3"),
+        (("-Z", "AES"), "ciphers"),
+        (("-I",), "IP address"),
+        (("-m", "PURGE"), "GET"),
+        (("-H", "nonsense"), "NAME: VALUE"),
+    ):
+        done = weir("ab", *flags, "http://127.0.0.1:1/")
+        assert (done.returncode, done.stdout) == (22, "")
+        assert instead in done.stderr
+
+
+def test_progress_is_told_while_the_load_runs(start_weir: StartWeir, serve: Callable[..., str]) -> None:
+    process = start_weir("ab", "-n", "10000", "-c", "2", "-k", f"http://{serve('delay', '--wait', '2ms')}/")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert [process.stdout.readline() for _ in range(5)][-1] == "Benchmarking 127.0.0.1 (be patient)\n"
+    assert process.stderr.readline() == "Completed 1000 requests\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=END_S)
+    # As ab has it after Ctrl-C.
+    assert process.returncode == 1, err
+    assert "Complete requests:" in out
+
+
+def test_answers_of_another_length_are_failures_unless_they_may_be(
+    of_both: Callable[[str], Both], weir: Weir, serve: Callable[..., str]
+) -> None:
+    address = serve("times", "--distribution", "constant:1ms", "--fault", "status-500", "--fault-share", "0.5")
+    done = weir("ab", "-n", "200", "-k", f"http://{address}/")
+    found = parse(done.stdout)
+    assert found.failures["Length"] == int(found.values["Failed requests"]) > 0
+    assert done.returncode == 0
+    any_length = parse(weir("ab", "-n", "200", "-k", "-l", f"http://{address}/").stdout)
+    assert (any_length.values["Failed requests"], any_length.failures) == ("0", {})
+    assert any_length.values["Document Length"] == "Variable"
+
+
+def test_verbose_shows_the_request(weir: Weir, serve: Callable[..., str]) -> None:
+    done = weir("ab", "-v", "2", f"http://{serve('null')}/")
+    assert "INFO: GET header == \n---\nGET / HTTP/1.1\nConnection: close\n" in done.stdout
+
+
+@pytest.mark.parametrize("line", ["-n 10 -c 2 -k -p body.json {url}", "-n 10 -A user:password {url}", "-n 10 -k -c 2 {tls}"])
+def test_the_native_command_line_runs_and_does_the_same(tmp_path: Path, weir: Weir, of_both: Callable[[str], Both], line: str) -> None:
+    (tmp_path / "body.json").write_text(BODY)
+    native = of_both(line).weir.err.rpartition("the same natively: weir ")[2]
+    done = weir(*shlex.split(native), "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["status"] == {"200": 10}
+
+
+def test_weirs_reader_of_reports_reads_both(of_both: Callable[[str], Both]) -> None:
+    both = of_both("-n10 -c2 {url}")
+    for out in (both.tool.out, both.weir.out):
+        claims = read_report(out, "ab")
+        assert claims is not None
+        assert (claims[0].tool, claims[0].users, claims[0].requests, claims[0].failed) == ("ab", 2, 10, 0)

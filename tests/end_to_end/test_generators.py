@@ -1,0 +1,162 @@
+"""Studies whose load other programs make as well: placed, run, watched, audited, and left out where they fail."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.conftest import Study, Weir, servers_of
+from weir.generators.tools import tool
+
+pytestmark = [
+    pytest.mark.usefixtures("stacks"),
+    pytest.mark.skipif(tool("wrk").where() is None, reason="wrk is not there: apt-get install wrk"),
+]
+
+Program = Callable[[str, str], None]
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """A function that puts a program, as a script of the shell, before all others of its name."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+    def put(name: str, script: str) -> None:
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+
+    return put
+
+
+def rows(run: Path, query: str) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(f"file:{run / 'run.weir'}?mode=ro", uri=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def of_trials(run: Path, columns: str, generator: str) -> list[tuple[Any, ...]]:
+    return rows(run, f"SELECT {columns} FROM trial JOIN cell ON cell.id = cell_id WHERE generator = '{generator}' ORDER BY trial.id")
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("echo boom; exit 3", "ab: it ended with exit status 3"),
+        ("echo boom", "ab: what it said cannot be read"),
+        ("echo boom; kill -9 $$", "ab: it ended by signal 9"),
+    ],
+)
+def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_side(
+    tmp_path: Path, weir: Weir, study: Study, program: Program, script: str, problem: str
+) -> None:
+    program("ab", script)
+    mine = study("good", matrix='generators = ["weir", "wrk", "ab"]', duration_s=1, prime_s=0.2, blocks=2, retries=1)
+    done = weir("run", mine, "--out", "out", timeout_s=110)
+    assert done.returncode == 4, done.stderr
+    run = tmp_path / "out"
+    # Each block of ab's was tried again, and all of its output is there.
+    failed = of_trials(run, "attempt, validity, reasons, summary, logs", "ab")
+    assert sorted(attempt for attempt, *_ in failed) == [1, 1, 2, 2]
+    for _, validity, reasons, summary, logs in failed:
+        assert (validity, summary) == ("invalid", None)
+        assert [reason["kind"] for reason in json.loads(reasons)] == ["generator failed"]
+        assert problem in json.loads(reasons)[0]["fact"]
+        assert "boom" in (run / json.loads(logs)["ab output.txt"]).read_text()
+    assert "the ceiling of ab is not known: ab: " in done.stderr
+    # wrk's trials count, without intervals, with what it claimed and what it used.
+    for validity, summary, claim, window, logs in of_trials(run, "validity, summary, claim, window, logs", "wrk"):
+        assert validity != "invalid"
+        assert json.loads(summary)["generator"]["peak_rss_bytes"] > 100_000
+        assert json.loads(summary)["generator"]["ceiling_rps"] > 0
+        assert json.loads(claim)["throughput_rps"]["value"] == json.loads(summary)["throughput_rps"]
+        assert json.loads(window)["why"] == "a generator other than weir's tells no intervals"
+        assert "Requests/sec:" in (run / json.loads(logs)["wrk output.txt"]).read_text()
+    intervals = "SELECT DISTINCT generator FROM interval JOIN trial ON trial.id = trial_id JOIN cell ON cell.id = cell_id"
+    assert rows(run, intervals) == [("weir",)]
+    # The server was watched under every one of them.
+    watched = "SELECT DISTINCT generator FROM sample JOIN trial ON trial.id = trial_id JOIN cell ON cell.id = cell_id WHERE t_s > 0.5"
+    assert {("weir",), ("wrk",)} <= set(rows(run, watched))
+    (same,) = json.loads(weir("report", "out", "--json").stdout)["generators"]
+    assert [one["generator"] for one in same["generators"]] == ["weir", "wrk", "ab"]
+    assert [len(one["evidence"]["used"]) for one in same["generators"]] == [2, 2, 0]
+    assert "Nothing can be said of ab: no trial counts." in done.stdout.replace("\n", " ")
+    assert "Generators side by side" in (run / "report.html").read_text()
+    assert servers_of(tmp_path) == []
+
+
+@pytest.mark.soak
+def test_a_tool_that_hangs_is_ended_and_loses_its_own_trials(tmp_path: Path, weir: Weir, study: Study, program: Program) -> None:
+    program("ab", "echo begun; exec sleep 1000")
+    mine = study("good", matrix='generators = ["weir", "ab"]', duration_s=1)
+    done = weir("run", mine, "--out", "out", timeout_s=200)
+    assert done.returncode == 4, done.stderr
+    ((validity, reasons, logs),) = of_trials(tmp_path / "out", "validity, reasons, logs", "ab")
+    assert validity == "invalid"
+    assert "ab: it hangs after a load of 1 s" in json.loads(reasons)[0]["fact"]
+    assert "begun" in (tmp_path / "out" / json.loads(logs)["ab output.txt"]).read_text()
+    assert [one for (one,) in of_trials(tmp_path / "out", "validity", "weir")] != ["invalid"]
+    assert servers_of(tmp_path) == []
+
+
+def test_a_study_goes_on_with_the_generators_that_are_here_and_is_resumed_with_them(
+    tmp_path: Path, weir: Weir, study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # weir installs JMeter into its cache, and into nothing else.
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
+    mine = study("good", matrix='generators = ["weir", "wrk", "jmeter"]', duration_s=1)
+    refused = weir("run", mine, "--out", "out")
+    assert refused.returncode == 2
+    assert "matrix.generators: jmeter: not found on the PATH" in refused.stderr
+    assert "--skip-missing leaves out" in refused.stderr
+    assert weir("study", "check", mine).returncode == 2
+    done = weir("run", mine, "--out", "out", "--skip-missing")
+    assert done.returncode == 0, done.stderr
+    assert "weir: generator jmeter is left out: jmeter: not found on the PATH" in done.stderr
+    assert rows(tmp_path / "out", "SELECT generator FROM cell ORDER BY id") == [("weir",), ("wrk",)]
+    again = weir("run", "--resume", "out")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == done.stdout
+
+
+def test_a_check_says_which_programs_make_the_load(weir: Weir, study: Study) -> None:
+    done = weir("study", "check", study("good", matrix='generators = ["weir", "wrk"]', duration_s=1, blocks=3))
+    assert done.returncode == 0, done.stderr
+    assert f"generator wrk: {tool('wrk').where()}" in done.stdout
+    assert "generator wrk" in done.stdout
+    assert "3 blocks, 1 comparison;" in done.stdout
+
+
+def test_stacks_are_compared_within_a_generator(tmp_path: Path, weir: Weir, study: Study) -> None:
+    done = weir(
+        "run", study("slow", "slower", matrix='generators = ["wrk"]', duration_s=1, blocks=2, retries=1), "--out", "out", timeout_s=110
+    )
+    assert done.returncode == 0, done.stderr
+    findings = json.loads(weir("report", "out", "--json").stdout)
+    assert findings["generators"] == []
+    (point,) = findings["points"]
+    ratio = next(one["ratio"] for one in point["comparisons"] if one["metric"] == "throughput_rps")
+    assert 0.4 < ratio < 0.65
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="listening in takes root")
+def test_what_the_kernel_saw_stands_beside_what_each_generator_says(tmp_path: Path, weir: Weir, study: Study) -> None:
+    mine = study("slow", matrix='generators = ["weir", "wrk"]', method="tap = true", duration_s=1, retries=1)
+    done = weir("run", mine, "--out", "out")
+    assert done.returncode == 0, done.stderr
+    for generator in ("weir", "wrk"):
+        ((tap, summary, reasons),) = of_trials(tmp_path / "out", "tap, summary, reasons", generator)[-1:]
+        seen, said = json.loads(tap), json.loads(summary)
+        # All four connections are listened to; each answer takes the server 10 ms.
+        assert seen["connections"] >= 4
+        assert abs(seen["requests"] - said["requests"]["completed"]) <= 8 + 0.01 * said["requests"]["completed"]
+        assert seen["response_time_us"]["p50"] > 10_000
+        assert said["response_time_us"]["p50"] > 0.95 * seen["response_time_us"]["p50"]
+        assert not {"counts", "not tapped"} & {reason["kind"] for reason in json.loads(reasons)}
+    (same,) = json.loads(weir("report", "out", "--json").stdout)["generators"]
+    for one in same["generators"]:
+        assert [ratio["quantile"] for ratio in one["against_kernel"]] == ["p50", "p99"]

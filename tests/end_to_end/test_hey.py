@@ -1,0 +1,321 @@
+"""`weir hey` beside the real hey, on the same servers: the same layout, exit codes and words for wrong flags, and the same bytes sent."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from bench.nginx import running_nginx
+from tests.end_to_end.conftest import StartWeir, Weir
+from tests.support.hey_output import parse
+from tests.support.request_bytes import bytes_sent_by
+from tests.support.side_by_side import BODY, WEIR, Both, running_servers, shape, side_by_side
+from weir.compat.front_end import ToolExit
+from weir.compat.hey import read
+from weir.compat.reports import read_report
+
+END_S = 60.0
+SERVERS = {"garbage": ["fault", "--kind", "garbage"], "silent": ["fault", "--kind", "silent"]}
+LOCATIONS = """
+        location = /missing { return 404 "nothing"; }
+        location = /moved { return 302 /; }
+        location = /failing { return 500 "sorry"; }
+        location = /empty { return 204; }
+"""
+LOADS = [
+    "{url}",
+    "-n 20 -c 2 {url}",
+    "-n=20 -c=4 {url}",
+    "--n 20 --c=4 {url}",
+    "-n 0x14 -c 0b100 {url}",
+    "-n 020 -c 0o4 {url}",
+    "-n 1_0 -c 2 {url}",
+    "-n 21 -c 4 {url}",
+    "-n 5 -c 5 {url}",
+    "-n 1 -c 1 {url}",
+    "-n 8 -c 4 -q 50 {url}",
+    "-n 8 -c 4 -q 1e2 {url}",
+    "-z 1s -c 2 {url}",
+    "-z=0.9s -c 2 -n 1 {url}",
+    "-z 0h0m.8s100ms -c 3 {url}",
+    "-z 1s -c 2 -q 20 {url}",
+    "-n 8 -c 2 -m POST -T application/json -D body.json {url}",
+    "-z 1s -c 2 -m POST -T application/json -D body.json {url}",
+    "-n 8 -c 2 -m post -d hello {url}",
+    "-n 8 -c 2 -m PUT -d hello -T text/plain {url}",
+    "-n 8 -c 2 -m PATCH -d hello {url}",
+    "-n 8 -c 2 -m DELETE {url}",
+    "-n 8 -c 2 -m OPTIONS {url}",
+    "-n 8 -c 2 -m HEAD {url}empty",
+    "-n 8 -c 2 -H 'X-One: 1' -H 'X-Two: 2' {url}",
+    "-n 8 -c 2 -A text/html {url}",
+    "-n 8 -c 2 -a user:password {url}",
+    "-n 8 -c 2 -host example.org {url}",
+    "-n 8 -c 2 -t 5 {url}",
+    "-n 8 -c 2 -t 0 {url}",
+    "-n 8 -c 2 -t=-1 {url}",
+    "-n 8 -c 2 -disable-keepalive {url}",
+    "-n 8 -c 2 -disable-keepalive=true {url}",
+    "-n 8 -c 2 -disable-compression {url}",
+    "-n 8 -c 2 -disable-redirects {url}moved",
+    "-n 8 -c 2 -disable-redirects=F {url}",
+    "-n 8 -c 2 -cpus 1 {url}",
+    "-n 8 -c 2 -cpus 2 {url}",
+    "-n 8 -c 2 -o csv {url}",
+    "-n 8 -c 2 -o csv -disable-keepalive {url}missing",
+    "-n 8 -c 2 {url}missing",
+    "-n 8 -c 2 {url}failing",
+    "-n 8 -c 2 {url}empty",
+    "-n 8 -c 2 -d '' {url}",
+    "-n 8 -c 2 -- {url}",
+    "-n 8 -c 2 {url} -n nonsense -m",
+    "-n 8 -c 2 {tls}",
+    "-n 8 -c 2 -disable-keepalive {tls}",
+    "-n 8 -c 2 -n 4 {url}?a=b",
+    "-n 8 -c 2 http://{refused}/",
+    "-n 8 -c 2 -o csv http://{refused}/",
+    "-n 8 -c 2 http://{garbage}/",
+    "-n 2 -c 2 -t 1 http://{silent}/",
+    "-n 2 -c 1 no/path",
+    "-n 4 -c 2 localhost:80/",
+    "-n 4 -c 2 http://",
+    "-n 4 -c 2 ''",
+    "-",
+    "-n 4 -c 2 http://127.0.0.1:99999/",
+]
+FOLLOWED = "-n 8 -c 2 {url}moved"
+USAGES = [
+    "",
+    "-help",
+    "--help",
+    "-n x {url}",
+    "-n 1.5 {url}",
+    "-n '' {url}",
+    "-n 09 {url}",
+    "-n 1__0 {url}",
+    "-n 99999999999999999999 {url}",
+    "-n",
+    "-z 5 {url}",
+    "-z 5x {url}",
+    "-z -- {url}",
+    "-q fast {url}",
+    "-q 1e999 {url}",
+    "-bogus {url}",
+    "---n 1",
+    "-=1",
+    "--=1",
+    "-h2=maybe {url}",
+    "-disable-keepalive=2 {url}",
+    "-h x {url}",
+    "-n 0 {url}",
+    "-n -5 {url}",
+    "-c 0 {url}",
+    "-z 1s -c 0 {url}",
+    "-n 2 -c 3 {url}",
+    "-n 2 -c 2 -H bad {url}",
+    "-n 2 -c 2 -H ': 1' {url}",
+    "-n 2 -c 2 -a bad {url}",
+    "-n 2 -c 2 -a a:b {url}",
+    "-n 2 -c 2 -D missing {url}",
+    "-n 2 -c 2 -D / {url}",
+    "-n 2 -c 2 127.0.0.1:1/",
+    "-n 2 -c 2 -m 'B D' {url}",
+    "-n 2 -c 2 http://[::1/",
+    "-n 2 -c 2 http://127.0.0.1:x/",
+]
+# hey 0.1.4 sends no Authorization, and has another idea of User-Agent: these two are not compared.
+SENT = [
+    "",
+    "-m POST",
+    "-m POST -d hello -T application/json",
+    "-m POST -D body.json -T application/json",
+    "-d hello",
+    "-m HEAD",
+    "-m DELETE",
+    "-m OPTIONS",
+    "-m PUT -d x",
+    "-host example.org:80",
+    "-disable-compression",
+    "-disable-keepalive",
+    "-A a/b",
+    "-H 'x-one-TWO: 1' -H 'Accept: a/b' -H 'host: other' -H 'content-length: 9'",
+    "-H 'X-One: 1' -H 'X-One: 2' -H 'B: 1' -H 'a: 2'",
+    "-H 'accept-encoding: br'",
+    "-H 'Range: bytes=0-1'",
+    "-H 'Connection: upgrade' -disable-keepalive",
+    "-H 'Content-Type: a/b'",
+    "-H 'X_y:   padded   '",
+]
+
+pytestmark = pytest.mark.needs("hey", "nginx", "openssl")
+
+
+@pytest.fixture(scope="module")
+def of_both(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Both]]:
+    """What both do with a line of `LOADS`."""
+    with ExitStack() as stack:
+        nginx = stack.enter_context(running_nginx(min(os.sched_getaffinity(0)), tls=True, locations=LOCATIONS))
+        places = {"url": nginx.url, "tls": f"https://{nginx.tls_address}/", "refused": "127.0.0.1:1"}
+        places |= stack.enter_context(running_servers(engine, SERVERS))
+        yield stack.enter_context(side_by_side("hey", [*LOADS, FOLLOWED], places, tmp_path_factory.mktemp("hey")))
+
+
+def layout(report: str) -> list[str]:
+    """Its shape; what is wrong with an answer that is not HTTP is said by each in its own words."""
+    return [re.sub(r"(connection broken:).*", r"\1", line) for line in shape(report)]
+
+
+@pytest.mark.parametrize("line", LOADS)
+def test_the_report_of_a_load_has_heys_layout_and_exit_code(of_both: Callable[[str], Both], line: str) -> None:
+    both = of_both(line)
+    assert both.weir.code == both.tool.code == 0, both.weir.err
+    assert layout(both.weir.out) == layout(both.tool.out)
+    assert all(text.startswith(("weir: ", "  try: ")) for text in both.weir.err.splitlines())
+
+
+@pytest.mark.parametrize("line", [line for line in LOADS if "-o csv" not in line])
+def test_what_parses_heys_report_parses_weirs(of_both: Callable[[str], Both], line: str) -> None:
+    both = of_both(line)
+    hey, weir = parse(both.tool.out), parse(both.weir.out)
+    assert weir.summary.keys() == hey.summary.keys()
+    assert weir.details_s.keys() == hey.details_s.keys()
+    assert weir.statuses.keys() == hey.statuses.keys()
+    assert len(weir.histogram) == len(hey.histogram)
+    answered = sum(weir.statuses.values())
+    assert sum(count for _, count in weir.histogram) == answered
+    assert list(weir.latencies_s) == [10, 25, 50, 75, 90, 95, 99] * (answered > 0)
+    assert list(weir.latencies_s.values()) == sorted(weir.latencies_s.values())
+    if "-z" not in line:
+        assert weir.statuses == hey.statuses
+        assert weir.summary.get("Total data") == hey.summary.get("Total data")
+        assert sum(weir.errors.values()) == sum(hey.errors.values()) or "refused" in line
+    assert weir.summary.get("Size/request") == hey.summary.get("Size/request")
+
+
+@pytest.mark.parametrize("line", USAGES)
+def test_wrong_flags_have_heys_own_words_and_exit_code(tmp_path: Path, line: str) -> None:
+    words = shlex.split(line.replace("{url}", "http://127.0.0.1:1/"))
+    of_hey = subprocess.run(["hey", *words], cwd=tmp_path, capture_output=True, text=True, timeout=END_S)
+    with pytest.raises(ToolExit) as raised:
+        read(words)
+    assert raised.value.code == of_hey.returncode
+    assert raised.value.out == of_hey.stdout == ""
+    complaint, _, options = raised.value.err.partition("Usage: hey [options...] <url>\n")
+    said, _, of_heys = of_hey.stderr.partition("Usage: hey [options...] <url>\n")
+    assert complaint == said
+    # -U came after 0.1.4.
+    assert set(flags_of(options)) - {"-U"} == set(flags_of(of_heys))
+
+
+def flags_of(usage: str) -> list[str]:
+    return re.findall(r"^  (-\w[\w-]*)", usage, re.MULTILINE)
+
+
+@pytest.mark.parametrize("flags", SENT)
+def test_what_is_sent_is_what_hey_sends_byte_for_byte(tmp_path: Path, flags: str) -> None:
+    (tmp_path / "body.json").write_text(BODY)
+
+    def sent(*program: str) -> bytes:
+        return bytes_sent_by(lambda address: [*program, "-n=1", "-c=1", *shlex.split(flags), f"http://{address}/p/a?q=1#part"], tmp_path)
+
+    assert sent(WEIR, "hey") == sent("hey")
+
+
+def test_credentials_and_agents_are_sent_which_hey_0_1_4_forgets(tmp_path: Path) -> None:
+    sent = bytes_sent_by(
+        lambda address: [WEIR, "hey", "-n", "1", "-c", "1", "-a", "user:password", "-U", "me", f"http://{address}/"], tmp_path
+    )
+    assert b"\r\nAuthorization: Basic dXNlcjpwYXNzd29yZA==\r\n" in sent
+    assert b"\r\nUser-Agent: me hey/0.0.1\r\n" in sent
+
+
+def test_the_articles_own_command_line_runs_unchanged(tmp_path: Path, start_weir: StartWeir, serve: Callable[..., str]) -> None:
+    (tmp_path / "request.json").write_text(BODY)
+    process = start_weir(
+        *shlex.split('hey -z 5m -c 20 -m POST -T "application/json" -D request.json'), f"http://{serve('echo')}/bench/receive_data"
+    )
+    # Five minutes are cut short as people cut them short: hey reports what it has by then, and so does this.
+    wait_for_load(process.pid)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=END_S)
+    assert process.returncode == 0, err
+    found = parse(out)
+    assert found.statuses.keys() == {200}
+    assert found.summary["Size/request"] == len(BODY)
+    assert "weir load http://" in err
+
+
+def wait_for_load(pid: int) -> None:
+    """Waits until the load of a `weir` goes on: its engine has written that it has begun, and a tenth of a second more than once."""
+    written: set[str] = set()
+    while len(written) < 5:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                written.add(Path(f"/proc/{child}/io").read_text().splitlines()[1])
+
+
+def test_that_redirects_are_not_followed_is_said_unless_they_are_not_to_be(of_both: Callable[[str], Both]) -> None:
+    assert "8 answers were redirects, which hey follows" in of_both(FOLLOWED).weir.err
+    assert "hey follows" not in of_both("-n 8 -c 2 -disable-redirects {url}moved").weir.err
+
+
+def test_what_weir_does_not_do_names_what_there_is_instead(weir: Weir) -> None:
+    for flags, instead in (
+        (("-h2",), "h2load"),
+        (("-x", "http://127.0.0.1:1"), "--connect-to"),
+        (("-m", "TRACE"), "GET"),
+        (("-o", "json"), "weir load --json"),
+    ):
+        done = weir("hey", *flags, "http://127.0.0.1:1/")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert instead in done.stderr
+
+
+def test_requests_per_second_counts_answers_alone_and_says_so(weir: Weir, serve: Callable[..., str]) -> None:
+    address = serve("times", "--distribution", "constant:1ms", "--fault", "garbage", "--fault-share", "0.5")
+    done = weir("hey", "-n", "100", "-c", "2", f"http://{address}/")
+    found = parse(done.stdout)
+    answered, failed = sum(found.statuses.values()), sum(found.errors.values())
+    assert answered + failed == 100
+    assert found.summary["Requests/sec"] == pytest.approx(answered / found.summary["Total"], rel=0.01)
+    counted = re.search(r"would say ([\d.]+)", done.stderr)
+    assert counted is not None
+    assert float(counted[1]) == pytest.approx(100 / found.summary["Total"], rel=0.01)
+
+
+def test_every_answer_has_a_row_whose_parts_make_up_its_time(weir: Weir, serve: Callable[..., str]) -> None:
+    done = weir("hey", "-n", "200", "-c", "4", "-o", "csv", f"http://{serve('delay', '--wait', '2ms')}/")
+    head, *rows = [line.split(",") for line in done.stdout.splitlines()]
+    assert head[0] == "response-time"
+    assert len(rows) == 200
+    for total, _, _, _, waiting, reading, status, offset in rows:
+        assert float(total) >= 0.002
+        assert float(total) == pytest.approx(float(waiting) + float(reading), abs=0.002)
+        assert status == "200"
+        assert float(offset) >= 0
+
+
+@pytest.mark.parametrize(
+    "line", ["-n 8 -c 2 -m POST -T application/json -D body.json {url}", "-n 8 -c 4 -q 50 {url}", "-n 8 -c 2 -disable-keepalive {tls}"]
+)
+def test_the_native_command_line_runs_and_does_the_same(tmp_path: Path, weir: Weir, of_both: Callable[[str], Both], line: str) -> None:
+    (tmp_path / "body.json").write_text(BODY)
+    native = of_both(line).weir.err.rpartition("the same natively: weir ")[2]
+    done = weir(*shlex.split(native), "--json", "-")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["status"] == {"200": 8}
+
+
+def test_weirs_reader_of_reports_reads_both(of_both: Callable[[str], Both]) -> None:
+    both = of_both("-n 20 -c 2 {url}")
+    for out in (both.tool.out, both.weir.out):
+        claims = read_report(out, "hey")
+        assert claims is not None
+        assert (claims[0].tool, claims[0].requests, claims[0].failed) == ("hey", 20, 0)

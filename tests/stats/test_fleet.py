@@ -1,0 +1,71 @@
+"""Machines of several tiers: closed forms, and a simulation that has to agree with them."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weir.stats import BUSY, Station
+from weir.stats.fleet import Fleet, mean_response_s, simulated_times_s
+
+
+def test_one_server_answers_as_the_closed_form_says() -> None:
+    # M/M/1: exponential with the rate μ - λ.
+    fleet = [Fleet(Station(0.01, 1), 1)]
+    assert mean_response_s(fleet, 80) == pytest.approx(1 / (100 - 80))
+    times = simulated_times_s(fleet, 80, requests=400_000)
+    assert np.mean(times) == pytest.approx(0.05, rel=0.05)
+    assert np.quantile(times, 0.99) == pytest.approx(-math.log(0.01) / 20, rel=0.07)
+
+
+def test_several_servers_answer_as_erlang_says() -> None:
+    # M/M/2 with ρ = 0.8: W = S ÷ (1 - ρ²).
+    fleet = [Fleet(Station(0.01, 2), 1)]
+    assert mean_response_s(fleet, 160) == pytest.approx(0.01 / (1 - 0.64))
+    assert np.mean(simulated_times_s(fleet, 160, requests=300_000)) == pytest.approx(0.01 / 0.36, rel=0.05)
+
+
+def test_tiers_add_up_and_so_does_a_delay() -> None:
+    # Departures of M/M/1 are Poisson again (Burke, 1956).
+    fleets = [Fleet(Station(0.01, 1), 1), Fleet(Station(0.005, 1), 1)]
+    expected_s = 1 / (100 - 70) + 1 / (200 - 70) + 0.2
+    assert mean_response_s(fleets, 70, 0.2) == pytest.approx(expected_s)
+    assert np.mean(simulated_times_s(fleets, 70, 0.2, requests=300_000)) == pytest.approx(expected_s, rel=0.03)
+
+
+def test_a_quota_is_a_slower_server() -> None:
+    assert mean_response_s([Fleet(Station(0.01, 0.5), 1)], 10) == pytest.approx(1 / (50 - 10))
+    three = mean_response_s([Fleet(Station(0.01, 2.5), 1)], 1e-9)
+    assert three == pytest.approx(0.01 * 3 / 2.5)
+
+
+def test_machines_that_take_turns_wait_less_than_their_parts_of_random_arrivals() -> None:
+    fleet = [Fleet(Station(0.01, 1), 4)]
+    simulated = float(np.mean(simulated_times_s(fleet, 320, requests=200_000)))
+    assert 0.01 < simulated < mean_response_s(fleet, 320)
+
+
+@given(demand_s=st.floats(1e-4, 0.1), servers=st.floats(0.1, 16), machines=st.integers(1, 20), busy=st.floats(0.05, 0.98))
+def test_a_response_takes_at_least_its_service_and_more_the_busier_it_is(
+    demand_s: float, servers: float, machines: int, busy: float
+) -> None:
+    fleet = Fleet(Station(demand_s, servers), machines)
+    rate_rps = busy * fleet.width_rps
+    assert fleet.busy(rate_rps) == pytest.approx(busy)
+    time_s = mean_response_s([fleet], rate_rps)
+    assert demand_s <= time_s * (1 + 1e-9)
+    assert time_s <= mean_response_s([fleet], min(0.99, busy * 1.02) * fleet.width_rps) * (1 + 1e-9)
+
+
+def test_a_full_tier_never_answers() -> None:
+    assert mean_response_s([Fleet(Station(0.01, 1), 2)], 200) == math.inf
+    assert BUSY < 1
+
+
+def test_the_same_seed_gives_the_same_times() -> None:
+    fleets = [Fleet(Station(0.01, 2), 2)]
+    one, same, other = (simulated_times_s(fleets, 100, requests=1_000, seed=seed) for seed in (1, 1, 2))
+    assert (one == same).all()
+    assert (one != other).any()

@@ -1,0 +1,25 @@
+"""What `weir load` would tell the engine."""
+
+import pytest
+
+import weir.cli.cluster_load
+from weir.cli.commands import app
+from weir.generators.running import LoadFrom, RunningLoad
+from weir.model.load import LoadPlan
+
+
+class _CaughtError(Exception):
+    """The plan that `weir load` would give to the engine."""
+
+
+def plan_asked_for(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> LoadPlan:
+    """What `weir load` makes of arguments, by its own code up to the engine."""
+
+    def catch(plan: LoadPlan, *_: object) -> RunningLoad:
+        raise _CaughtError(plan)
+
+    monkeypatch.setattr(weir.cli.cluster_load, "HERE", LoadFrom(begin=catch))
+    with pytest.raises(_CaughtError) as caught:
+        app(["load", *arguments], standalone_mode=False)
+    plan: LoadPlan = caught.value.args[0]
+    return plan

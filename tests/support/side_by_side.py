@@ -1,0 +1,104 @@
+"""A tool and weir's front end for it, given the same command lines on the same servers; and what two reports of one layout share."""
+
+import json
+import re
+import shlex
+import subprocess
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+WEIR = str(Path(sysconfig.get_path("scripts")) / "weir")
+BODY = '{"text": "a small question"}'
+_END_S = 60.0
+_AT_A_TIME = 4
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of one command line."""
+
+    code: int
+    out: str
+    err: str
+    files: Mapping[str, str]
+    """What it has written into its folder."""
+
+
+@dataclass(frozen=True)
+class Both:
+    """What the two did with it."""
+
+    tool: Done
+    weir: Done
+
+
+@contextmanager
+def side_by_side(tool: str, lines: Sequence[str], places: Mapping[str, str], folder: Path) -> Iterator[Callable[[str], Both]]:
+    """A function that gives what both do with one of `lines`. Several run at a time: how their reports look is what counts.
+
+    Args:
+        tool: its name.
+        lines: command lines without it; `{name}` is one of the places, and `body.json` is there.
+        places: what stands for them.
+        folder: where each of them gets a folder of its own.
+    """
+
+    def run(program: Sequence[str], line: str, place: Path) -> Done:
+        place.mkdir(parents=True)
+        (place / "body.json").write_text(BODY)
+        words = [re.sub(r"\{(\w+)\}", lambda match: places[match[1]], word) for word in shlex.split(line)]
+        done = subprocess.run([*program, *words], cwd=place, capture_output=True, text=True, timeout=_END_S)
+        written = {path.name: path.read_text() for path in sorted(place.iterdir()) if path.name != "body.json"}
+        return Done(done.returncode, done.stdout, done.stderr, written)
+
+    pool = ThreadPoolExecutor(_AT_A_TIME)
+    jobs = {
+        line: (
+            pool.submit(run, [tool], line, folder / f"{number}-tool"),
+            pool.submit(run, [WEIR, tool], line, folder / f"{number}-weir"),
+        )
+        for number, line in enumerate(dict.fromkeys(lines))
+    }
+
+    def give(line: str) -> Both:
+        of_tool, of_weir = jobs[line]
+        return Both(of_tool.result(), of_weir.result())
+
+    try:
+        yield give
+    finally:
+        # Where some tests were chosen, nobody asks for the rest.
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def running_servers(engine: Path, servers: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
+    """The engine's own servers: by name their addresses.
+
+    Args:
+        engine: the binary.
+        servers: by name the arguments of `serve`.
+    """
+    with ExitStack() as stack:
+        places = {}
+        for name, arguments in servers.items():
+            # Its standard input is our pipe, so it ends even if this process is killed.
+            command = [str(engine), "serve", *arguments, "--listen", "127.0.0.1:0"]
+            server = stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            stack.callback(server.terminate)
+            assert server.stdout is not None
+            places[name] = json.loads(server.stdout.readline())["address"]
+        yield places
+
+
+def shape(text: str) -> list[str]:
+    """The lines with each number as a # with its decimals, without bars and the width of columns."""
+
+    def number(match: re.Match[str]) -> str:
+        return "#" + ("." + "0" * len(match[1]) if match[1] else "")
+
+    return [re.sub(r" +", " ", re.sub(r"\d+(?:\.(\d+))?", number, line.replace("■", ""))).rstrip() for line in text.splitlines()]

@@ -1,0 +1,60 @@
+"""What a generator makes of a synthetic trial: what it gets, what it says of it, and what the kernel saw."""
+
+import base64
+from dataclasses import dataclass, replace
+
+from weir.model.claim import Claim, Figure
+from weir.model.records import CLOCKS, Quantiles
+from weir.model.run import TrialResult
+from weir.model.tap import TapResult
+
+
+@dataclass(frozen=True)
+class SyntheticGenerator:
+    """The truth about one generator."""
+
+    name: str
+    reach: float = 1.0
+    """What it gets of a server's throughput."""
+    says: float = 1.0
+    """Response times as it says them ÷ as the kernel saw them."""
+    cpu_fraction: float = 0.5
+    memory_bytes: int = 9_000_000
+    rounding_s: float = 0.0
+    """How far it rounds what it says."""
+
+
+def made_by(generator: SyntheticGenerator, measured: TrialResult) -> TrialResult:
+    """The same as another generator says it, beside what the kernel saw."""
+    seen, summary = measured.histograms["response_time_ns"], measured.summary
+    assert summary is not None
+    use = summary.generator.model_copy(
+        update={"cpu_fraction": generator.cpu_fraction, "peak_rss_bytes": generator.memory_bytes, "ceiling_rps": 50_000.0}
+    )
+    times = summary.response_time_us
+    tap = TapResult(
+        requests=summary.requests.completed // 2,
+        connections=8,
+        packets=summary.requests.completed,
+        dropped_packets=0,
+        response_time_us=times,
+        histogram=base64.b64encode(seen).decode(),
+    )
+    if generator.name == "weir":
+        return replace(measured, tap=tap, summary=summary.model_copy(update={"generator": use}))
+    said = Quantiles(mean=times.mean, **{name: generator.says * getattr(times, name) for name in ("p50", "p99")})
+    quantiles = {0.5: said.p50, 0.99: said.p99}
+    claim = Claim(
+        name=generator.name,
+        tool=generator.name,
+        throughput_rps=Figure(summary.throughput_rps, 0.005),
+        duration_s=Figure(summary.duration_s),
+        requests=summary.requests.completed,
+        failed=0,
+        mean_s=Figure((times.mean or 0.0) / 1e6),
+        quantiles_s={quantile: Figure((time_us or 0.0) / 1e6, generator.rounding_s) for quantile, time_us in quantiles.items()},
+    )
+    use = use.model_copy(update={"version": f"{generator.name} 1.0", "busy_fraction": None, "clock": "from here to there"})
+    clocks = {f"{clock}_us": Quantiles() for clock in CLOCKS if clock != "response_time"}
+    told = summary.model_copy(update={"response_time_us": said, "generator": use, **clocks})
+    return replace(measured, summary=told, histograms={}, claim=claim, tap=tap)

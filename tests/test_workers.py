@@ -1,0 +1,68 @@
+"""Work on a run file in several processes."""
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.synthetic_run import SyntheticStudy, write_run
+from weir.store import RunReader
+from weir.workers import for_each, uncollected
+
+# In a process of its own, in which no other thread runs.
+PROGRAM = """
+import os, sys
+from pathlib import Path
+from weir import workers
+from weir.model.errors import TargetError
+from weir.store import RunReader
+
+def one(reader, part):
+    if part == "wrong":
+        raise TargetError("found wrong", hint="right")
+    return part, len(reader.trials()), os.getpid()
+
+workers.FEWEST_TRIALS = int(sys.argv[2])
+with RunReader(Path(sys.argv[1])) as reader:
+    found = workers.for_each(reader, list("abcdefgh"), one)
+    assert [part for part, _, _ in found] == list("abcdefgh")
+    assert {trials for _, trials, _ in found} == {len(reader.trials())}
+    print(len({process for _, _, process in found} - {os.getpid()}))
+    try:
+        workers.for_each(reader, ["a", "wrong"], one)
+    except TargetError as error:
+        print(error.message, error.hint)
+"""
+
+
+def said(path: Path, fewest: int) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, path, str(fewest)], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU")
+def test_much_work_is_done_by_other_processes_and_comes_back_in_order_and_with_its_errors(tmp_path: Path) -> None:
+    others, error = said(write_run(tmp_path / "run.weir", SyntheticStudy()), fewest=1)
+    assert int(others) >= 1
+    assert error == "found wrong right"
+
+
+def test_little_work_is_done_here(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run.weir", SyntheticStudy())
+    assert said(path, fewest=10**9) == ["0", "found wrong right"]
+    with RunReader(path) as reader:
+        assert for_each(reader, [1, 2], lambda _, part: 2 * part) == [2, 4]
+
+
+def test_a_function_without_collection_leaves_it_as_it_was() -> None:
+    @uncollected
+    def fails() -> None:
+        assert not gc.isenabled()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert gc.isenabled()
