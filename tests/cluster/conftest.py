@@ -69,9 +69,10 @@ def agents() -> list[int]:
     return [pid for pid, command in _commands() if command.startswith("ray::Agent")]
 
 
-def engines() -> list[int]:
-    """Of all engines that agents have started."""
-    return [pid for pid, command in _commands() if "/from-driver/" in command.split(" ")[0]]
+def engines(*subcommands: str) -> list[int]:
+    """Of all engines that agents have started, or of those with these subcommands."""
+    found = [(pid, command.split(" ")) for pid, command in _commands()]
+    return [pid for pid, words in found if "/from-driver/" in words[0] and (not subcommands or words[1] in subcommands)]
 
 
 def _commands() -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ from tests.support.load_summary import load_end
 from tests.support.records import interval
 from weir.cluster.merge import IntervalMerger, merged_end, merged_interval, with_reason
 from weir.model.histogram import bytes_of_text, recorded_in
-from weir.model.records import Verdict
+from weir.model.records import LOST_AGENT, Verdict
 
 TIMES_MS = st.lists(st.floats(0.001, 10_000), max_size=40)
 
@@ -80,8 +80,8 @@ def test_the_verdict_is_the_worst_and_says_whose_reason_it_is() -> None:
     poor = load_end({"response_time": [1]}, verdict={"validity": "suspect", "reasons": ["busy"], "kinds": ["busy"]})
     verdict = merged_end({"one": sound, "two": poor}, []).summary.verdict
     assert verdict == Verdict(validity="suspect", reasons=["two: busy"], kinds=["busy"])
-    worse = with_reason(verdict, "invalid", "lost agent", "one is lost")
-    assert (worse.validity, worse.kinds[-1], worse.reasons[-1]) == ("invalid", "lost agent", "one is lost")
+    worse = with_reason(verdict, "invalid", LOST_AGENT, "one is lost")
+    assert (worse.validity, worse.kinds[-1], worse.reasons[-1]) == ("invalid", LOST_AGENT, "one is lost")
 
 
 def test_of_a_step_the_mean_is_known_and_percentiles_are_not() -> None:

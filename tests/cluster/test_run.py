@@ -8,6 +8,7 @@ import pytest
 
 from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines
 from tests.end_to_end import conftest as end_to_end
+from tests.end_to_end.ordeal import read_until, wait_until
 from weir.model.errors import ExitCode
 from weir.model.records import LoadSummary
 from weir.model.run import Trial
@@ -63,30 +64,38 @@ def test_what_only_loads_of_this_machine_can_have_is_refused(study: Study, weir:
     assert "method.tap: found beside --cluster" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("prime_s", "is_under_way"), [(0, False), (3, True), (0, True)], ids=["as its load begins", "under its priming", "under its load"]
+)
 def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_are_left(
-    study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path
+    study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path, prime_s: float, is_under_way: bool
 ) -> None:
     nodes = start_nodes({}, {"weir_load": 1}, {"weir_load": 1})
     out = tmp_path / "run"
-    file = study("good", duration_s=4, retries=2, method="extension_s = 0")
+    file = study("good", duration_s=4, retries=2, prime_s=prime_s, method="extension_s = 0")
     process = start_weir("run", file, "--out", out, "--cluster", nodes.address, "--agents", "2")
     assert process.stderr is not None
-    said = ""
-    while "trial 1 of" not in said:
-        line = process.stderr.readline()
-        assert line, said
-        said += line
-    # In its priming or its load.
-    while len(engines()) < 2:
-        assert process.poll() is None
+    said = read_until(process.stderr, "trial 1 of")
+    wait_until(lambda: len(engines("load")) == 2, "the load of two agents")
+    if is_under_way:
+        wait_until(lambda: all(map(has_worked, engines("load"))), "requests of both")
     os.kill(agents()[0], signal.SIGKILL)
     _, err = process.communicate(timeout=100)
     assert process.returncode == 0, said + err
     with RunReader(out / "run.weir") as reader:
         trials = reader.trials()
     assert [trial.result.verdict.validity == "invalid" for trial in trials] == [True, False]
-    assert any("is lost" in text for text in trials[0].result.verdict.texts)
+    assert any("is lost" in text for text in trials[0].result.verdict.texts), trials[0].result.verdict.texts
     assert len(whole_load(trials[1]).agents or []) == 1
+
+
+def has_worked(engine: int) -> bool:
+    """Whether it has had more CPU time than it takes to begin."""
+    try:
+        fields = Path(f"/proc/{engine}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") >= 0.1
 
 
 def test_a_run_goes_to_the_node_for_stacks_and_comes_back(study: Study, weir: Weir, start_nodes: StartNodes, tmp_path: Path) -> None:

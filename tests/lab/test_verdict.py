@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from weir.lab.verdict import Facts, judge
+from weir.model.records import LATE_AGENT, LOST_AGENT
 from weir.model.verdict import TrialVerdict
 
 GOOD: dict[str, Any] = {
@@ -111,6 +112,8 @@ def test_the_generators_own_reasons_count_unless_the_lab_knows_better() -> None:
     verdict = judged(generator=[("busy", "the generator was busy"), ("failed", "x failed"), ("lag", "late"), ("redirects", "301s")])
     assert only(verdict) == ("redirects", "valid")
     assert judged(generator=[("unsent", "12 were not sent")]).validity == "suspect"
+    assert judged(generator=[(LATE_AGENT, "one began 9 ms late")]).validity == "suspect"
+    assert only(judged(generator=[(LOST_AGENT, "one is lost")])) == ("lost agent", "invalid")
 
 
 def test_ports_that_are_used_up_are_the_generators_failure_even_where_failures_are_a_result() -> None:

@@ -21,14 +21,16 @@ STORE_BYTES = 100 * 2**20
 
 
 def main() -> None:
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1"}
-    # Here, since it reads these when it is loaded, and others want `below` alone.
-    from ray.cluster_utils import Cluster
-
     resources, in_namespaces = json.loads(sys.argv[1]), "--namespaces" in sys.argv
     with ExitStack() as stack:
         # Short, since paths of sockets are, and gone with the cluster.
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
+        # It writes the address of its newest cluster into a folder of this name, which is not there yet where Ray has never run.
+        Path(folder, "ray").mkdir()
+        os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1", "RAY_TMPDIR": folder}
+        # Here, since it reads these when it is loaded, and others want `below` alone.
+        from ray.cluster_utils import Cluster
+
         network = stack.enter_context(Namespaces()) if in_namespaces else None
         cluster = Cluster()
         stack.callback(cluster.shutdown)

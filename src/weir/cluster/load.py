@@ -17,7 +17,7 @@ from weir.cluster.merge import IntervalMerger, merged_end, with_reason
 from weir.generators.engine import EngineLoad, LoadListener
 from weir.model.errors import NoAgentLeftError, TargetError, UsageError, WeirError
 from weir.model.load import LoadPlan
-from weir.model.records import LOST_AGENT, AgentSummary, Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
+from weir.model.records import LATE_AGENT, LOST_AGENT, AgentSummary, Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
 
 _AHEAD_NS = 100_000_000
 """From when all are ready to the start: time enough to tell them."""
@@ -134,7 +134,7 @@ class SharedLoad:
         for share in self._shares:
             if share.began_late_us > _LATE_US:
                 late = f"{share.member.name} began {share.began_late_us / 1e3:.1f} ms late: its intervals are other slices of time"
-                verdict = with_reason(verdict, "suspect", "late agent", f"{late} (limit {_LATE_US / 1e3:g} ms)")
+                verdict = with_reason(verdict, "suspect", LATE_AGENT, f"{late} (limit {_LATE_US / 1e3:g} ms)")
         for why in self._lost:
             verdict = with_reason(verdict, "invalid", LOST_AGENT, f"{why}: what it asked is in no figure")
         stopped = LOST_AGENT if self._lost else found.stopped

@@ -27,7 +27,7 @@ from weir.model.claim import Claim
 from weir.model.errors import GeneratorError, TargetError
 from weir.model.histogram import bytes_of_text
 from weir.model.load import LoadPlan, constant_from_s
-from weir.model.records import Interval, LoadEnd, LoadEvent, LoadStarted, Sample
+from weir.model.records import LOST_AGENT, Interval, LoadEnd, LoadEvent, LoadStarted, Sample
 from weir.model.run import WEIR, Placement, TrialEvent, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
 from weir.model.window import Window
@@ -222,7 +222,10 @@ def _measure(
         if bench.method.prime_s:
             # What the stack still worked on when the load begins would count as the load's: as rows, as work, as waiting.
             with bench.load_from.begin(plan(bench.method.prime_s).answered_to_the_end(), None) as priming, skip.ends(priming):
-                priming.result()
+                verdict = priming.result().summary.verdict
+            if LOST_AGENT in verdict.kinds:
+                # Neither is the stack primed, nor are those that are left the load that the others of its block had.
+                raise GeneratorError(verdict.reasons[verdict.kinds.index(LOST_AGENT)])
     with timed(phases_s, "pause"):
         skip.wait(bench.method.pause_s)
         skip.check()

@@ -7,7 +7,7 @@ A figure may be wrong in three ways: it is not the server's (the generator, anot
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from weir.model.records import Validity
+from weir.model.records import LATE_AGENT, LOST_AGENT, Validity
 from weir.model.verdict import Reason, TrialVerdict
 from weir.study.method import Failures, Invariant
 
@@ -33,6 +33,8 @@ _TAKEN_OVER: Mapping[str, Validity] = {
     "stood_still": "invalid",
     "slept": "invalid",
     "ports": "invalid",
+    LOST_AGENT: "invalid",
+    LATE_AGENT: "suspect",
     "unsent": "suspect",
     "rate": "suspect",
     "load_cap": "suspect",

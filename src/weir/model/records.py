@@ -227,8 +227,10 @@ class TargetSummary(StepSummary):
     """Where to."""
 
 
-LOST_AGENT = "lost agent"
+LOST_AGENT = "lost_agent"
 """The kind of the reason of a load that lost one of its agents."""
+LATE_AGENT = "late_agent"
+"""The kind of the reason of a load that one of its agents began late."""
 
 
 class AgentSummary(Record):
