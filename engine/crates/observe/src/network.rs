@@ -6,30 +6,49 @@ use crate::parse;
 use crate::procfs::Procfs;
 use crate::sample::{Network, Sockets};
 
-/// Its first reading takes twice as long as later ones of the same open file: the text is longer than the page that the kernel begins with,
-/// which then writes it all once more. Whoever keeps it open keeps its network namespace.
-pub fn open_netstat(procfs: &mut Procfs, pid: i32) -> Option<OwnedFd> {
-    procfs.open(format_args!("{pid}/net/netstat")).ok()
+/// One network namespace, whose `net/netstat` stays open: the first reading of that takes twice as long as later ones of the same open file,
+/// since the text is longer than the page that the kernel begins with, which then writes it all once more.
+///
+/// The kernel takes a namespace, and its veth pair, with the last that holds it. This is such a one.
+pub struct OpenNetwork {
+    /// As a link of /proc names the namespace.
+    link: Vec<u8>,
+    netstat: OwnedFd,
 }
 
-/// Reads the network namespace that process `pid` is in, whose `net/netstat` is open. None: it ended, or the kernel does not say.
-pub fn read_network(procfs: &mut Procfs, pid: i32, netstat: &OwnedFd) -> Option<Network> {
-    let mut network = Network::default();
-    let text = procfs.read_again(netstat).ok()?;
-    network.listen_overflows = named(text, b"TcpExt:", b"ListenOverflows").unwrap_or(0);
-    network.listen_drops = named(text, b"TcpExt:", b"ListenDrops").unwrap_or(0);
-    let text = procfs.read(format_args!("{pid}/net/snmp")).ok()?;
-    network.tcp_retransmits = named(text, b"Tcp:", b"RetransSegs").unwrap_or(0);
-    network.sockets.established = named(text, b"Tcp:", b"CurrEstab").unwrap_or(0);
-    let text = procfs.read(format_args!("{pid}/net/sockstat")).ok()?;
-    add_sockets(text, &mut network.sockets);
-    // Not there where there is no IPv6.
-    if let Ok(text) = procfs.read(format_args!("{pid}/net/sockstat6")) {
-        add_sockets(text, &mut network.sockets);
+impl OpenNetwork {
+    /// The namespace that process `pid` is in, which its link names so. None: it ended.
+    pub fn of(procfs: &mut Procfs, pid: i32, link: &[u8]) -> Option<Self> {
+        let netstat = procfs.open(format_args!("{pid}/net/netstat")).ok()?;
+        Some(Self {
+            link: link.to_vec(),
+            netstat,
+        })
     }
-    let text = procfs.read(format_args!("{pid}/net/dev")).ok()?;
-    add_interfaces(text, &mut network);
-    Some(network)
+
+    pub fn is(&self, link: &[u8]) -> bool {
+        self.link == link
+    }
+
+    /// Reads its counters, through process `pid` that is in it. None: that ended, or the kernel does not say.
+    pub fn read(&self, procfs: &mut Procfs, pid: i32) -> Option<Network> {
+        let mut network = Network::default();
+        let text = procfs.read_again(&self.netstat).ok()?;
+        network.listen_overflows = named(text, b"TcpExt:", b"ListenOverflows").unwrap_or(0);
+        network.listen_drops = named(text, b"TcpExt:", b"ListenDrops").unwrap_or(0);
+        let text = procfs.read(format_args!("{pid}/net/snmp")).ok()?;
+        network.tcp_retransmits = named(text, b"Tcp:", b"RetransSegs").unwrap_or(0);
+        network.sockets.established = named(text, b"Tcp:", b"CurrEstab").unwrap_or(0);
+        let text = procfs.read(format_args!("{pid}/net/sockstat")).ok()?;
+        add_sockets(text, &mut network.sockets);
+        // Not there where there is no IPv6.
+        if let Ok(text) = procfs.read(format_args!("{pid}/net/sockstat6")) {
+            add_sockets(text, &mut network.sockets);
+        }
+        let text = procfs.read(format_args!("{pid}/net/dev")).ok()?;
+        add_interfaces(text, &mut network);
+        Some(network)
+    }
 }
 
 /// A value of a table of two lines: `Table: name name …` and below it `Table: value value …`.

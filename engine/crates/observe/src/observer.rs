@@ -1,7 +1,6 @@
 //! The groups of one observation and the machine around them.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,7 @@ use crate::Error;
 use crate::account::Account;
 use crate::descriptors::keep_below;
 use crate::machine::{self, Cpus};
-use crate::network::{open_netstat, read_network};
+use crate::network::OpenNetwork;
 use crate::procfs::Procfs;
 use crate::sample::{ObserverCost, Sample};
 use crate::scope::{Scope, Sweep};
@@ -42,8 +41,9 @@ pub struct Observer {
     /// A scope for each group in a PID namespace of its own.
     namespaces: Vec<Scope>,
     cgroups: Cgroups,
+    /// As a link of /proc names the network namespace that this process is in.
     own_network: Vec<u8>,
-    own_netstat: Option<OwnedFd>,
+    network: Option<OpenNetwork>,
     limits: Limits,
     slow_due: Instant,
     swept_at: Instant,
@@ -71,7 +71,7 @@ impl Observer {
             namespaces: Vec::new(),
             cgroups: Cgroups::find(),
             own_network,
-            own_netstat: None,
+            network: None,
             limits,
             slow_due: Instant::now(),
             swept_at: Instant::now(),
@@ -161,11 +161,11 @@ impl Observer {
         let (mut network, mut pressure) = (None, None);
         if depth.slow {
             let own = i32::try_from(std::process::id()).unwrap_or_default();
-            if self.own_netstat.is_none() {
-                self.own_netstat = open_netstat(&mut self.procfs, own);
+            if self.network.is_none() {
+                self.network = OpenNetwork::of(&mut self.procfs, own, &self.own_network);
             }
-            let netstat = self.own_netstat.as_ref();
-            network = netstat.and_then(|netstat| read_network(&mut self.procfs, own, netstat));
+            let open = self.network.as_ref();
+            network = open.and_then(|open| open.read(&mut self.procfs, own));
             pressure = machine::read_pressures(&mut self.procfs);
         }
         let period = now - std::mem::replace(&mut self.swept_at, now);

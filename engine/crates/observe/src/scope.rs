@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::member::Member;
-use crate::network::{open_netstat, read_network};
+use crate::network::OpenNetwork;
 use crate::observer::thread_cpu;
 use crate::parse::Memory;
 use crate::procfs::Procfs;
@@ -345,15 +345,21 @@ impl Scope {
 
     /// The tree's network namespace, if it is not the observer's: that of its first process.
     fn network(&mut self, index: usize, sweep: &Sweep<'_>) -> Option<Network> {
-        let tree = &self.trees[index];
+        let (tree, procfs) = (&mut self.trees[index], &mut self.procfs);
+        let open = tree.network.take();
         let mut members = self.members.iter().filter(|member| member.tree == index);
         let pid = members.find(|member| tree.has_alive(member))?.pid;
-        let link = self.procfs.link(format_args!("{pid}/ns/net")).ok()?;
+        let link = procfs.link(format_args!("{pid}/ns/net")).ok()?;
         if link == sweep.own_network {
             return None;
         }
-        // Not kept open: the kernel takes a namespace and its veth pair with the last that holds them.
-        let netstat = open_netstat(&mut self.procfs, pid)?;
-        read_network(&mut self.procfs, pid, &netstat)
+        let open = match open {
+            Some(open) if open.is(link) => open,
+            _ => {
+                let link = link.to_vec();
+                OpenNetwork::of(procfs, pid, &link)?
+            }
+        };
+        tree.network.insert(open).read(procfs, pid)
     }
 }

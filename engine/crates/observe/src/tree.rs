@@ -3,6 +3,7 @@
 use crate::account::Account;
 use crate::counters::Counters;
 use crate::member::Member;
+use crate::network::OpenNetwork;
 use crate::parse::Memory;
 use crate::pools::Pools;
 use crate::procfs::Procfs;
@@ -30,6 +31,8 @@ pub struct Tree {
     pub switches: Switches,
     pub descriptors: Option<u64>,
     pub cgroups: SeenCgroups,
+    /// Its network namespace, if that is not the observer's; kept no longer than its processes, as of the last sweep that read it.
+    pub network: Option<OpenNetwork>,
     pub pools: Pools,
     /// Its threads have been looked at before.
     pub has_swept_threads: bool,

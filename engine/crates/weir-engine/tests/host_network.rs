@@ -77,6 +77,13 @@ fn a_server_in_a_network_of_its_own_is_reached_there_and_nowhere_else() {
         assert_ne!(one, other);
         assert_eq!(ask(one).unwrap(), "HTTP/1.1 200 OK");
         assert_eq!(ask(other).unwrap(), "HTTP/1.1 200 OK");
+        // Whoever reads a network's counters could hold it.
+        for _ in 0..2 {
+            let sample = host.ask(json!({"command": "sample"}));
+            for group in sample["groups"].as_array().unwrap() {
+                assert!(group["network"].is_object(), "{group}");
+            }
+        }
         host.stop("one", 5.0);
         assert_eq!(ask(other).unwrap(), "HTTP/1.1 200 OK");
         wait_for("the end of the pair", || (!is_connected(one)).then_some(()));

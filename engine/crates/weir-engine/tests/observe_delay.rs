@@ -26,7 +26,8 @@ fn engine_on(cpu: &str, arguments: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// A host on CPU 0 whose server has so many threads that wait.
+/// A host on CPU 0 whose server has so many threads that wait, in a network of its own where it may have one: there is another's counters to
+/// read then.
 fn host_of_threads(threads: usize) -> Host {
     let mut host = Host::new("namespace");
     let script = format!(
@@ -36,7 +37,12 @@ for _ in range({threads} - 1): threading.Thread(target=threading.Event().wait, d
 print(\"waiting\", flush=True)
 threading.Event().wait()'"
     );
-    host.start("app", &script);
+    let mut start = host.shell("app", &script);
+    if host.ask(json!({"command": "capabilities"}))["network"]["possible"] == true {
+        start["network"] = json!({"port": 8000, "published_port": 8000});
+    }
+    let started = host.ask(start);
+    assert_eq!(started["record"], "started", "{started}");
     wait_for("the threads", || {
         host.log("app").contains("waiting").then_some(())
     });
@@ -140,7 +146,9 @@ fn delay_of_sends() {
         println!("{what:<25} {:?}", keys.map(of));
     }
     let Some(waits_us) = waits_us else {
-        println!("the scheduler's own account needs root and tracefs");
+        println!(
+            "the scheduler's own account needs root and `mount -t tracefs nodev /sys/kernel/tracing`"
+        );
         return;
     };
     let at = |share: f64| waits_us[(waits_us.len() as f64 * share) as usize].round();
