@@ -66,6 +66,11 @@ class Engine(ABC):
     def _ending(self) -> tuple[int | None, bytes]:
         """Its exit status, negative if a signal ended it, and what it wrote to standard error."""
 
+    @property
+    def has_said_why(self) -> bool:
+        """Whether it said itself why it ended."""
+        return self._fatal is not None
+
     def error(self) -> WeirError:
         """Why it ended, as it said itself or as its exit status says. Call after `wait`."""
         if self._fatal is not None:

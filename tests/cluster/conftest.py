@@ -66,20 +66,21 @@ def nodes(start_nodes: StartNodes) -> Nodes:
 
 def agents() -> list[int]:
     """The process ids of all agents on this machine."""
-    return [pid for pid, command in _commands() if command.startswith("ray::Agent")]
+    return [pid for pid, words in processes() if words[0].startswith("ray::Agent")]
 
 
 def engines(*subcommands: str) -> list[int]:
     """Of all engines that agents have started, or of those with these subcommands."""
-    found = [(pid, command.split(" ")) for pid, command in _commands()]
-    return [pid for pid, words in found if "/from-driver/" in words[0] and (not subcommands or words[1] in subcommands)]
+    found = [(pid, words) for pid, words in processes() if "/from-driver/" in words[0]]
+    return [pid for pid, words in found if not subcommands or words[1] in subcommands]
 
 
-def _commands() -> Iterator[tuple[int, str]]:
+def processes() -> Iterator[tuple[int, list[str]]]:
+    """All processes of this machine, and what they were called with."""
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
                 command = (folder / "cmdline").read_bytes()
             except OSError:
                 continue
-            yield int(folder.name), command.replace(b"\0", b" ").decode("utf-8", "replace")
+            yield int(folder.name), command.decode("utf-8", "replace").split("\0")

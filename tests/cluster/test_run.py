@@ -1,12 +1,14 @@
 """Studies whose loads come from agents on a real cluster, while their stacks run here."""
 
 import os
+import re
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines
+from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines, processes
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.ordeal import read_until, wait_until
 from weir.model.errors import ExitCode
@@ -53,6 +55,9 @@ def test_a_run_of_agents_is_resumed_with_agents_alone(study: Study, weir: Weir, 
     done = weir("run", "--resume", out)
     assert done.returncode == ExitCode.USAGE
     assert "add --cluster ADDRESS" in done.stderr
+    done = weir("run", "--resume", out, "--cluster", nodes.address, "--agents", "1")
+    assert done.returncode == ExitCode.USAGE
+    assert "found 1 agents, expected 2 as the run had" in done.stderr
     done = weir("run", "--resume", out, "--cluster", nodes.address, "--agents", "2")
     assert done.returncode == 0, done.stderr
 
@@ -87,6 +92,9 @@ def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_
     assert [trial.result.verdict.validity == "invalid" for trial in trials] == [True, False]
     assert any("is lost" in text for text in trials[0].result.verdict.texts), trials[0].result.verdict.texts
     assert len(whole_load(trials[1]).agents or []) == 1
+    assert any("this load was made by the other 1" in text for text in trials[1].result.verdict.texts)
+    # That of two agents is none of one.
+    assert whole_load(trials[1]).generator.ceiling_rps is None
 
 
 def has_worked(engine: int) -> bool:
@@ -112,3 +120,31 @@ def test_a_run_goes_to_the_node_for_stacks_and_comes_back(study: Study, weir: We
     assert trial.result.summary is not None
     assert trial.result.summary.requests.ok > 0
     assert all((out / log).is_file() for log in trial.result.logs.values())
+
+
+def test_what_cannot_be_kept_here_stays_on_its_node(study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path) -> None:
+    cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
+    out = tmp_path / "run"
+    process = start_weir("run", study("good"), "--out", out, "--cluster", cluster.address, "--agents", "1")
+    assert process.stderr is not None
+    read_until(process.stderr, "trial 1 of 1")
+    (out / "mine").write_text("in its way")
+    _, err = process.communicate()
+    assert process.returncode == ExitCode.USAGE, err
+    kept = re.search(r"what was made is in (\S+) on ", err)
+    assert kept is not None, err
+    with RunReader(Path(kept.group(1)) / "run.weir") as reader:
+        assert len(reader.trials()) == 1
+    shutil.rmtree(Path(kept.group(1)).parent)
+    assert [path.name for path in tmp_path.glob("run/*")] == ["mine"]
+
+    process = start_weir("run", study("good", blocks=2), "--out", tmp_path / "other", "--cluster", cluster.address, "--agents", "1")
+    assert process.stderr is not None
+    read_until(process.stderr, "trial 2 of 2")
+    (there,) = [pid for pid, words in processes() if "--driven" in words and "--out" in words]
+    os.kill(there, signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode == ExitCode.TARGET, err
+    assert "weir ended by signal 9; what was finished is kept" in err
+    with RunReader(tmp_path / "other" / "run.weir") as reader:
+        assert len(reader.trials()) == 1

@@ -3,12 +3,15 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, engines
+from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, engines, processes
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.conftest import END_S
 from tests.end_to_end.ordeal import read_until, wait_until
@@ -18,6 +21,9 @@ from weir.cluster.services import read_here
 from weir.model.errors import ExitCode
 from weir.model.records import CpuSample
 from weir.places import cache_folder
+from weir.services.database import address_of_url
+from weir.services.kinds import kind_of
+from weir.services.postgres import connect
 from weir.store import RunReader
 
 pytestmark = [
@@ -190,6 +196,33 @@ def test_a_database_runs_on_the_node_for_services_and_a_proxy_beside_its_stack(
     # Nothing of it is left there.
     assert set(data_folders()) == before
     assert engines() == []
+
+
+@pytest.mark.needs("nginx", "nsenter")
+def test_a_database_elsewhere_lets_nobody_else_in_and_keeps_nobody_waiting_when_its_machine_is_cut_off(
+    study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = start_nodes({}, {"weir_load": 1}, {"weir_service": 1}, namespaces=True)
+    monkeypatch.delenv("WEIR_CACHE")
+    file = study("reads", workloads=["user-by-id"], duration_s=3600)
+    process = start_weir("run", file, "--out", tmp_path / "run", "--cluster", cluster.address, "--agents", "1")
+    wait_until(lambda: bool(engines("load")), "a load")
+    (url,) = {word for _, words in processes() if "server.py" in words for word in words if word.startswith("postgresql:")}
+    log_in = [sys.executable, "-c", "import sys; from psycopg import connect; connect(sys.argv[1]).close()", url]
+    assert subprocess.run(log_in).returncode == 0
+    refused = subprocess.run(
+        ["nsenter", f"--net=/proc/{cluster.raylets[1]}/ns/net", *log_in], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert refused.returncode != 0
+    assert f'no pg_hba.conf entry for host "{cluster.address.rpartition(".")[0]}.2"' in refused.stdout
+
+    with connect(address_of_url("URL", url, kind_of("postgres"))) as connection:
+        subprocess.run(["nsenter", f"--net=/proc/{cluster.raylets[2]}/ns/net", "ip", "link", "set", "eth0", "down"], check=True)
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT 1")
+    _, err = process.communicate(timeout=END_S)
+    assert process.returncode == ExitCode.TARGET, err
+    assert "is lost" in err
 
 
 def data_folders() -> list[Path]:

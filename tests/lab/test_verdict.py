@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from weir.lab.verdict import Facts, judge
-from weir.model.records import LATE_AGENT, LOST_AGENT
+from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT
 from weir.model.verdict import TrialVerdict
 
 GOOD: dict[str, Any] = {
@@ -113,6 +113,7 @@ def test_the_generators_own_reasons_count_unless_the_lab_knows_better() -> None:
     assert only(verdict) == ("redirects", "valid")
     assert judged(generator=[("unsent", "12 were not sent")]).validity == "suspect"
     assert judged(generator=[(LATE_AGENT, "one began 9 ms late")]).validity == "suspect"
+    assert judged(generator=[(FEWER_AGENTS, "one was lost before")]).validity == "suspect"
     assert only(judged(generator=[(LOST_AGENT, "one is lost")])) == ("lost agent", "invalid")
 
 

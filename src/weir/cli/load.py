@@ -279,10 +279,12 @@ def load(
         say(f"kept: weir report {file}")
     if interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
+    # A load that lost an agent is none that anybody asked for, whatever it came to.
+    if LOST_AGENT in summary.verdict.kinds:
+        raise typer.Exit(ExitCode.NOT_VALID)
     if aborted or not all(one.met for one in judged):
         raise typer.Exit(ExitCode.MISSED)
-    # A load that lost an agent is none that anybody asked for.
-    if (strict or LOST_AGENT in summary.verdict.kinds) and summary.verdict.validity != "valid":
+    if strict and summary.verdict.validity != "valid":
         raise typer.Exit(ExitCode.NOT_VALID)
 
 

@@ -6,18 +6,19 @@ the same moment, each by its own clock. Its intervals are slices of the same tim
 
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weir.cluster.members import LOST_S, AgentLostError, Member
+from weir.cluster.members import LOST_S, AgentLostError, Member, RemoteEngine
 from weir.cluster.merge import IntervalMerger, merged_end, with_reason
+from weir.engine_process import Record
 from weir.generators.engine import EngineLoad, LoadListener
 from weir.model.errors import NoAgentLeftError, TargetError, UsageError, WeirError
 from weir.model.load import LoadPlan
-from weir.model.records import LATE_AGENT, LOST_AGENT, AgentSummary, Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
+from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, AgentSummary, Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
 
 _AHEAD_NS = 100_000_000
 """From when all are ready to the start: time enough to tell them."""
@@ -25,6 +26,8 @@ _READY_WITHIN_S = 60.0
 _LATE_US = 5_000.0
 """From where on intervals of an agent are not the same slice of time as the others'."""
 _LOOK_EVERY_S = 0.1
+_READINGS = 10
+"""Of a clock that was read before."""
 _ENDS_WITHIN_S = 5.0
 
 
@@ -35,13 +38,24 @@ class _Share:
     member: Member
     plan: LoadPlan
     load: EngineLoad | None = None
+    engine: RemoteEngine | None = None
     ready: LoadReady | None = None
     started: LoadStarted | None = None
     told_ns: int = 0
     """When it was to begin, by its clock."""
-    heard_at: float = field(default_factory=time.monotonic)
     end: LoadEnd | None = None
     lost: WeirError | None = None
+
+    def start_engine(self, arguments: Sequence[str], *, on_record: Callable[[Record], None], on_end: Callable[[], None]) -> RemoteEngine:
+        """A `weir.engine_process.StartEngine`."""
+        self.engine = self.member.start_engine(arguments, on_record=on_record, on_end=on_end)
+        return self.engine
+
+    @property
+    def heard_at(self) -> float:
+        """When something of its load came here; what is done with that may take its time."""
+        assert self.engine is not None
+        return self.engine.heard_at
 
     @property
     def began_late_us(self) -> float:
@@ -54,7 +68,7 @@ class SharedLoad:
     An agent that is lost under the load ends that; `result` then tells what the others saw, and that it is not valid.
 
     Args:
-        members: the agents; those that are lost have no part.
+        members: the agents; those that are lost have no part, and `result` says so.
         plan: the whole load, whose CPUs are of no other machine. Each agent has as many threads of it as `threads` says.
         listener: what is called meanwhile, one call at a time.
         threads: load threads of each agent, and with that its share; None: `plan.threads` for each.
@@ -69,6 +83,7 @@ class SharedLoad:
     def __init__(
         self, members: Sequence[Member], plan: LoadPlan, listener: LoadListener | None = None, *, threads: Sequence[int] | None = None
     ) -> None:
+        self._missing = [member.error().message for member in members if member.lost is not None]
         members = [member for member in members if member.lost is None]
         if not members:
             raise NoAgentLeftError("no agent is left", hint="weir cluster check shows the nodes that are there")
@@ -89,7 +104,10 @@ class SharedLoad:
             for share in self._shares:
                 share.plan = _with_files(share.plan, share.member)
             for share in self._shares:
-                share.load = self._opened.enter_context(EngineLoad(share.plan, self._heard_by(share), start=share.member.start_engine))
+                share.load = self._opened.enter_context(EngineLoad(share.plan, self._heard_by(share), start=share.start_engine))
+            for share in self._shares:
+                # For every load: the clocks of two machines drift apart.
+                share.member.read_clock(_READINGS)
             self._begin()
         except BaseException:
             # Nobody waits for it any more.
@@ -135,6 +153,8 @@ class SharedLoad:
             if share.began_late_us > _LATE_US:
                 late = f"{share.member.name} began {share.began_late_us / 1e3:.1f} ms late: its intervals are other slices of time"
                 verdict = with_reason(verdict, "suspect", LATE_AGENT, f"{late} (limit {_LATE_US / 1e3:g} ms)")
+        for why in self._missing:
+            verdict = with_reason(verdict, "suspect", FEWER_AGENTS, f"{why}: this load was made by the other {len(self._shares)}")
         for why in self._lost:
             verdict = with_reason(verdict, "invalid", LOST_AGENT, f"{why}: what it asked is in no figure")
         stopped = LOST_AGENT if self._lost else found.stopped
@@ -160,11 +180,10 @@ class SharedLoad:
 
         def started(record: LoadStarted) -> None:
             with self._changed:
-                share.started, share.heard_at = record, time.monotonic()
+                share.started = record
                 self._changed.notify_all()
 
         def interval(record: Interval) -> None:
-            share.heard_at = time.monotonic()
             self._begun.wait()
             with self._lock:
                 self._tell(self._merger.take(share.member.name, record))
@@ -209,7 +228,8 @@ class SharedLoad:
                 for share in missing:
                     if share.load is not None and share.load.wait(0):
                         # It has ended without it, and says why.
-                        share.load.result()
+                        with _naming(share.member):
+                            share.load.result()
                         raise TargetError(f"{share.member.name}: the load ended before it began")
                 if time.monotonic() > until:
                     raise TargetError(f"{missing[0].member.name}: not {what} within {_READY_WITHIN_S:g} s")
@@ -225,7 +245,8 @@ class SharedLoad:
         """The life of the thread that waits for the end of a share."""
         assert share.load is not None
         try:
-            share.end = share.load.result()
+            with _naming(share.member):
+                share.end = share.load.result()
         except AgentLostError as error:
             self._lose(share, error)
         except BaseException as error:
@@ -251,7 +272,7 @@ class SharedLoad:
                     continue
                 if stopped_at is None and now - share.heard_at > silent_s:
                     share.member.lose(f"no interval for {silent_s:.1f} s")
-                elif stopped_at is not None and now - stopped_at > _ENDS_WITHIN_S:
+                elif stopped_at is not None and now - max(stopped_at, share.heard_at) > _ENDS_WITHIN_S:
                     share.member.lose(f"it did not end within {_ENDS_WITHIN_S:g} s")
 
     def _lose(self, share: _Share, error: AgentLostError) -> None:
@@ -261,6 +282,17 @@ class SharedLoad:
                 self._lost.append(error.message)
         # Without it the load is another one.
         self.stop()
+
+
+@contextmanager
+def _naming(member: Member) -> Iterator[None]:
+    """Errors of an agent's engine say whose they are."""
+    try:
+        yield
+    except AgentLostError:
+        raise
+    except WeirError as error:
+        raise type(error)(f"{member.name}: {error.message}", hint=error.hint) from None
 
 
 def split(plan: LoadPlan, members: Sequence[Member], threads: Sequence[int] | None = None) -> list[LoadPlan]:

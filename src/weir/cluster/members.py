@@ -96,10 +96,10 @@ class Member:
         self.read_clock()
         self.heard_at = time.monotonic()
 
-    def read_clock(self) -> None:
+    def read_clock(self, times: int = _READINGS) -> None:
         """Reads its clock anew."""
         readings = []
-        for _ in range(_READINGS):
+        for _ in range(times):
             before = time.monotonic_ns()
             said = self.call("now_ns")
             readings.append((before, said, time.monotonic_ns()))
@@ -188,6 +188,8 @@ class RemoteEngine(Engine):
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._end: tuple[int | None, bytes] = (None, b"")
         self._lost: WeirError | None = None
+        self.heard_at = time.monotonic()
+        """When the last line of it came here."""
         self._reader = threading.Thread(target=self._read_lines, args=(iter(self._lines.get, None),), name=self.name, daemon=True)
 
     def begin(self, pid: int) -> None:
@@ -197,6 +199,7 @@ class RemoteEngine(Engine):
 
     def take(self, kind: str, what: Any) -> None:
         """A line that it has written, or its end."""
+        self.heard_at = time.monotonic()
         if kind == "line":
             self._lines.put(what)
             return
@@ -342,6 +345,14 @@ class _Asking:
         self._thread.join()
 
     def _ask(self) -> None:
+        try:
+            self._ask_all()
+        except Exception as error:
+            # Nobody would hear of any of them any more.
+            for member in self._members:
+                member.lose(first_line(error))
+
+    def _ask_all(self) -> None:
         asked = {member.actor.news.remote(_NEWS_WITHIN_S): member for member in self._members}
         while asked and not self._closed.is_set():
             ready, _ = self._ray.wait(list(asked), num_returns=1, timeout=_LOOK_EVERY_S)

@@ -42,21 +42,29 @@ def run_there(
         on_begin: called with it when it runs; it ends in order when its input closes.
 
     Raises:
-        UsageError: weir is not installed there, or the folder exists.
-        TargetError: the node is taken.
+        UsageError: weir is not installed there, or the folder exists or cannot be written.
+        TargetError: the node is taken, or weir was killed there.
         AgentLostError: it is gone.
     """
-    if out.exists():
-        raise UsageError(f"--out: {out}: found something there, expected nothing")
-    with members(cluster, "stack", 1) as (node,):
-        there = _Weir(cluster, node)
-        code = there.run([_there(node, study), *words, "--out", there.run_folder], out, on_line, on_begin)
-        archive = there.collected()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with _unpacked(archive, out.parent) as made:
-        if made is not None:
-            made.rename(out)
-    return code
+    # From now on it is this run's: what comes back after hours has its place.
+    try:
+        out.mkdir(parents=True)
+    except FileExistsError:
+        raise UsageError(f"--out: {out}: found something there, expected nothing") from None
+    except OSError as error:
+        raise UsageError(f"--out: {out}: cannot be made: {error.strerror}") from None
+    try:
+        with members(cluster, "stack", 1) as (node,):
+            there = _Weir(cluster, node)
+            code = there.run([_there(node, study), *words, "--out", there.run_folder], out, on_line, on_begin)
+            with there.collected() as archive, _unpacked(archive, out.parent) as made:
+                if made is not None:
+                    made.rename(out)
+    finally:
+        # Nothing came into it.
+        with suppress(OSError):
+            out.rmdir()
+    return _ended_with(code, node, out)
 
 
 def resume_there(cluster: RayCluster, path: Path, words: Sequence[str], *, on_line: OnLine, on_begin: OnBegin = lambda _: None) -> int:
@@ -73,7 +81,7 @@ def resume_there(cluster: RayCluster, path: Path, words: Sequence[str], *, on_li
 
     Raises:
         UsageError: not a run file, too large a one, or weir is not installed there.
-        TargetError: the node is taken, or what came back is not the run.
+        TargetError: the node is taken, weir was killed there, or what came back is not the run.
         AgentLostError: it is gone; nothing has changed here.
     """
     with away(path) as run:
@@ -82,16 +90,24 @@ def resume_there(cluster: RayCluster, path: Path, words: Sequence[str], *, on_li
             there = _Weir(cluster, node)
             node.call("write_file", f"{there.run_folder}/{RUN_FILE_NAME}", run.content, timeout_s=SENT_WITHIN_S)
             code = there.run(["--resume", there.run_folder, *words], path.parent, on_line, on_begin)
-            archive = there.collected()
-        with _unpacked(archive, path.parent) as made:
-            if made is None:
-                raise TargetError(f"{path}: nothing came back from {node.name}, expected the run; it stays as it was")
-            # First: nobody looks for the logs of trials that the run file does not know.
-            for log in [found for found in (made / "logs").rglob("*") if found.is_file()]:
-                target = path.parent / log.relative_to(made)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                log.replace(target)
-            run.take_back(made / RUN_FILE_NAME)
+            with there.collected() as archive, _unpacked(archive, path.parent) as made:
+                if made is None:
+                    raise TargetError(f"{path}: nothing came back from {node.name}, expected the run; it stays as it was")
+                # First: nobody looks for the logs of trials that the run file does not know.
+                for log in [found for found in (made / "logs").rglob("*") if found.is_file()]:
+                    target = path.parent / log.relative_to(made)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    log.replace(target)
+                run.take_back(made / RUN_FILE_NAME)
+    return _ended_with(code, node, path.parent)
+
+
+def _ended_with(code: int, node: Member, run: Path) -> int:
+    """The exit code of weir there."""
+    if code < 0:
+        raise TargetError(
+            f"{node.name}: weir ended by signal {-code}; what was finished is kept", hint=f"weir run --resume {run} --cluster …"
+        )
     return code
 
 
@@ -135,15 +151,24 @@ class _Weir:
             raise self._lost()
         return process.exit_code
 
-    def collected(self) -> bytes:
-        """What it has made, in an archive. Once that is here it is gone there."""
+    @contextmanager
+    def collected(self) -> Iterator[bytes]:
+        """What it has made, in an archive. It is gone there once the context has ended well: until then nobody else has it.
+
+        Raises:
+            UsageError: within the context something could not be written here.
+        """
         try:
             archive: bytes = self._node.call("collected", self._folder, timeout_s=SENT_WITHIN_S)
         except AgentLostError:
             raise self._lost() from None
+        try:
+            yield archive
+        except OSError as error:
+            where = f"what was made is in {self.run_folder} on {self._node.name}"
+            raise UsageError(f"{error.filename}: cannot be written: {error.strerror}", hint=where) from None
         with suppress(WeirError):
-            self._node.call("remove", self._folder)
-        return archive
+            self._node.call("remove", self._folder, timeout_s=SENT_WITHIN_S)
 
     def _lost(self) -> AgentLostError:
         where = f"what was finished there is in {self.run_folder} on {self._node.name}, if that is still there"

@@ -12,6 +12,7 @@ from typing import Any
 from weir.cluster.clock import Clock
 from weir.cluster.members import AgentLostError, Member, members
 from weir.cluster.ray_cluster import RayCluster, node_of
+from weir.cluster.travel import SENT_WITHIN_S
 from weir.host import Host, HostGoneError
 from weir.model.errors import WeirError
 from weir.model.records import Sample
@@ -40,7 +41,7 @@ def service_place(cluster: RayCluster) -> Iterator[ServicePlace | None]:
             yield _place(cluster, member, host, folder)
         finally:
             with suppress(WeirError):
-                member.call("remove", folder)
+                member.call("remove", folder, timeout_s=_FILES_WITHIN_S)
 
 
 def _place(cluster: RayCluster, member: Member, host: Host, folder: str) -> ServicePlace:
@@ -54,7 +55,7 @@ def _place(cluster: RayCluster, member: Member, host: Host, folder: str) -> Serv
             yield Path(there)
         finally:
             with suppress(WeirError):
-                log.write_bytes(member.call("taken", there))
+                log.write_bytes(member.call("taken", there, timeout_s=SENT_WITHIN_S))
 
     def free_port() -> int:
         with _gone_with_its_host():
@@ -90,7 +91,7 @@ class _FolderThere(Folder):
         cluster.ray.cloudpickle.register_pickle_by_value(folder_module)
         self._member = member
         with _gone_with_its_host():
-            self._number, known = member.call("make", ServiceFolder)
+            self._number, known = member.call("make", ServiceFolder, timeout_s=_FILES_WITHIN_S)
         self.path, self.owner = known["path"], known["owner"]
 
     def programs(self, name: str, fetched_to: Path) -> Path:

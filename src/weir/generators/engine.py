@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from weir.engine_process import EngineProcess, Record, StartEngine
-from weir.model.errors import TargetError
+from weir.model.errors import GeneratorError, TargetError
 from weir.model.load import LoadPlan
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class EngineLoad:
 
         Raises:
             UsageError: the plan was not accepted.
-            TargetError: the target could not be reached, or the generator died.
+            TargetError: the target could not be reached.
+            GeneratorError: the generator died.
         """
         self._finished.wait()
         if self._process.failure is not None:
@@ -79,7 +80,9 @@ class EngineLoad:
             raise self._process.failure
         if self._end is None:
             self._process.wait(_END_GRACE_S)
-            raise self._process.error()
+            error = self._process.error()
+            # What it said itself is of its target or of its plan.
+            raise error if self._process.has_said_why else GeneratorError(error.message, hint=error.hint)
         return self._end
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ class RunningLoad(Protocol):
 
         Raises:
             UsageError: the plan was not accepted.
-            TargetError: the target could not be reached, or the generator failed (`GeneratorError`, if it is another program).
+            TargetError: the target could not be reached, or the generator failed (`GeneratorError`).
         """
         ...
 

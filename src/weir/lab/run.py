@@ -124,6 +124,12 @@ def resume(path: Path, *, progress: Progress, load_from: LoadFrom = HERE, servic
     if (info.placement.reached_at is None) != (load_from.address is None):
         had, hint = ("had", "add --cluster ADDRESS") if load_from.address is None else ("had none", "leave --cluster out")
         raise UsageError(f"{path}: the loads of the run {had} agents on a cluster; its other trials have to be made alike", hint=hint)
+    agents, had_agents = len(load_from.agents), len(info.environment.get("agents", ()))
+    if agents != had_agents:
+        raise UsageError(
+            f"{path}: found {agents} agents, expected {had_agents} as the run had; its other trials have to be made alike",
+            hint=f"add --agents {had_agents}, and --share-nodes where there are fewer nodes than that",
+        )
     placement = _reached(placement_of(study, services_on), study, load_from)
     cells = study.cells(len(placement.stack))
     if placement.services_on != info.placement.services_on:

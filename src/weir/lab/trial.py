@@ -27,7 +27,7 @@ from weir.model.claim import Claim
 from weir.model.errors import GeneratorError, TargetError
 from weir.model.histogram import bytes_of_text
 from weir.model.load import LoadPlan, constant_from_s
-from weir.model.records import LOST_AGENT, Interval, LoadEnd, LoadEvent, LoadStarted, Sample
+from weir.model.records import FEWER_AGENTS, LOST_AGENT, Interval, LoadEnd, LoadEvent, LoadStarted, Sample
 from weir.model.run import WEIR, Placement, TrialEvent, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
 from weir.model.window import Window
@@ -285,7 +285,8 @@ def _measure(
     else:
         window = window_of(watch.intervals, asked_s=asked_s, level_from_s=level_s)
     after = After()
-    if dead is None and lost is None:
+    # What a lost agent asked is in the services' figures and not in the load's.
+    if dead is None and lost is None and LOST_AGENT not in end.summary.verdict.kinds:
         with timed(phases_s, "after"):
             after = look_after(planned, running, services, before, end.summary, inputs, timeout_s=bench.load.timeout_s)
     stack_ended = None if dead is None else dead.how
@@ -312,7 +313,9 @@ def _result(
     after: After,
 ) -> TrialResult:
     end, tap = heard.end, heard.tap
-    load = end.summary.model_copy(update={"generator": end.summary.generator.model_copy(update={"ceiling_rps": bench.ceiling_rps})})
+    # It was measured with all agents.
+    ceiling_rps = None if FEWER_AGENTS in end.summary.verdict.kinds else bench.ceiling_rps
+    load = end.summary.model_copy(update={"generator": end.summary.generator.model_copy(update={"ceiling_rps": ceiling_rps})})
     end = end.model_copy(update={"summary": load})
     histograms = {clock: bytes_of_text(text) for clock, text in end.histograms.items()}
     summary = load
@@ -347,7 +350,7 @@ def _result(
             discrepancies=after.discrepancies,
             unexpected_work=after.unexpected_work,
             throughput_rps=summary.throughput_rps,
-            ceiling_rps=bench.ceiling_rps,
+            ceiling_rps=ceiling_rps,
             busy_fraction=load.generator.busy_fraction,
             # Where each request makes its connection, that is in its lag.
             lag_p99_us=load.schedule_lag_us.p99 if bench.load.keep_alive else None,

@@ -7,7 +7,7 @@ A figure may be wrong in three ways: it is not the server's (the generator, anot
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from weir.model.records import LATE_AGENT, LOST_AGENT, Validity
+from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, Validity
 from weir.model.verdict import Reason, TrialVerdict
 from weir.study.method import Failures, Invariant
 
@@ -34,6 +34,7 @@ _TAKEN_OVER: Mapping[str, Validity] = {
     "slept": "invalid",
     "ports": "invalid",
     LOST_AGENT: "invalid",
+    FEWER_AGENTS: "suspect",
     LATE_AGENT: "suspect",
     "unsent": "suspect",
     "rate": "suspect",

@@ -54,8 +54,8 @@ class TargetError(WeirError):
 
 
 class GeneratorError(TargetError):
-    """What was to make the load failed: another program ended badly, hung, or printed what cannot be read (the message names the file that
-    its output is in), or an agent on another machine is gone."""
+    """What was to make the load failed: weir's own engine was killed, another program ended badly, hung, or printed what cannot be read
+    (the message names the file that its output is in), or an agent on another machine is gone."""
 
 
 class NoAgentLeftError(WeirError):

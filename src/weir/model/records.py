@@ -229,6 +229,8 @@ class TargetSummary(StepSummary):
 
 LOST_AGENT = "lost_agent"
 """The kind of the reason of a load that lost one of its agents."""
+FEWER_AGENTS = "fewer_agents"
+"""The kind of the reason of a load that was made without some of its agents, which were lost before it."""
 LATE_AGENT = "late_agent"
 """The kind of the reason of a load that one of its agents began late."""
 

@@ -16,6 +16,12 @@ from weir.services.dataset import ColumnType, Dataset, DatasetTable
 LOOPBACK = "127.0.0.1"
 
 
+SILENT_S = 2
+"""After so long without a word the machine of a database is asked whether it is there,"""
+PROBES = 3
+"""once a second; without an answer to so many, weir's connection to it ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """A database that listens, and whom to reach it as."""

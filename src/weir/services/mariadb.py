@@ -3,6 +3,7 @@
 `SHOW GLOBAL STATUS` counts by kind of statement (Com_select) and costs nothing while the load runs, which the performance schema does.
 """
 
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from pymysql.connections import Connection
 
 from weir.model.errors import TargetError
 from weir.services.counters import Count, Counters
-from weir.services.database import LOOPBACK, Address, insert_sql, table_sql, whole_number
+from weir.services.database import LOOPBACK, PROBES, SILENT_S, Address, insert_sql, table_sql, whole_number
 from weir.services.dataset import ColumnType, Dataset
 
 _CONNECT_S = 5
@@ -157,21 +158,38 @@ class MariadbSession:
 
 def _connect(address: Address) -> "Connection[Any]":
     with _explained(address):
-        return pymysql.connect(
+        connection = pymysql.connect(
             host=address.host,
             port=address.port,
             user=address.user,
             password=address.password,
             database=address.database,
-            connect_timeout=_CONNECT_S,
             autocommit=True,
+            defer_connect=True,
         )
+        way = socket.create_connection((address.host, address.port), timeout=_CONNECT_S)
+        try:
+            way.settimeout(None)
+            for option, value in (
+                (socket.TCP_NODELAY, 1),
+                (socket.TCP_KEEPIDLE, SILENT_S),
+                (socket.TCP_KEEPINTVL, 1),
+                (socket.TCP_KEEPCNT, PROBES),
+                (socket.TCP_USER_TIMEOUT, (SILENT_S + PROBES) * 1000),
+            ):
+                way.setsockopt(socket.IPPROTO_TCP, option, value)
+            way.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            connection.connect(way)
+        except BaseException:
+            way.close()
+            raise
+        return connection
 
 
 @contextmanager
 def _explained(address: Address) -> Iterator[None]:
     try:
         yield
-    except (pymysql.Error, ValueError) as error:
+    except (pymysql.Error, ValueError, OSError) as error:
         where = f"mariadb at {address.host}:{address.port}, database {address.database}"
         raise TargetError(f"{where}: {' '.join(str(part) for part in error.args)}") from None

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from weir.model.errors import TargetError
 from weir.services.counters import Count, Counters
-from weir.services.database import LOOPBACK, Address, insert_sql, table_sql, whole_number
+from weir.services.database import LOOPBACK, PROBES, SILENT_S, Address, insert_sql, table_sql, whole_number
 from weir.services.dataset import ColumnType, Dataset
 
 _CONNECT_S = 5
@@ -156,6 +156,10 @@ def connect(address: Address) -> "psycopg.Connection[tuple[Any, ...]]":
             password=address.password,
             dbname=address.database,
             connect_timeout=_CONNECT_S,
+            keepalives_idle=SILENT_S,
+            keepalives_interval=1,
+            keepalives_count=PROBES,
+            tcp_user_timeout=(SILENT_S + PROBES) * 1000,
             autocommit=True,
             application_name="weir",
         )
