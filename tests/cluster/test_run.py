@@ -10,7 +10,7 @@ import pytest
 
 from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines, processes
 from tests.end_to_end import conftest as end_to_end
-from tests.end_to_end.ordeal import read_until, wait_until
+from tests.end_to_end.ordeal import has_worked, read_until, wait_until
 from weir.model.errors import ExitCode
 from weir.model.records import LoadSummary
 from weir.model.run import Trial
@@ -95,15 +95,6 @@ def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_
     assert any("this load was made by the other 1" in text for text in trials[1].result.verdict.texts)
     # That of two agents is none of one.
     assert whole_load(trials[1]).generator.ceiling_rps is None
-
-
-def has_worked(engine: int) -> bool:
-    """Whether it has had more CPU time than it takes to begin."""
-    try:
-        fields = Path(f"/proc/{engine}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return False
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") >= 0.1
 
 
 def test_a_run_goes_to_the_node_for_stacks_and_comes_back(study: Study, weir: Weir, start_nodes: StartNodes, tmp_path: Path) -> None:

@@ -298,6 +298,15 @@ def started_at(pid: int) -> str:
         return ""
 
 
+def has_worked(generator: int) -> bool:
+    """Whether a generator has had more CPU time than it takes to begin."""
+    try:
+        fields = Path(f"/proc/{generator}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") >= 0.03
+
+
 def wait_until(condition: Callable[[], bool], what: str) -> None:
     """Asks the kernel until a condition holds; the deadline only ends a test that has failed."""
     deadline = threading.Event()

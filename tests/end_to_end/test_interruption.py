@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir, lives, servers_of
-from tests.end_to_end.ordeal import finished_rows, pids_of, read_until, roles, wait_until
+from tests.end_to_end.ordeal import finished_rows, has_worked, pids_of, read_until, roles, wait_until
 
 pytestmark = pytest.mark.usefixtures("stacks")
 
@@ -65,16 +65,36 @@ def test_kill_9_of_the_host_ends_the_run_with_its_results_kept(tmp_path: Path, s
     assert finished(tmp_path / "out" / "run.weir") == 4
 
 
-def test_kill_9_of_the_generator_rejects_its_trial_alone(tmp_path: Path, start_weir: StartWeir, study: Study) -> None:
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(signal.SIGKILL, "weir-engine load ended unexpectedly by signal 9"), (signal.SIGTERM, "somebody ended the generator after")],
+)
+def test_an_end_of_the_generator_rejects_its_trial_alone(
+    tmp_path: Path, start_weir: StartWeir, study: Study, number: int, said: str
+) -> None:
     process = start_third_trial(start_weir, study("good", "other", blocks=2, duration_s=3, retries=1))
 
-    wait_until(lambda: bool(pids_of("generator", process.pid)), "no generator came")
-    os.kill(pids_of("generator", process.pid)[0], signal.SIGKILL)
+    wait_until(lambda: any(map(has_worked, pids_of("generator", process.pid))), "no generator came")
+    os.kill(pids_of("generator", process.pid)[0], number)
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == 0, err
-    assert "weir-engine load ended unexpectedly by signal 9" in err
+    assert said in err
     assert servers_of(tmp_path) == []
     assert finished(tmp_path / "out" / "run.weir") == 5
+
+
+def test_a_run_does_not_go_on_with_another_stack(tmp_path: Path, start_weir: StartWeir, weir: Weir, study: Study) -> None:
+    process = start_third_trial(start_weir, study("good", "other", blocks=2))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=END_S)
+    server = tmp_path / "stacks" / "good" / "server.py"
+    before = server.read_text()
+    server.write_text(before + "# changed\n")
+    refused = weir("run", "--resume", "out")
+    assert refused.returncode == 2
+    assert "its other trials would not be made as those that it has: the files of good" in refused.stderr
+    server.write_text(before)
+    assert weir("run", "--resume", "out").returncode == 0
 
 
 def test_resuming_what_is_not_a_run_is_an_error(tmp_path: Path, weir: Weir) -> None:

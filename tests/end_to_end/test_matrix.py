@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.conftest import SERVER, Study, Weir, servers_of
+from tests.end_to_end.conftest import END_S, SERVER, StartWeir, Study, Weir, servers_of
+from tests.end_to_end.ordeal import has_worked, pids_of, read_until, wait_until
 
 pytestmark = pytest.mark.usefixtures("stacks")
 
@@ -105,6 +106,23 @@ def test_an_external_server_is_checked_loaded_watched_and_left_running(
     assert rows(tmp_path / "out", "SELECT DISTINCT started FROM cell WHERE stack = 'mine'") == [(0,)]
     assert "mine answers" in done.stdout or "as mine" in done.stdout or "and mine" in done.stdout or "mine and" in done.stdout
     assert Path(f"/proc/{pid}").exists()
+
+
+def test_a_process_of_an_external_server_that_ends_rejects_the_trial(
+    tmp_path: Path, start_weir: StartWeir, external: tuple[int, int], study: Study
+) -> None:
+    port, pid = external
+    with subprocess.Popen(["sleep", "3600"]) as beside:
+        table = f'[external.mine]\nurl = "http://127.0.0.1:{port}"\npids = [{pid}, {beside.pid}]\nserves = ["hello"]\n'
+        process = start_weir("run", study("mine", rest=table, duration_s=3, method="extension_s = 0"), "--out", "out")
+        assert process.stderr is not None
+        read_until(process.stderr, "trial 1 of 1")
+        wait_until(lambda: any(map(has_worked, pids_of("generator", process.pid))), "no generator came")
+        beside.kill()
+    _, err = process.communicate(timeout=END_S)
+    assert process.returncode == 3, err
+    ((reasons,),) = rows(tmp_path / "out", "SELECT reasons FROM trial")
+    assert f"(process {beside.pid} is gone)" in str(reasons)
 
 
 def test_an_external_server_that_answers_wrong_is_not_timed(tmp_path: Path, weir: Weir, free_port: Callable[[], int], study: Study) -> None:

@@ -12,6 +12,7 @@ import pytest
 import typer
 
 from tests.end_to_end.conftest import StartWeir, Study, Weir, servers_of
+from tests.end_to_end.ordeal import pids_of
 from weir.cli import stacks as cli_stacks
 from weir.stacks.manifest import read_stack
 
@@ -120,6 +121,20 @@ def test_a_started_stack_can_be_loaded_and_ends_with_ctrl_c(
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=30) == 0
     assert servers_of(tmp_path) == []
+
+
+def test_a_started_stack_that_ends_is_told_of(tmp_path: Path, start_weir: StartWeir) -> None:
+    process = start_weir("stacks", "start", "good")
+    assert process.stdout is not None
+    assert "good listens on" in process.stdout.readline()
+    for pid in servers_of(tmp_path):
+        os.kill(pid, signal.SIGKILL)
+    assert process.wait(timeout=30) == 3
+    process = start_weir("stacks", "start", "good")
+    assert process.stdout is not None
+    assert "good listens on" in process.stdout.readline()
+    os.kill(pids_of("host", process.pid)[0], signal.SIGKILL)
+    assert process.wait(timeout=30) == 3
 
 
 def test_a_port_in_use_is_named_with_the_command_that_shows_by_whom(weir: Weir) -> None:

@@ -36,9 +36,15 @@ def main() -> None:
         stack.callback(cluster.shutdown)
         given = {"temp_dir": folder} | ({} if network is None else {"node_ip_address": network.head})
         raylets = []
+        state: Any = cluster.global_state
         for index, offered in enumerate(resources):
             if network is not None and index:
                 raylets.append(network.join(cluster.address, offered))
+                # One after the other: all have their sockets in one folder, and two at once may choose the same name.
+                while sum(node["Alive"] for node in state.node_table()) <= index:
+                    if not Path(f"/proc/{raylets[-1]}").exists():
+                        raise RuntimeError(f"the raylet of node {index} ended")
+                    time.sleep(0.05)
                 continue
             node = cluster.add_node(
                 wait=False, num_cpus=1, resources=offered, object_store_memory=STORE_BYTES, include_dashboard=False, **given
@@ -46,10 +52,6 @@ def main() -> None:
             raylets.append(node.all_processes["raylet"][0].process.pid)
         if network is None:
             cluster.wait_for_nodes()
-        else:
-            state: Any = cluster.global_state
-            while sum(node["Alive"] for node in state.node_table()) < len(resources):
-                time.sleep(0.05)
         print(json.dumps({"address": cluster.address, "raylets": raylets}), flush=True)
         sys.stdin.read()
 

@@ -17,7 +17,7 @@ from weir.lab.check import ANSWER_S, check_stack, planned_cells
 from weir.lab.placement import anywhere, place
 from weir.lab.run import build_stack
 from weir.lab.services import Services
-from weir.lab.stack import running_stack
+from weir.lab.stack import process_names, running_stack
 from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
 from weir.stacks.check import WrongAnswerError
 from weir.stacks.manifest import Stack, all_stacks, manifest_files, read_manifest, read_stack
@@ -136,13 +136,16 @@ def start(
                 print(f"{stack.label} listens on {running.base_url}/ ({known}); Ctrl-C ends it", flush=True)
                 print(f"  weir load {running.base_url}/ --watch {running.pids[0]}", flush=True)
             ended = threading.Event()
-            host.on_exit = lambda _: ended.set()
+            host.on_exit, host.on_gone = lambda _: ended.set(), ended.set
+            names = [*process_names(planned.cell.replicas), *needed.names]
             try:
-                ended.wait()
+                # Also what has ended before anybody listened.
+                if not any(host.ended(name) for name in names) and not host.is_gone:
+                    ended.wait()
             except KeyboardInterrupt:
                 return
-            how = host.ended("app")
-            raise TargetError(f"{stack.label}: it ended {how.how if how else 'unexpectedly'}; log: {log}")
+            how = next((f"{name} ended {found.how}" for name in names if (found := host.ended(name)) is not None), "it ended unexpectedly")
+            raise TargetError(f"{stack.label}: {how}; log: {log}")
 
 
 def _described(stack: Stack) -> dict[str, object]:

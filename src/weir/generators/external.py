@@ -17,7 +17,7 @@ from weir.generators.said import Usage, load_end
 from weir.generators.tool import Tool
 from weir.host import Ended, Host
 from weir.model.claim import Claim
-from weir.model.errors import GeneratorError, TargetError, UsageError
+from weir.model.errors import GeneratorError, NotWrittenError, TargetError, UsageError
 from weir.model.load import LoadPlan
 from weir.model.records import LoadEnd, LoadStarted
 
@@ -43,6 +43,7 @@ class ExternalLoad:
     Raises:
         UsageError: it cannot make this load, or is not there.
         GeneratorError: it cannot be started.
+        NotWrittenError: there is no space for its files.
     """
 
     claim: Claim
@@ -55,9 +56,12 @@ class ExternalLoad:
         reason = tool.cannot(plan)
         if reason is not None:
             raise UsageError(f"generator = {tool.name!r}: {reason}")
-        self._log.parent.mkdir(parents=True, exist_ok=True)
-        self._log.write_bytes(b"")
-        arguments = tool.arguments(plan, self._log.parent)
+        try:
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            self._log.write_bytes(b"")
+            arguments = tool.arguments(plan, self._log.parent)
+        except OSError as error:
+            raise NotWrittenError(f"{error.filename}: {error.strerror}", hint="check the space left on the disk") from None
         self._version = tool.version()
         self._end: LoadEnd | None = None
         self._failure: Exception | None = None

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from weir.generators.running import RunningLoad
 from weir.host import Ended, Host
-from weir.model.errors import GeneratorError, TargetError
+from weir.model.errors import GeneratorError, TargetError, UsageError
 from weir.model.records import LoadEnd, Sample
 from weir.observe.watch import Watch
 from weir.stacks.external import ExternalStack
@@ -50,11 +51,22 @@ def timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
 def observed(host: Host, stack: Stack | ExternalStack, take_sample: Callable[[Sample], None]) -> Iterator[None]:
     """Samples a stack's processes, once before what goes on inside and once after it as well: its window lies between readings."""
     if isinstance(stack, ExternalStack) and stack.pids:
-        with Watch(stack.pids, take_sample):
+        try:
+            watch = Watch(stack.pids, take_sample)
+        except UsageError as error:
+            # They ran when the study began.
+            raise TargetError(error.message, hint=error.hint) from None
+        with watch:
             yield
         return
     with sampled(host, take_sample):
         yield
+
+
+def gone_of(stack: Stack | ExternalStack) -> str | None:
+    """Which of the processes of a stack that weir did not start have ended; None: none of them."""
+    gone = [pid for pid in stack.pids if not Path(f"/proc/{pid}").is_dir()] if isinstance(stack, ExternalStack) else []
+    return f"(process {', '.join(map(str, gone))} is gone)" if gone else None
 
 
 @contextmanager

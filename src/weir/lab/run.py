@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from weir import __version__
+from weir.findings.gate import differences
 from weir.generators.running import HERE, LoadFrom
 from weir.host import Host
 from weir.lab.blocks import Progress, require_time, run_blocks
@@ -25,16 +26,20 @@ from weir.lab.refine import refine
 from weir.lab.services import Services, started_services
 from weir.lab.stack import process_names, running_stack
 from weir.lab.trial import GENERATOR_FAILED, STACK_ENDED
+from weir.lab.verdict import SERVICE_ENDED
 from weir.model.errors import ExitCode, TargetError, UsageError
 from weir.model.run import WEIR, Placement, RunInfo, Trial
 from weir.services.manifest import FrontService, read_service
 from weir.services.place import ServicePlace
-from weir.stacks.build import BuiltStack, build
+from weir.stacks.build import BuiltStack, build, content_hash
 from weir.stacks.check import check_many_answers
 from weir.stacks.manifest import Stack
 from weir.store import RUN_FILE_NAME, RunReader, RunWriter
 from weir.study.needs import machine, require, require_generators
 from weir.study.study import PlannedCell, Study, study_from
+
+_CONTENTS = "stack_contents"
+"""Of a run's environment: what its stacks were made of, so that it is gone on with the same."""
 
 
 def start(
@@ -76,6 +81,7 @@ def start(
             environment["agents"] = dict(load_from.agents)
         if services_on is not None and placement.services_on is not None:
             environment["services_on"] = {placement.services_on: dict(services_on.facts)}
+        environment[_CONTENTS] = _contents(cells)
         environment["left_out_stacks"] = sorted(study.left_out)
         environment["left_out_generators"] = sorted(study.left_out_generators)
         environment["isolation"] = f"{host.isolation}: {host.isolation_detail}"
@@ -114,7 +120,6 @@ def resume(path: Path, *, progress: Progress, load_from: LoadFrom = HERE, servic
     """
     with RunReader(path) as reader:
         info, stored_cells = reader.info, reader.cells()
-        earlier = reader.trials()
     if info.is_load:
         raise UsageError(f"--resume: {path}: found a single load, expected a run of a study", hint=f"weir report {path}")
     study = study_from(Path(info.study_folder, f"{info.study}.toml"), info.study_text, tomllib.loads(info.study_text), info.scale)
@@ -140,15 +145,31 @@ def resume(path: Path, *, progress: Progress, load_from: LoadFrom = HERE, servic
             f"{path}: this machine or its stacks differ from those of the run, so that its trials could not stand together",
             hint="weir run " + info.study,
         )
+    now = replace(info, environment={**info.environment, **capture(), _CONTENTS: _contents(cells)}, weir_version=__version__)
+    differ = differences(info, now)
+    had, have = info.environment.get(_CONTENTS, {}), now.environment[_CONTENTS]
+    differ += [f"the files of {label}" for label, content in had.items() if have.get(label) != content]
+    if differ:
+        raise UsageError(
+            f"{path}: its other trials would not be made as those that it has: {'; '.join(differ)}", hint=f"weir run {info.study}"
+        )
     with (
         bound_to(placement.control),
         Host() as host,
         Services(host, on_step=progress.on_step, place=services_on) as services,
         RunWriter.resume(path) as writer,
     ):
+        # Once more, now that nobody else writes to it.
+        with RunReader(path) as reader:
+            earlier = reader.trials()
         built = _built_and_verified(host, services, cells, placement, study, progress)
         _run_all(host, services, study, path.parent, cells, built, writer, earlier, progress, load_from)
     return path
+
+
+def _contents(cells: Sequence[PlannedCell]) -> dict[str, str]:
+    """What the files of each stack are, by its label."""
+    return {planned.stack.label: content_hash(planned.stack) for planned in cells if isinstance(planned.stack, Stack)}
 
 
 def _run_all(
@@ -237,10 +258,11 @@ def _ceilings_rps(
 
 
 def _stack_failed(reader: RunReader, trial: Trial) -> bool:
-    """True where the stack did not come up or ended under the load, and nobody wanted that."""
-    if any(reason.kind in (SKIPPED, GENERATOR_FAILED) for reason in trial.result.verdict.reasons):
+    """True where the stack or a service did not come up or ended under the load, and nobody wanted that."""
+    kinds = {reason.kind for reason in trial.result.verdict.reasons}
+    if kinds & {SKIPPED, GENERATOR_FAILED}:
         return False
-    return trial.result.summary is None or any(event.kind == STACK_ENDED for event in reader.events(trial.id))
+    return SERVICE_ENDED in kinds or trial.result.summary is None or any(event.kind == STACK_ENDED for event in reader.events(trial.id))
 
 
 def _known_ceiling(cells: Sequence[PlannedCell], writer: RunWriter) -> Callable[[PlannedCell], float | None]:

@@ -6,6 +6,7 @@ Databases and upstreams may be on a machine of their own; what stands in front o
 
 import itertools
 import os
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -305,34 +306,44 @@ class Services:
         """A data folder with the dataset in it, whose server was stopped in order."""
         key = service.id, needed.dataset
         if key not in self._prepared:
-            place, folder = self._place, self._folder(self._place)
-            programs = fetched(service, on_fetch=lambda what: self._on_step(f"fetching {service.title}: {what}"))
-            programs = folder.programs(service.id, programs)
-            self._on_step(f"filling {service.title} with {needed.dataset or 'nothing'}")
-            scratch = f"{service.id}-scratch"
-            log = folder.write(f"{scratch}/log", "")
-            for name, text in kind.files(place.clients).items():
-                folder.write(f"{scratch}/{name}", text)
-            prepared = _Prepared(service.id, kind, programs, folder.data(f"{service.id}-{needed.dataset or 'empty'}"), log.parent)
-            ended = place.host.run(
-                service.id,
-                kind.make(programs, prepared.data, prepared.scratch),
-                cwd=folder.path,
-                env=service_environment(),
-                log=log,
-                cpus=self._room_there(room).cpus,
-                user=_user(folder),
-            )
-            if ended.exit_code != 0:
-                said = folder.read(f"{scratch}/{log.name}").strip().splitlines()[-5:]
-                raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *said]))
-            with self._served(prepared, service.settings, room, log, is_log_there=True) as (session, admin):
-                login = self._stack_login(admin)
-                session.create(DATABASE, login)
-                if needed.dataset is not None:
-                    kind.fill(login, read_dataset(needed.dataset))
-            self._prepared[key] = prepared
+            name = f"{service.id}-{needed.dataset or 'empty'}"
+            try:
+                self._prepared[key] = self._filled(name, service, kind, needed, room)
+            except BaseException:
+                # Another stack may want the same.
+                self._folder(self._place).drop(name)
+                raise
         return self._prepared[key]
+
+    def _filled(self, name: str, service: DatabaseService, kind: DatabaseKind, needed: Needed, room: Room) -> "_Prepared":
+        """The same, in a new folder of this name."""
+        place, folder = self._place, self._folder(self._place)
+        programs = fetched(service, on_fetch=lambda what: self._on_step(f"fetching {service.title}: {what}"))
+        programs = folder.programs(service.id, programs)
+        self._on_step(f"filling {service.title} with {needed.dataset or 'nothing'}")
+        scratch = f"{service.id}-scratch"
+        log = folder.write(f"{scratch}/log", "")
+        for file, text in kind.files(place.clients).items():
+            folder.write(f"{scratch}/{file}", text)
+        prepared = _Prepared(service.id, kind, programs, folder.data(name), log.parent)
+        ended = place.host.run(
+            service.id,
+            kind.make(programs, prepared.data, prepared.scratch),
+            cwd=folder.path,
+            env=service_environment(),
+            log=log,
+            cpus=self._room_there(room).cpus,
+            user=_user(folder),
+        )
+        if ended.exit_code != 0:
+            said = folder.read(f"{scratch}/{log.name}").strip().splitlines()[-5:]
+            raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *said]))
+        with self._served(prepared, service.settings, room, log, is_log_there=True) as (session, admin):
+            login = self._stack_login(admin)
+            session.create(DATABASE, login)
+            if needed.dataset is not None:
+                kind.fill(login, read_dataset(needed.dataset))
+        return prepared
 
     @contextmanager
     def _copied(self, filled: "_Prepared") -> Iterator["_Prepared"]:
@@ -401,7 +412,7 @@ def _user(folder: Folder) -> User | None:
 def _own_database(service: DatabaseService, kind: DatabaseKind, url: str, needed: Needed) -> Iterator[RunningDatabase]:
     """A database of weir's own on the user's server, made anew and removed in the end."""
     login = address_of_url(service.own_server, url, kind)
-    address = login.at(f"{DATABASE}_{os.getpid()}")
+    address = login.at(f"{DATABASE}_{os.getpid()}_{secrets.token_hex(4)}")
     try:
         session = kind.session(login)
     except TargetError as error:

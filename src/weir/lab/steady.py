@@ -80,6 +80,7 @@ class SteadyWatch:
         self._level_from_s = level_from_s
         self._end_load = end_load
         self._looked = asked_s is None
+        self.has_ended_load = False
         self.intervals: list[Interval] = []
 
     def take(self, interval: Interval) -> None:
@@ -89,6 +90,7 @@ class SteadyWatch:
             return
         self._looked = True
         if window_of(self.intervals, asked_s=self._asked_s, level_from_s=self._level_from_s).steady is not False:
+            self.has_ended_load = True
             self._end_load()
 
 

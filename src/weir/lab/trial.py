@@ -14,7 +14,7 @@ from weir.generators.external import ExternalLoad
 from weir.generators.running import HERE, LoadFrom
 from weir.host import Host
 from weir.lab.after import After, look_after
-from weir.lab.during import end_of, ended_by_itself, entered, observed, sampled, stopped_when_dead, timed
+from weir.lab.during import end_of, ended_by_itself, entered, gone_of, observed, sampled, stopped_when_dead, timed
 from weir.lab.generator import begin_load, kept
 from weir.lab.onlooker import SKIPPED, Onlooker, TrialSkippedError
 from weir.lab.part import summary_of_part
@@ -274,9 +274,10 @@ def _measure(
     skip.check()
     # After the last reading: the host has by then told of every process that ended before it.
     dead, lost = ended_by_itself(hosts, names), ended_by_itself(hosts, services.names)
+    stack_ended = gone_of(planned.stack) if dead is None else dead.how
     phases_s["observe"] -= phases_s["load"]
-    if dead is not None:
-        writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, dead.how))
+    if stack_ended is not None:
+        writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, stack_ended))
         window = whole(end.summary.duration_s, "the stack ended during the load")
     elif generator != WEIR:
         window = whole(end.summary.duration_s, "a generator other than weir's tells no intervals")
@@ -286,13 +287,14 @@ def _measure(
         window = window_of(watch.intervals, asked_s=asked_s, level_from_s=level_s)
     after = After()
     # What a lost agent asked is in the services' figures and not in the load's.
-    if dead is None and lost is None and LOST_AGENT not in end.summary.verdict.kinds:
+    if stack_ended is None and lost is None and LOST_AGENT not in end.summary.verdict.kinds:
         with timed(phases_s, "after"):
             after = look_after(planned, running, services, before, end.summary, inputs, timeout_s=bench.load.timeout_s)
-    stack_ended = None if dead is None else dead.how
+    ended_by_weir = watch.has_ended_load or stack_ended is not None or lost is not None
+    cut_short_s = end.summary.duration_s if end.stopped in ("signal", "input") and not ended_by_weir else None
     service_ended = None if lost is None else f"{lost.name} ended {lost.how}"
     heard = Heard(end, watch.intervals, load.claim if isinstance(load, ExternalLoad) else None, tap)
-    return _result(bench, planned, running, services, recorder, heard, window, stack_ended, service_ended, after)
+    return _result(bench, planned, running, services, recorder, heard, window, stack_ended, service_ended, cut_short_s, after)
 
 
 def _sampled_elsewhere(place: ServicePlace, recorder: Recorder) -> AbstractContextManager[None]:
@@ -310,6 +312,7 @@ def _result(
     window: Window,
     stack_ended: str | None,
     service_ended: str | None,
+    cut_short_s: float | None,
     after: After,
 ) -> TrialResult:
     end, tap = heard.end, heard.tap
@@ -346,6 +349,7 @@ def _result(
             errors=load.errors.model_dump(),
             stack_ended=stack_ended,
             service_ended=service_ended,
+            cut_short_s=cut_short_s,
             wrong_after=after.wrong,
             discrepancies=after.discrepancies,
             unexpected_work=after.unexpected_work,

@@ -28,6 +28,8 @@ RETRANSMIT_SHARE = 0.001
 COUNT_SHARE = 0.01
 """How far a generator's count of answers may be from what the kernel saw, beside those at the load's edges."""
 
+SERVICE_ENDED = "service ended"
+
 _TAKEN_OVER: Mapping[str, Validity] = {
     "no_answer": "invalid",
     "stood_still": "invalid",
@@ -68,6 +70,8 @@ class Facts:
     """What the services did more or less of than the workload says."""
     discrepancies: Sequence[str] = ()
     """What the invariant of the workload found after the load."""
+    cut_short_s: float | None = None
+    """After how long somebody other than weir ended the load."""
     throughput_rps: float = 0.0
     ceiling_rps: float | None = None
     """What the generator reaches on the null server."""
@@ -120,7 +124,7 @@ def _stack_ended(facts: Facts) -> Iterator[Reason]:
 
 def _service_ended(facts: Facts) -> Iterator[Reason]:
     if facts.service_ended is not None:
-        yield Reason("service ended", "invalid", f"the service {facts.service_ended} during the load", next_step="read its log")
+        yield Reason(SERVICE_ENDED, "invalid", f"the service {facts.service_ended} during the load", next_step="read its log")
 
 
 def _wrong_after(facts: Facts) -> Iterator[Reason]:
@@ -329,6 +333,16 @@ def _listen_queue(facts: Facts) -> Iterator[Reason]:
         )
 
 
+def _cut_short(facts: Facts) -> Iterator[Reason]:
+    if facts.cut_short_s is not None:
+        yield Reason(
+            "cut short",
+            "invalid",
+            f"somebody ended the generator after {facts.cut_short_s:.1f} s",
+            next_step="find out who sends signals to weir's processes",
+        )
+
+
 def _taken_over(facts: Facts) -> Iterator[Reason]:
     for kind, text in facts.generator:
         if kind in _TAKEN_OVER:
@@ -338,6 +352,7 @@ def _taken_over(facts: Facts) -> Iterator[Reason]:
 _RULES = (
     _stack_ended,
     _service_ended,
+    _cut_short,
     _failed_requests,
     _wrong_after,
     _invariant,

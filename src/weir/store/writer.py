@@ -165,7 +165,7 @@ class RunWriter:
             if connection.execute(statement, (*rows.result_row(result), trial_id)).rowcount != 1:
                 raise ValueError(f"trial {trial_id} was not begun, or is finished already")
         # Between trials the disk disturbs nobody: from here on the trial survives a power cut as well.
-        with self._lock, explained(self.path):
+        with self._lock, explained_write(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def discard_trial(self, trial_id: int) -> None:
