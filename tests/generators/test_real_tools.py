@@ -60,7 +60,8 @@ def test_it_loads_a_server_that_does_nothing(name: str, installed: Installed, se
     assert summary.requests.ok > 0
     assert (summary.requests.failed, summary.errors.check) == (0, 0)
     assert summary.throughput_rps == pytest.approx(summary.requests.completed / summary.duration_s, rel=0.2)
-    assert summary.response_time_us.max is not None
+    # ab says 0 ms where none took half of one, which is no maximum.
+    assert summary.response_time_us.max is not None or name == "ab"
     # Locust says no median where it comes out as 0 ms.
     assert (summary.response_time_us.p50 is not None) == (name in HAVE_MEDIAN) or name == "locust"
     assert summary.generator.version.startswith(tool.title)
