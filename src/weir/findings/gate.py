@@ -13,17 +13,13 @@ from weir.findings.compare import ALPHA, CLAIM_BLOCKS
 from weir.findings.evidence import CellTrials, by_cell
 from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
 from weir.findings.words import counted, significant
+from weir.model.alike import differences
 from weir.model.errors import UsageError
-from weir.model.run import GENERATOR, WEIR, Cell, RunInfo
+from weir.model.run import GENERATOR, WEIR, Cell
 from weir.store import RunReader
 
 METRICS = (THROUGHPUT, P99, CPU)
 """What a gate looks at where nobody says."""
-_MACHINE = (
-    "kernel", "architecture", "cpu_model", "cpus", "cpus_available", "governor", "memory_bytes", "libc", "isolation",
-)  # fmt: skip
-"""Of a run's environment, what must be alike: load averages, limits and left-out stacks may differ."""
-
 Verdict = Literal["worse", "no worse", "undecided", "cannot say"]
 
 
@@ -77,26 +73,6 @@ class Gate:
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
         return asdict(self)
-
-
-def differences(base: RunInfo, head: RunInfo) -> list[str]:
-    """How the machines of two runs differ, or what measured there: a change between them may be just that."""
-    found = [
-        f"{key}: {base.environment.get(key)} and {head.environment.get(key)}"
-        for key in _MACHINE
-        if base.environment.get(key) != head.environment.get(key)
-    ]
-    if base.weir_version != head.weir_version:
-        found.append(f"weir: {base.weir_version} and {head.weir_version}")
-    for role in ("load", "stack", "services", "control"):
-        mine, theirs = getattr(base.placement, role), getattr(head.placement, role)
-        if mine != theirs:
-            found.append(f"CPUs of {role}: {list(mine)} and {list(theirs)}")
-    if base.placement.limits != head.placement.limits:
-        found.append("limits of CPU and memory")
-    if base.placement.network != head.placement.network:
-        found.append("the stacks' network")
-    return found
 
 
 def gate(base: RunReader, head: RunReader, metrics: Sequence[str], threshold: float, *, any_environment: bool) -> Gate:

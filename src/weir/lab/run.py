@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from weir import __version__
-from weir.findings.gate import differences
 from weir.generators.running import HERE, LoadFrom
 from weir.host import Host
 from weir.lab.blocks import Progress, require_time, run_blocks
@@ -27,6 +26,7 @@ from weir.lab.services import Services, started_services
 from weir.lab.stack import process_names, running_stack
 from weir.lab.trial import GENERATOR_FAILED, STACK_ENDED
 from weir.lab.verdict import SERVICE_ENDED
+from weir.model.alike import differences
 from weir.model.errors import ExitCode, TargetError, UsageError
 from weir.model.run import WEIR, Placement, RunInfo, Trial
 from weir.services.manifest import FrontService, read_service
