@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -98,7 +99,8 @@ def start_weir(tmp_path: Path) -> Iterator[StartWeir]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str | Path) -> "subprocess.Popen[str]":
-        command = [str(Path(sysconfig.get_path("scripts")) / "weir"), *map(str, arguments)]
+        # Not by its first line: the kernel was once seen to fail such a start (EFAULT), of all that a run of these tests makes.
+        command = [sys.executable, str(Path(sysconfig.get_path("scripts")) / "weir"), *map(str, arguments)]
         process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
         started.append(process)
         return process

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -59,7 +60,8 @@ def side_by_side(tool: str, lines: Sequence[str], places: Mapping[str, str], fol
     jobs = {
         line: (
             pool.submit(run, [tool], line, folder / f"{number}-tool"),
-            pool.submit(run, [WEIR, tool], line, folder / f"{number}-weir"),
+            # Not by its first line: the kernel was once seen to fail such a start (EFAULT), of all that a run of these tests makes.
+            pool.submit(run, [sys.executable, WEIR, tool], line, folder / f"{number}-weir"),
         )
         for number, line in enumerate(dict.fromkeys(lines))
     }
