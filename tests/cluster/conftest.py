@@ -51,7 +51,7 @@ def start_nodes() -> Iterator[StartNodes]:
             line = process.stdout.readline()
             if not line:
                 assert process.stderr is not None
-                pytest.skip(f"Ray cannot start nodes on this machine: {process.stderr.read().strip()[-500:]}")
+                pytest.fail(f"Ray cannot start nodes on this machine: {process.stderr.read().strip()[-500:]}")
             said = json.loads(line)
             return Nodes(said["address"], tuple(said["raylets"]))
 

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from pathlib import Path
 from typing import TypeVar
 
 from weir.generators.running import RunningLoad
@@ -61,12 +60,6 @@ def observed(host: Host, stack: Stack | ExternalStack, take_sample: Callable[[Sa
         return
     with sampled(host, take_sample):
         yield
-
-
-def gone_of(stack: Stack | ExternalStack) -> str | None:
-    """Which of the processes of a stack that weir did not start have ended; None: none of them."""
-    gone = [pid for pid in stack.pids if not Path(f"/proc/{pid}").is_dir()] if isinstance(stack, ExternalStack) else []
-    return f"(process {', '.join(map(str, gone))} is gone)" if gone else None
 
 
 @contextmanager

@@ -218,7 +218,7 @@ def _external(planned: PlannedCell, stack: ExternalStack, inputs: random.Random,
     """An external server that answers, and answers right."""
 
     def why_dead() -> str | None:
-        gone = [pid for pid in stack.pids if not Path(f"/proc/{pid}").is_dir()]
+        gone = stack.gone()
         return f"process {gone[0]} of external.{stack.id}.pids has ended" if gone else None
 
     begun = time.monotonic()

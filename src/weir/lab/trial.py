@@ -14,7 +14,7 @@ from weir.generators.external import ExternalLoad
 from weir.generators.running import HERE, LoadFrom
 from weir.host import Host
 from weir.lab.after import After, look_after
-from weir.lab.during import end_of, ended_by_itself, entered, gone_of, observed, sampled, stopped_when_dead, timed
+from weir.lab.during import end_of, ended_by_itself, entered, observed, sampled, stopped_when_dead, timed
 from weir.lab.generator import begin_load, kept
 from weir.lab.onlooker import SKIPPED, Onlooker, TrialSkippedError
 from weir.lab.part import summary_of_part
@@ -37,6 +37,7 @@ from weir.observe.figures import stack_resources
 from weir.observe.jvm import pause_events, pause_logs
 from weir.services.place import ServicePlace
 from weir.stacks.build import BuiltStack
+from weir.stacks.external import ExternalStack
 from weir.store import Recorder, RunWriter
 from weir.study.load import LoadTable
 from weir.study.method import Failures, Method
@@ -274,7 +275,8 @@ def _measure(
     skip.check()
     # After the last reading: the host has by then told of every process that ended before it.
     dead, lost = ended_by_itself(hosts, names), ended_by_itself(hosts, services.names)
-    stack_ended = gone_of(planned.stack) if dead is None else dead.how
+    gone = planned.stack.gone() if isinstance(planned.stack, ExternalStack) else []
+    stack_ended = dead.how if dead is not None else f"(process {', '.join(map(str, gone))} is gone)" if gone else None
     phases_s["observe"] -= phases_s["load"]
     if stack_ended is not None:
         writer.add_event(trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, stack_ended))

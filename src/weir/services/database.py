@@ -14,8 +14,6 @@ from weir.services.counters import Counters
 from weir.services.dataset import ColumnType, Dataset, DatasetTable
 
 LOOPBACK = "127.0.0.1"
-
-
 SILENT_S = 2
 """After so long without a word the machine of a database is asked whether it is there,"""
 PROBES = 3

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from weir.stacks.manifest import Needed
 from weir.stacks.workload import Workload
@@ -40,6 +41,10 @@ class ExternalStack:
     def path_of(self, workload: str) -> str | None:
         """The workload's own path."""
         return None
+
+    def gone(self) -> list[int]:
+        """Those of its processes that do not run."""
+        return [pid for pid in self.pids if not Path(f"/proc/{pid}").is_dir()]
 
     def cpus(self) -> tuple[int, ...]:
         """The CPUs that its processes may use; none where they are not known."""

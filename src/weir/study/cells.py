@@ -213,11 +213,7 @@ class _Crossing:
             pass
         else:
             raise UsageError(f"external.{name}: found the name of a stack that weir has, expected another name", hint="weir stacks list")
-        if missing := external.missing_pids():
-            raise UsageError(
-                f"external.{name}.pids: found {', '.join(map(str, missing))}, of which no process runs; expected its process ids"
-            )
-        return ExternalStack(
+        stack = ExternalStack(
             id=name,
             url=external.url,
             pids=tuple(external.pids),
@@ -225,6 +221,11 @@ class _Crossing:
             title=external.title or name,
             model=external.model,
         )
+        if missing := stack.gone():
+            raise UsageError(
+                f"external.{name}.pids: found {', '.join(map(str, missing))}, of which no process runs; expected its process ids"
+            )
+        return stack
 
     def _check_limits(self, stacks: Iterable[Stack | ExternalStack]) -> None:
         offered = {name for stack in stacks if isinstance(stack, Stack) for name in stack.limits}

@@ -1,7 +1,6 @@
 """`[external.NAME]` of a study file: a server that weir did not start. It is checked for right answers like any other, and watched if its
 processes are named."""
 
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -41,7 +40,3 @@ class External(Table):
         if any(pid < 1 for pid in pids) or len(set(pids)) != len(pids):
             raise ValueError("expected process ids above 0, each once")
         return pids
-
-    def missing_pids(self) -> list[int]:
-        """Those that do not run."""
-        return [pid for pid in self.pids if not Path(f"/proc/{pid}").is_dir()]
