@@ -116,14 +116,19 @@ def at_least(contest: Contest, ours: str, peer: Peer, bar: float) -> Bar:
 
 
 def _limit(contest: Contest, ours: str, peer: Peer) -> str:
-    """What stands in the way of more: nothing, or the server, of which those who do least get no more either."""
+    """What stands in the way of more: nothing, or the server, of which those who do least get no more either.
+
+    Whoever fills the server gets 1 / (1 - what the peer leaves idle) times as much, and beyond that only what makes an answer cheaper for it.
+    """
     load_idle, server_idle = contest.idle(ours)
+    _, idle_under_peer = contest.idle(peer.name)
     if load_idle <= server_idle:
         return ""
     least = {other.name: contest.ratio(other.name, peer.name) for other in (GCANNON, *BARE)}
     ratios = ", ".join(f"{name} {ratio.median:.3f}" for name, ratio in least.items() if ratio is not None)
     beside = f"; in the same rounds {ratios}" if ratios else ""
-    return f"; the server is the limit, its CPU {server_idle:.0%} idle, weir's {load_idle:.0%}{beside}"
+    idle = f"{server_idle:.0%} idle ({idle_under_peer:.0%} under {peer.name}), weir's {load_idle:.0%}"
+    return f"; the server is the limit, its CPU {idle}{beside}"
 
 
 def _found(title: str, contests: list[Contest], bars: list[Bar], notes: list[str]) -> Found:

@@ -230,7 +230,7 @@ class LiveView:
     def start(self, started: LoadStarted) -> None:
         """The load's clock has started."""
         self._pid = started.pid
-        self._figures.spins = started.wait == "sleep-spin"
+        self._figures.spins = "spin" in started.wait
 
     def take(self, interval: Interval) -> None:
         """Adds an interval, and redraws when that was a while ago."""

@@ -65,6 +65,8 @@ def plan(
                 "replicas": one.replicas,
                 "at": one.at,
                 "predicted_rps": one.predicted_rps,
+                "low_rps": one.low_rps,
+                "high_rps": one.high_rps,
                 "measured_rps": one.measured_rps,
                 "error": one.error,
             }
@@ -118,12 +120,13 @@ def _print(found: "MachinePlan") -> None:
 
 def _print_predictions(predictions: "tuple[ReplicaPrediction, ...]") -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("processes", "predicted req/s", "measured", "difference"):
+    for column in ("processes", "predicted req/s", "interval", "measured", "difference"):
         table.add_column(column, justify="right")
     for one in predictions:
         measured = "–" if one.measured_rps is None else f"{one.measured_rps:,.0f}"
         difference = "–" if one.error is None else f"{one.error:+.1%}"
-        table.add_row(str(one.replicas), f"{one.predicted_rps:,.0f}", measured, difference)
+        interval = "–" if one.low_rps is None or one.high_rps is None else f"{one.low_rps:,.0f}–{one.high_rps:,.0f}"
+        table.add_row(str(one.replicas), f"{one.predicted_rps:,.0f}", interval, measured, difference)
     stdout.print()
     stdout.print(table)
 

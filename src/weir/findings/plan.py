@@ -96,6 +96,10 @@ class ReplicaPrediction:
     at: str
     """The load."""
     predicted_rps: float
+    low_rps: float | None
+    """With every demand at the upper end of its interval; None where the run gives no intervals,"""
+    high_rps: float | None
+    """and at the lower one."""
     measured_rps: float | None
     """None where the run has not measured that."""
 
@@ -143,9 +147,9 @@ def plan_machines(
             {tier: stats.Station(demand(estimate), of_machine[tier]) for tier, estimate in demands.items()}, rate_rps, delay_s, objective
         )
 
-    planned = fleets(lambda estimate: estimate.value)
-    fewest = fleets(lambda estimate: estimate.value if estimate.low is None else estimate.low)
-    most = fleets(lambda estimate: estimate.value if estimate.high is None else estimate.high)
+    planned = fleets(_value)
+    fewest = fleets(_low)
+    most = fleets(_high)
     tiers = tuple(
         MachinesOf(
             tier=tier,
@@ -206,18 +210,32 @@ def predict_replicas(reader: RunReader, *, stack: str | None = None, replicas: S
         and {**one.coordinates, "replicas": ""} == {**cell.coordinates, "replicas": ""}
     }
     wanted = sorted({*replicas, *alike} - {cell.replicas})
+    value, low, high = ({tier.tier: end(tier.demand.per_request_s) for tier in found.tiers} for end in (_value, _low, _high))
+    # An interval that reaches 0 gives no upper end.
+    has_interval = all(tier.demand.per_request_s.low is not None and low[tier.tier] > 0 for tier in found.tiers)
     predictions = []
     for count in wanted:
         rates = [rate for trial in trials if count in alike and trial.cell.id == alike[count].id and (rate := BY_KEY[THROUGHPUT].of(trial))]
-        predicted_rps = _with_replicas(found, cell, count)
-        predictions.append(ReplicaPrediction(count, cell.load.label, predicted_rps, fmean(rates) if rates else None))
+        predictions.append(
+            ReplicaPrediction(
+                replicas=count,
+                at=cell.load.label,
+                predicted_rps=_with_replicas(found, value, cell, count),
+                low_rps=_with_replicas(found, high, cell, count) if has_interval else None,
+                high_rps=_with_replicas(found, low, cell, count) if has_interval else None,
+                measured_rps=fmean(rates) if rates else None,
+            )
+        )
     return tuple(predictions)
 
 
-def _with_replicas(found: Bottleneck, cell: Cell, count: int) -> float:
-    """Throughput with `count` processes: a quota's worth of time for each, while CPUs that are shared stay as they are."""
+def _with_replicas(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, count: int) -> float:
+    """Throughput with `count` processes, where a request needs so much of each tier: a quota's worth of time for each process, while CPUs
+    that are shared stay as they are.
+    """
     more = count / cell.replicas
-    uses = [use for use in found.resources if use.tiers and use.demand_s > 0]
+    needed = [replace(use, demand_s=sum(demands_s.get(tier, 0.0) for tier in use.tiers)) for use in found.resources]
+    uses = [use for use in needed if use.demand_s > 0]
     stations = []
     for use in without_doubles([replace(use, servers=use.servers * more) if use.kind == "quota" else use for use in uses]):
         if use.kind == "quota":
@@ -311,7 +329,7 @@ def _figures(fleets: Sequence[Fleet], rate_rps: float, delay_s: float, objective
 
 def _holds(objective: Condition, figure: stats.Estimate) -> bool:
     """Whether it does at the far end of the interval."""
-    return objective.holds(figure.value if figure.high is None else figure.high)
+    return objective.holds(_high(figure))
 
 
 def _waiting_s(fleet: Fleet, rate_rps: float) -> float:
@@ -391,6 +409,18 @@ def _sentence(plan: MachinePlan) -> str:
 
 def _range(one: MachinesOf) -> str:
     return f"{one.machines:,}" if one.low == one.high else f"{one.machines:,} ({one.low:,}–{one.high:,})"
+
+
+def _value(estimate: stats.Estimate) -> float:
+    return estimate.value
+
+
+def _low(estimate: stats.Estimate) -> float:
+    return estimate.value if estimate.low is None else estimate.low
+
+
+def _high(estimate: stats.Estimate) -> float:
+    return estimate.value if estimate.high is None else estimate.high
 
 
 def _micro(value_s: float | None) -> float | None:

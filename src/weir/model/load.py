@@ -107,7 +107,7 @@ class ClosedLoad:
     @property
     def label(self) -> str:
         """How the load is named on screen."""
-        parts = [f"{self.connections} connections" if self.is_plain else _over_time(self.users, "users")]
+        parts = [_connections(self.connections) if self.is_plain else _over_time(self.users, "users")]
         parts += [] if self.loops is None else [f"{self.loops} requests each"]
         parts += [] if self.think is None else [f"thinking {self.think.label}"]
         parts += [] if self.pace_s is None else [f"one in {self.pace_s:g} s each"]
@@ -141,7 +141,7 @@ class OpenLoad:
     def label(self) -> str:
         """How the load is named on screen."""
         unit = "req/s" if self.session is None else "sessions/s"
-        parts = [f"{_over_time(self.rate_rps, unit)} over {self.connections} connections"]
+        parts = [f"{_over_time(self.rate_rps, unit)} over {_connections(self.connections)}"]
         parts += ["Poisson arrivals"] if self.arrivals == "poisson" else []
         if self.session is not None:
             parts.append(f"{self.session.requests} requests each")
@@ -218,6 +218,10 @@ def constant_from_s(load: Load) -> float | None:
 
 def _varies(profile: Profile) -> bool:
     return isinstance(profile, tuple)
+
+
+def _connections(count: int) -> str:
+    return "1 connection" if count == 1 else f"{count} connections"
 
 
 def _over_time(profile: Profile, unit: str) -> str:

@@ -139,19 +139,22 @@ impl<D: Driver> LoadThread<D> {
     /// there is no wait, so that a thread with its hands full makes one system call a batch all the same.
     #[inline]
     fn wait(&mut self, wait: Wait, now: u64, busy_ns: &mut u64) -> io::Result<u64> {
-        if !D::GATHERS_SENDS {
-            self.driver.wait(wait)?;
-            return Ok(now_ns());
+        if D::GATHERS_SENDS {
+            let sends = !self.gathered.is_empty();
+            self.stamp_gathered(now);
+            let completed = self.driver.wait(Wait::Poll)?;
+            let looked_ns = now_ns();
+            if sends || completed {
+                *busy_ns += looked_ns - now;
+            }
+            if completed || wait == Wait::Poll {
+                return Ok(looked_ns);
+            }
         }
-        let sends = !self.gathered.is_empty();
-        self.stamp_gathered(now);
-        let completed = self.driver.wait(Wait::Poll)?;
-        let looked_ns = now_ns();
-        if sends || completed {
-            *busy_ns += looked_ns - now;
-        }
-        if completed || wait == Wait::Poll {
-            return Ok(looked_ns);
+        for _ in 0..self.wait.looks(wait, self.in_flight() > 0) {
+            if self.driver.wait(Wait::Poll)? {
+                return Ok(now_ns());
+            }
         }
         self.driver.wait(wait)?;
         Ok(now_ns())

@@ -9,11 +9,18 @@ const SPIN_NS: u64 = 250_000;
 /// The longest sleep, so that a request to stop is heard.
 const LONGEST_NS: u64 = 20_000_000;
 
+/// How often a closed loop looks for answers before it sleeps: some 20 us. Whoever sleeps is woken by the server, in the server's time: with
+/// 1,024 connections that was one answer in ten, and a full nginx answered 5 to 9 % more without. Counted, since to read the clock takes
+/// a third as long as to look.
+const LOOKS: u32 = 64;
+
 /// How a load thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitStrategy {
-    /// Nothing is due by the clock: asleep until something happens, as browsers, wrk and hey are.
+    /// Nothing is due by the clock, and the CPU may be another's as well: asleep until something happens, as browsers, wrk and hey are.
     Block,
+    /// Nothing is due by the clock, with a CPU of its own: awake for a moment while answers are due, then asleep.
+    SpinThenBlock,
     /// Moments, without a CPU of its own: asleep until the moment, with nanosecond timers and no slack.
     Sleep,
     /// Moments, with a CPU of its own: asleep until shortly before the moment, awake the rest and while answers are due.
@@ -22,12 +29,12 @@ pub(crate) enum WaitStrategy {
 
 impl WaitStrategy {
     pub(crate) fn of(plan: &Plan) -> Self {
-        if !plan.load.is_timed() {
-            Self::Block
-        } else if plan.cpus.len() >= plan.threads {
-            Self::SleepThenSpin
-        } else {
-            Self::Sleep
+        let has_own_cpus = plan.cpus.len() >= plan.threads;
+        match (plan.load.is_timed(), has_own_cpus) {
+            (false, false) => Self::Block,
+            (false, true) => Self::SpinThenBlock,
+            (true, false) => Self::Sleep,
+            (true, true) => Self::SleepThenSpin,
         }
     }
 
@@ -35,6 +42,7 @@ impl WaitStrategy {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Block => "block",
+            Self::SpinThenBlock => "spin-block",
             Self::Sleep => "sleep",
             Self::SleepThenSpin => "sleep-spin",
         }
@@ -49,7 +57,16 @@ impl WaitStrategy {
             Self::SleepThenSpin => Wait::AtMostNs(left_ns - SPIN_NS),
             Self::Sleep => Wait::AtMostNs(left_ns),
             // Only timeouts and intervals wait for the clock here, and both are told by the time that really was.
-            Self::Block => Wait::AboutNs(left_ns),
+            Self::Block | Self::SpinThenBlock => Wait::AboutNs(left_ns),
+        }
+    }
+
+    /// How often to look before a wait.
+    #[inline]
+    pub(crate) fn looks(self, wait: Wait, answers_are_due: bool) -> u32 {
+        match (self, wait) {
+            (Self::SpinThenBlock, Wait::AboutNs(1..)) if answers_are_due => LOOKS,
+            _ => 0,
         }
     }
 }
@@ -76,6 +93,17 @@ mod tests {
             WaitStrategy::Block.wait(999_999, 1_000_000, true),
             Wait::AboutNs(1)
         );
+    }
+
+    #[test]
+    fn a_closed_loop_with_its_own_cpu_is_awake_for_a_moment_while_answers_are_due() {
+        let strategy = WaitStrategy::SpinThenBlock;
+        let long = strategy.wait(0, 1_000_000, true);
+        assert_eq!(long, Wait::AboutNs(1_000_000));
+        assert_eq!(strategy.looks(long, true), LOOKS);
+        assert_eq!(strategy.looks(long, false), 0);
+        assert_eq!(strategy.looks(Wait::AboutNs(0), true), 0);
+        assert_eq!(WaitStrategy::Block.looks(long, true), 0);
     }
 
     #[test]
