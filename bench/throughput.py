@@ -118,7 +118,7 @@ def at_least(contest: Contest, ours: str, peer: Peer, bar: float) -> Bar:
 def _limit(contest: Contest, ours: str, peer: Peer) -> str:
     """What stands in the way of more: nothing, or the server, of which those who do least get no more either.
 
-    Whoever fills the server gets 1 / (1 - what the peer leaves idle) times as much, and beyond that only what makes an answer cheaper for it.
+    Whoever fills it gets 1 / (1 - what the peer leaves idle) times as much, and beyond that only what makes an answer cheaper for it.
     """
     load_idle, server_idle = contest.idle(ours)
     _, idle_under_peer = contest.idle(peer.name)
