@@ -1,6 +1,7 @@
 """`--live` and `weir ui` as a user meets them: real loads and runs, looked at in a real browser."""
 
 import http.client
+import os
 import re
 import signal
 import subprocess
@@ -101,11 +102,19 @@ def test_an_hour_of_ten_intervals_a_second_makes_neither_the_server_nor_the_brow
 
 
 def renderers() -> Iterator[int]:
-    """The processes that draw the pages of any browser of ours; the others are alike in memory and empty."""
+    """The processes that draw pages of this test's browser: one draws ours, the others are empty. The browser's own window has one too."""
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
-            if folder.name.isdigit() and b"--type=renderer" in (folder / "cmdline").read_bytes():
+            command = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
+            if b"--type=renderer" in command and b"--top-chrome-webui" not in command and is_below(int(folder.name)):
                 yield int(folder.name)
+
+
+def is_below(pid: int) -> bool:
+    """Whether this process has started it, or what has."""
+    while pid > 1 and pid != os.getpid():
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid == os.getpid()
 
 
 def private_bytes(pid: int) -> int:

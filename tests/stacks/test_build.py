@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from weir.model.errors import TargetError, UsageError
+from weir.stacks import tools
 from weir.stacks.build import build, content_hash
 from weir.stacks.manifest import Stack, read_manifest
 
@@ -76,6 +77,21 @@ def test_a_failed_build_names_its_log_and_is_started_over_the_next_time(stack: W
 def test_a_build_without_its_artifact_has_failed(stack: Write) -> None:
     with pytest.raises(TargetError, match=r"build\.artifact: the build left no 'made'"):
         build(stack("true"), run)
+
+
+def test_a_variant_that_needs_a_newer_jdk_is_built_for_that_one(stack: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "_JDK_FOLDERS", (str(tmp_path / "jvm"),))
+    monkeypatch.setattr(tools, "search_path", lambda: "/usr/bin:/bin")
+    for tool in ("java", "javac"):
+        for version in ("3017", "3021"):
+            program = tmp_path / "jvm" / version / "bin" / tool
+            program.parent.mkdir(parents=True, exist_ok=True)
+            program.write_text(f"#!/bin/sh\necho '{tool} {version}'\n")
+            program.chmod(0o755)
+    plain = stack("java > made", '["javac>=3017"]', after='[variants.newer]\nneeds = ["java>=3021"]')
+    (newer,) = plain.variants()
+    assert [(build(one, run).folder / "made").read_text() for one in (plain, newer, plain)] == ["java 3017\n", "java 3021\n", "java 3017\n"]
+    assert content_hash(plain) != content_hash(newer)
 
 
 def test_a_missing_toolchain_is_named_before_anything_is_built(stack: Write) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from weir.model.errors import TargetError, UsageError
 from weir.places import cache_folder, node_tools
 from weir.stacks.manifest import Stack, filled
-from weir.stacks.tools import base_environment
+from weir.stacks.tools import base_environment, jdk_version
 
 _MARKER = ".weir-built"
 _LEFT_OUT = {"__pycache__", ".venv", "venv", "target", "node_modules", ".git"}
@@ -63,13 +63,15 @@ def build(stack: Stack, run: RunCommand, *, on_build: Callable[[Path], None] = l
 
 
 def content_hash(stack: Stack) -> str:
-    """Names what a build depends on: every file of the stack's folder and of what it is built with, the command, and the Python it may use.
+    """Names what a build depends on: every file of the stack's folder and of what it is built with, the command, the Python it may use, and
+    the JDK that it is built for.
 
     Raises:
         UsageError: what it is built with is not there.
     """
     command = stack.build.command if stack.build else ""
-    digest = hashlib.sha256(f"{sys.executable} {sys.version} {command}".encode())
+    made_with = [sys.executable, sys.version, command, *filter(None, [jdk_version(stack.needs)])]
+    digest = hashlib.sha256(" ".join(made_with).encode())
     for path in _files(stack):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(stack.folder.parent)}\0{len(content)}\0".encode())
@@ -90,7 +92,7 @@ def _build_anew(stack: Stack, root: Path, folder: Path, run: RunCommand, on_buil
         log.write_bytes(b"")
         on_build(log)
         command = ["/bin/sh", "-c", filled(recipe.command, _build_fields())]
-        status = run(command, folder, base_environment(recipe.needs), log)
+        status = run(command, folder, base_environment(stack.needs), log)
         if status != 0:
             tail = log.read_text(errors="replace").strip().splitlines()[-3:]
             raise TargetError(

@@ -94,6 +94,14 @@ def base_environment(needs: Sequence[str] = ()) -> dict[str, str]:
     return {**{name: os.environ[name] for name in names}, **_tool_environment(needs)}
 
 
+def jdk_version(needs: Sequence[str]) -> str | None:
+    """What the JDK that meets the needs of one says of its version; None where none is needed, or none is there."""
+    of_jdk = _of_jdk(needs)
+    jdk = _jdk(of_jdk) if of_jdk else None
+    java = jdk.tool("java") if jdk else None
+    return None if java is None else java.said
+
+
 def search_path() -> str:
     """The PATH of builds and stacks: the user's, then what was installed beside weir (uv, and Node where the machine has none)."""
     tools = node_tools()
@@ -130,10 +138,14 @@ def runtime_of(pid: int) -> str:
 
 
 def _tool_environment(needs: Sequence[str]) -> dict[str, str]:
-    jdk = _jdk([need for need in needs if _parsed(need)[0] in JDK_TOOLS])
+    jdk = _jdk(_of_jdk(needs))
     if jdk is None or jdk.home is None:
         return {"PATH": search_path()}
     return {"PATH": os.pathsep.join([str(jdk.home / "bin"), search_path()]), "JAVA_HOME": str(jdk.home)}
+
+
+def _of_jdk(needs: Sequence[str]) -> list[str]:
+    return [need for need in needs if _parsed(need)[0] in JDK_TOOLS]
 
 
 def _jdk(needs: Sequence[str]) -> _Jdk | None:
