@@ -9,9 +9,8 @@ const SPIN_NS: u64 = 250_000;
 /// The longest sleep, so that a request to stop is heard.
 const LONGEST_NS: u64 = 20_000_000;
 
-/// How often a closed loop looks for answers before it sleeps: some 20 us. Whoever sleeps is woken by the server, in the server's time: with
-/// 1,024 connections that was one answer in ten, and a full nginx answered 5 to 9 % more without. Counted, since to read the clock takes
-/// a third as long as to look.
+/// How often a closed loop looks for answers before it sleeps. Whoever sleeps is woken by the server, in the server's time: with 1,024
+/// connections that was one answer in ten, and a full nginx answered 5 to 9 % more without. Counted, since reading the clock is user CPU.
 const LOOKS: u32 = 64;
 
 /// How a load thread waits.
