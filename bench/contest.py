@@ -113,11 +113,11 @@ def hold_contest(
     return Contest(label, alternate(generators, setting.rounds, required, notes, label, setting.taken))
 
 
-def weir_round(setting: Setting, plan: LoadPlan, back_end: str) -> Round:
+def weir_round(setting: Setting, plan: LoadPlan, back_end: str, *, owns_cpu: bool = True) -> Round:
     """One round of weir's."""
     before = setting.nginx.requests()
     idleness = Idleness(setting.cpus)
-    load = engine_load(plan, setting.cpus.load, setting.folder, back_end=back_end)
+    load = engine_load(plan, setting.cpus.load, setting.folder, back_end=back_end, owns_cpu=owns_cpu)
     idle = idleness.fractions()
     _check_count("weir", plan.load.connections, load.completed, setting.nginx.requests() - before - 1)
     return Round(

@@ -1,10 +1,14 @@
-"""What becomes of an interruption while something is said to a terminal that is gone."""
+"""What becomes of what is said to a terminal that is gone, or to a disk that is full."""
 
 import errno
+import subprocess
+from pathlib import Path
 
 import pytest
 
+from tests.support.side_by_side import WEIR
 from weir.cli import output
+from weir.model.errors import ExitCode
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +47,14 @@ def test_progress_that_nobody_reads_is_left_out(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(output.stderr, "print", print_)
     output.say("trial 3 of 4")
     assert output.stderr.quiet
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["stacks", "list"], ["study", "schema"]], ids=" ".join)
+def test_data_for_which_there_is_no_space_is_told_and_is_no_defect(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([WEIR, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == ExitCode.USAGE, done.stderr
+    assert done.stderr.splitlines() == [
+        "weir: standard output: cannot be written: No space left on device",
+        "  try: check the space left on the disk",
+    ]

@@ -172,6 +172,8 @@ def test_a_killed_agent_ends_the_load_and_is_named(start_weir: StartWeir, nodes:
     assert process.returncode == ExitCode.NOT_VALID, err
     assert "is lost" in out
     assert "verdict: invalid" in out
+    # What Ray has to say of it stays with Ray.
+    assert "raylet" not in out + err
     assert gone(engines)
 
 
@@ -232,6 +234,7 @@ def test_a_kill_at_any_moment_leaves_nothing_running(
         process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=90)
     assert "Traceback" not in err
+    assert "raylet" not in out + err
     if who != "driver" and victims:
         # An agent that Ray was about to start is started once more, and the load is whole; without one that was lost before it, it says so.
         is_told = "verdict: valid" in out or "this load was made by the other" in out

@@ -40,24 +40,37 @@ DELAY = f'[services.delay]\ndelay = "{DELAY_S * 1000:g}ms"'
 SERVER = """
 import json, sys, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+URLS = sys.argv[3:]
+
+def logged_in(url):
+    if url.startswith("postgresql:"):
+        import psycopg
+        return psycopg.connect(url, autocommit=True)
+    import pymysql
+    at = urlsplit(url)
+    return pymysql.connect(
+        host=at.hostname, port=at.port, user=at.username, password=at.password, database=at.path[1:], autocommit=True
+    )
 
 class Asks(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def setup(self):
         super().setup()
-        if sys.argv[3].startswith("postgresql:"):
-            import psycopg
-            self.database = psycopg.connect(sys.argv[3], autocommit=True)
+        if not URLS[0].startswith("http:"):
+            self.databases = [logged_in(url) for url in URLS]
 
     def do_GET(self):
-        if sys.argv[3].startswith("http:"):
-            with urllib.request.urlopen(sys.argv[3]) as answer:
+        if URLS[0].startswith("http:"):
+            with urllib.request.urlopen(URLS[0]) as answer:
                 body = answer.read()
         else:
-            asked = self.path.rpartition("/")[2]
-            row = self.database.execute("SELECT id, name, email FROM users WHERE id = %s", (asked,)).fetchone()
-            body = json.dumps(dict(zip(("id", "name", "email"), row))).encode()
+            asked = int(self.path.rpartition("/")[2])
+            with self.databases[asked % len(URLS)].cursor() as cursor:
+                cursor.execute("SELECT id, name, email FROM users WHERE id = %s", (asked,))
+                body = json.dumps(dict(zip(("id", "name", "email"), cursor.fetchone()))).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -69,18 +82,26 @@ class Asks(BaseHTTPRequestHandler):
 
 ThreadingHTTPServer((sys.argv[2], int(sys.argv[1])), Asks).serve_forever()
 """
+DATABASES = {
+    "reads": ("postgres",),
+    "reads-mariadb": ("mariadb",),
+    "reads-twice": ("postgres", "postgres-standby"),
+}
+"""The services that stacks read from, by the stack."""
 
 
 @pytest.fixture
 def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stack that asks an upstream, and one that asks a database and has a proxy before it."""
-    for name, services, url, ready, workload in (
-        ("asks", "[services.delay]", "{delay.url}", "/", "ping"),
-        ("reads", '[services.postgres]\ndataset = "users"\n[services.nginx]', "{postgres.url}", "/user/1", "user-by-id"),
-    ):
+    """A stack that asks an upstream, and those that ask databases and have a proxy before them."""
+    asking: dict[str, tuple[str, tuple[str, ...], str, str]] = {"asks": ("[services.delay]", ("{delay.url}",), "/", "ping")}
+    for name, (first, *others) in DATABASES.items():
+        services = f'[services.{first}]\ndataset = "users"\n[services.nginx]\n' + "".join(f"[services.{other}]\n" for other in others)
+        asking[name] = (services, tuple(f"{{{service}.url}}" for service in (first, *others)), "/user/1", "user-by-id")
+    for name, (services, urls, ready, workload) in asking.items():
         folder = tmp_path / "stacks" / name
         folder.mkdir(parents=True)
         (folder / "server.py").write_text(SERVER)
+        command = json.dumps(["{python}", "server.py", "{port}", "{address}", *urls])
         (folder / "stack.toml").write_text(
             f"""
 schema = 1
@@ -88,7 +109,7 @@ id = "{name}"
 title = "A server that {name}"
 model = "thread per connection"
 [run]
-command = ["{{python}}", "server.py", "{{port}}", "{{address}}", "{url}"]
+command = {command}
 ready = {{ path = "{ready}", timeout_s = 20 }}
 {services}
 [serves]
@@ -173,28 +194,33 @@ def test_services_stay_beside_their_stack_where_that_is_asked_for(study: Study, 
 
 
 @pytest.mark.needs("nginx")
-def test_a_database_runs_on_the_node_for_services_and_a_proxy_beside_its_stack(
-    study: Study, weir: Weir, apart: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stack", ["reads", pytest.param("reads-mariadb", marks=pytest.mark.needs("mvn")), "reads-twice"])
+def test_databases_run_on_the_node_for_services_and_a_proxy_beside_its_stack(
+    stack: str, study: Study, weir: Weir, apart: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Its programs were fetched once for all tests.
+    # Their programs were fetched once for all tests.
     monkeypatch.delenv("WEIR_CACHE")
     out = tmp_path / "run"
     node = f"{apart.address.rpartition('.')[0]}.3"
     before = set(data_folders())
-    done = weir("run", study("reads", workloads=["user-by-id"], duration_s=1), "--out", out, "--cluster", apart.address, "--agents", "1")
+    done = weir("run", study(stack, workloads=["user-by-id"], duration_s=1), "--out", out, "--cluster", apart.address, "--agents", "1")
     assert done.returncode == 0, done.stderr
     assert f"services: on {node}" in done.stderr
-    assert names_of_samples(out) == {("app", "app"), ("nginx", "nginx"), ("postgres", f"postgres@{node}")}
+    databases = DATABASES[stack]
+    assert names_of_samples(out) == {("app", "app"), ("nginx", "nginx"), *((one, f"{one}@{node}") for one in databases)}
     with RunReader(out / "run.weir") as reader:
         (trial,) = reader.trials()
-    (work,) = trial.result.work
-    assert work.service == "postgres"
-    assert work.rows is not None
-    assert 0 < work.requests <= work.rows <= work.requests + work.edge_requests
+    assert {work.service for work in trial.result.work} == set(databases)
+    # Each was asked, and together they gave a row for each request.
+    rows = [work.rows or 0 for work in trial.result.work]
+    (requests,) = {work.requests for work in trial.result.work}
+    assert min(rows) > 0
+    assert requests <= sum(rows) <= requests + max(work.edge_requests for work in trial.result.work)
     assert trial.result.resources is not None
-    assert trial.result.resources.tiers["postgres"].cpu_s > 0
-    assert f'listening on IPv4 address "{node}"' in (out / trial.result.logs["postgres"]).read_text()
-    # Nothing of it is left there.
+    for one in databases:
+        assert trial.result.resources.tiers[one].cpu_s > 0
+        assert node in (out / trial.result.logs[one]).read_text()
+    # Nothing of them is left there.
     assert set(data_folders()) == before
     assert engines() == []
 

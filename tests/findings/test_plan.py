@@ -123,17 +123,18 @@ def replicas(path: Path, study: SyntheticStudy, *counts: int) -> tuple[ReplicaPr
         return predict_replicas(reader, replicas=counts)
 
 
+# 100 us a request on 0.2 CPUs each: 2,000 a second, five times of which fill the CPU.
+PROCESSES = replace(
+    STUDY,
+    stacks=(replace(STACK, throughput_rps=2_000, scaled=lambda place: min(int(place["replicas"]), 5)),),
+    limits={"app": Limits(cpus=0.2)},
+    coordinates=tuple({"replicas": str(count)} for count in (1, 2, 3)),
+    loads=(ClosedLoad(100),),
+)
+
+
 def test_more_processes_under_a_quota_each_answer_in_proportion_until_the_cpu_is_full(tmp_path: Path) -> None:
-    # 100 us a request on 0.2 CPUs each: 2,000 a second, five times of which fill the CPU.
-    limited = replace(STACK, throughput_rps=2_000, scaled=lambda place: min(int(place["replicas"]), 5))
-    study = replace(
-        STUDY,
-        stacks=(limited,),
-        limits={"app": Limits(cpus=0.2)},
-        coordinates=tuple({"replicas": str(count)} for count in (1, 2, 3)),
-        loads=(ClosedLoad(100),),
-    )
-    found = {one.replicas: one for one in replicas(tmp_path, study, 8)}
+    found = {one.replicas: one for one in replicas(tmp_path, PROCESSES, 8)}
     assert sorted(found) == [2, 3, 8]
     for count in (2, 3):
         assert found[count].predicted_rps == pytest.approx(2_000 * count, rel=0.05)
@@ -145,3 +146,9 @@ def test_more_processes_under_a_quota_each_answer_in_proportion_until_the_cpu_is
         assert abs(error) < 0.1
     assert found[8].predicted_rps == pytest.approx(10_000, rel=0.05)
     assert found[8].measured_rps is None
+
+
+def test_a_prediction_from_one_trial_has_no_interval(tmp_path: Path) -> None:
+    found = replicas(tmp_path, replace(PROCESSES, blocks=1), 8)
+    assert [(one.replicas, one.low_rps, one.high_rps) for one in found] == [(count, None, None) for count in (2, 3, 8)]
+    assert found[0].predicted_rps == pytest.approx(4_000, rel=0.05)

@@ -19,7 +19,7 @@ from weir.model.errors import WeirError
 from weir.model.load import ClosedLoad
 from weir.model.run import PublishedFigure, TrialResult
 from weir.report import render_html, write_html
-from weir.report.html import island
+from weir.report.page import island
 from weir.store import RunReader
 
 pytestmark = pytest.mark.usefixtures("bundle")

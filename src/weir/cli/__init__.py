@@ -6,6 +6,7 @@ This module is the way in, and every command waits for what it imports: a front 
 import os
 import signal
 import sys
+from contextlib import suppress
 
 from weir.compat.front_end import TOOLS
 from weir.model.errors import ExitCode, WeirError
@@ -29,12 +30,19 @@ def main() -> None:
         _say_error("interrupted", "")
         code = ExitCode.INTERRUPTED
     except Exception as error:
-        from weir.cli.output import give_up_output, interrupted, nobody_listens
+        from weir.cli.output import give_up_output, interrupted, is_full, nobody_listens
 
         if isinstance(error, OSError) and nobody_listens(error):
             # The reader of our output (head, a pager) has seen enough, or the terminal was closed.
             give_up_output()
             sys.exit(ExitCode.INTERRUPTED if interrupted(error) else ExitCode.DONE)
+        if isinstance(error, OSError) and is_full(error):
+            # Whatever was written, a page on standard output or a service's settings: the rooms that write much say more of it themselves.
+            with suppress(OSError):
+                what = error.filename or "standard output"
+                _say_error(f"{what}: cannot be written: {error.strerror}", "check the space left on the disk")
+            give_up_output()
+            sys.exit(ExitCode.USAGE)
         if os.environ.get(Variable.DEBUG):
             import traceback
 

@@ -172,4 +172,6 @@ def _say_attempt(attempt: "Attempt") -> None:
 
 
 def _say_users(users: int, throughput_rps: float) -> None:
-    say(f"      {users:,} users: {throughput_rps:,.1f} req/s")
+    from weir.findings.words import counted
+
+    say(f"      {counted(users, 'user')}: {throughput_rps:,.1f} req/s")

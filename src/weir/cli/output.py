@@ -32,6 +32,11 @@ def nobody_listens(error: OSError) -> bool:
     return error.errno in (errno.EPIPE, errno.EIO)
 
 
+def is_full(error: OSError) -> bool:
+    """Whether writing failed for want of space."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def interrupted(error: BaseException, known: BaseException | None = None) -> bool:
     """Whether it came while an interruption was on its way out: Rich still writes what it has then, and a closed terminal takes nothing.
 

@@ -28,7 +28,8 @@ _QUIET = {
     "RAY_DISABLE_IMPORT_WARNING": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS": "0",
+    # Ray says on standard output what became of its workers; weir notices by itself.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
 }
 
 

@@ -25,7 +25,7 @@ from weir.findings.variation import variation_of, whole_intervals
 from weir.findings.words import sentence_names
 from weir.findings.work import compare_work, weakened
 from weir.model.load import ClosedLoad, Load, constant_from_s
-from weir.model.run import RunInfo, Trial
+from weir.model.run import PublishedFigure, RunInfo, Trial
 from weir.model.stop import Stop
 from weir.store import RunReader
 from weir.workers import for_each, uncollected
@@ -43,7 +43,15 @@ def of_run(reader: RunReader) -> RunFindings:
     names = sentence_names(cells)
     labels = PointNames(cells)
     groups = group_points(cells, trials)
-    points = _points(reader, info, groups, labels, names)
+    baselines = [baseline_of(group.members, info.baseline) for group in groups]
+    jobs = [
+        (member, names[member.cell.id], member is baseline)
+        for group, baseline in zip(groups, baselines, strict=True)
+        for member in group.members
+    ]
+    # Begun first: most of what follows does without it.
+    stacks = for_each(reader, jobs, _stack)
+    compared = _compared(info, groups, baselines, names)
     copies = compare_copies(groups, names, indicative=info.indicative)
     # A run that goes on until its intervals are narrow may be beyond the blocks that it began with.
     planned = len(cells) * max([info.blocks, *(trial.block for trial in trials)])
@@ -65,6 +73,17 @@ def of_run(reader: RunReader) -> RunFindings:
     held_back = bottlenecks(groups, names, info.placement)
     by_cell = {member.cell.id: member for group in groups for member in group.members}
     same = same_servers([by_cell[cell.id] for cell in cells if cell.id in by_cell], names, indicative=info.indicative)
+    break_even_points = break_evens(groups, names, info.baseline, indicative=info.indicative)
+    scaled = scalings(groups, names)
+    proven = proofs(held_back, list(by_cell.values()))
+    variation = variation_of(reader, [trial for trial in used if _is_level(trial.cell.load)])
+    drifts = _drifts(reader, used)
+    ran = what_ran(cells, trials, names, next((baseline.cell.stack_label for baseline in baselines if baseline is not None), None))
+    of_stacks = iter(stacks())
+    points = [
+        _point(reader.info.published, group, tuple(islice(of_stacks, len(group.members))), comparisons, labels)
+        for group, comparisons in zip(groups, compared, strict=True)
+    ]
     stopped_early = reader.ended != "complete" and counts.tried < planned
     return RunFindings(
         study=info.study,
@@ -78,17 +97,17 @@ def of_run(reader: RunReader) -> RunFindings:
         answer=answer_of(points, same, counts, left_out, stopped_early=stopped_early, indicative=info.indicative),
         points=tuple(points),
         generators=same,
-        what_ran=what_ran(cells, trials, names, _baseline_label(groups, info)),
-        break_evens=break_evens(groups, names, info.baseline, indicative=info.indicative),
-        scalings=scalings(groups, names),
+        what_ran=ran,
+        break_evens=break_even_points,
+        scalings=scaled,
         bottlenecks=held_back,
-        proofs=proofs(held_back, list(by_cell.values())),
+        proofs=proven,
         identical_copies=copies,
-        variation=variation_of(reader, [trial for trial in used if _is_level(trial.cell.load)]),
+        variation=variation,
         trials=counts,
         left_out=left_out,
         audit=audit,
-        cautions=cautions_of(info, trials, counts, points, copies, audit, _drifts(reader, used), stopped_early=stopped_early),
+        cautions=cautions_of(info, trials, counts, points, copies, audit, drifts, stopped_early=stopped_early),
         claims=info.claims,
         source=info.source,
     )
@@ -119,32 +138,22 @@ def _as_run(info: RunInfo, stop: Stop | None) -> RunInfo:
     return info if stop is None else replace(info, blocks=stop.blocks, indicative=stop.blocks < CLAIM_BLOCKS)
 
 
-def _points(reader: RunReader, info: RunInfo, groups: Sequence[PointCells], labels: PointNames, names: dict[int, str]) -> list[Point]:
-    """The points with their comparisons, all of which are one family on each metric."""
-    baselines = [baseline_of(group.members, info.baseline) for group in groups]
+def _compared(
+    info: RunInfo, groups: Sequence[PointCells], baselines: Sequence[CellTrials | None], names: dict[int, str]
+) -> list[list[Comparison]]:
+    """The comparisons of each point. All of a run are one family on each metric."""
     pairs: dict[tuple[int, int], tuple[CellTrials, CellTrials]] = {}
+    mine: list[list[tuple[int, int]]] = []
     for group, baseline in zip(groups, baselines, strict=True):
+        mine.append([])
         for member in group.members:
             if baseline is not None and member.cell.arm == "main" and member is not baseline:
                 # Cells that lack a coordinate stand in several points; two of them are compared once.
                 pairs[member.cell.id, baseline.cell.id] = (member, baseline)
-    jobs = [
-        (member, names[member.cell.id], member is baseline)
-        for group, baseline in zip(groups, baselines, strict=True)
-        for member in group.members
-    ]
-    stacks = iter(for_each(reader, jobs, _stack))
+                mine[-1].append((member.cell.id, baseline.cell.id))
     compared = dict(zip(pairs, compare(list(pairs.values()), names, indicative=info.indicative), strict=True))
-    points = []
-    for group, baseline in zip(groups, baselines, strict=True):
-        mine = [
-            compared[member.cell.id, baseline.cell.id]
-            for member in group.members
-            if baseline and (member.cell.id, baseline.cell.id) in pairs
-        ]
-        comparisons = [found for of_metric in zip(*mine, strict=True) for found in of_metric]
-        points.append(_point(reader, group, tuple(islice(stacks, len(group.members))), comparisons, labels))
-    return points
+    # By metric first.
+    return [[found for of_metric in zip(*(compared[pair] for pair in of_point), strict=True) for found in of_metric] for of_point in mine]
 
 
 def _stack(reader: RunReader, job: tuple[CellTrials, str, bool]) -> StackFindings:
@@ -153,7 +162,7 @@ def _stack(reader: RunReader, job: tuple[CellTrials, str, bool]) -> StackFinding
 
 
 def _point(
-    reader: RunReader,
+    published: Sequence[PublishedFigure],
     group: PointCells,
     stacks: tuple[StackFindings, ...],
     comparisons: Sequence[Comparison],
@@ -172,16 +181,11 @@ def _point(
         where=labels.where(group.workload, group.load, group.coordinates),
         stacks=stacks,
         comparisons=tuple(comparisons),
-        published=published_beside(reader.info.published, stacks, group.place),
+        published=published_beside(published, stacks, group.place),
         sentence=point_sentence(stacks, comparisons),
         work=work,
         ceilings=ceiling_sentence(stacks),
     )
-
-
-def _baseline_label(groups: Sequence[PointCells], info: RunInfo) -> str | None:
-    baseline = next((found for group in groups if (found := baseline_of(group.members, info.baseline)) is not None), None)
-    return None if baseline is None else baseline.cell.stack_label
 
 
 def _left_out(trial: Trial, name: str, labels: PointNames) -> LeftOut:

@@ -49,6 +49,8 @@ class Sampled:
     """Every response time that there was, rising."""
     often: Array
     """How many requests took each."""
+    reached: Array
+    """How many took no longer."""
     received_bytes: int
     sent_bytes: int
 
@@ -66,9 +68,8 @@ class Sampled:
         """The smallest time within which this share of the answered were."""
         if not len(self.often):
             return 0.0
-        reached = self.often.cumsum()
         # Rounding must not ask for one more than there is.
-        return float(self.times_ns[np.searchsorted(reached, percent / 100 * reached[-1] - 1e-6)]) / 1e6
+        return float(self.times_ns[np.searchsorted(self.reached, percent / 100 * self.reached[-1] - 1e-6)]) / 1e6
 
 
 def of_run(reader: RunReader, findings: RunFindings) -> list[Sampled]:
@@ -94,7 +95,7 @@ def of_load(reader: RunReader, load: LoadFindings) -> list[Sampled]:
 
 
 def _sampled(name: str, trials: tuple[int, ...], method: str, summaries: Sequence[LoadSummary], parts: Sequence[bytes]) -> Sampled:
-    times_ns, often = times_of(parts)
+    times_ns, often, reached = times_of(parts)
     return Sampled(
         name=name,
         trials=trials,
@@ -105,22 +106,24 @@ def _sampled(name: str, trials: tuple[int, ...], method: str, summaries: Sequenc
         parts=tuple(parts),
         times_ns=times_ns,
         often=often,
+        reached=reached,
         received_bytes=sum(summary.bytes.received for summary in summaries),
         sent_bytes=sum(summary.bytes.sent for summary in summaries),
     )
 
 
-def times_of(parts: Sequence[bytes]) -> tuple[Array, Array]:
-    """Every response time in histograms, rising, and how many requests took it."""
+def times_of(parts: Sequence[bytes]) -> tuple[Array, Array, Array]:
+    """Every response time in histograms, rising; how many requests took it, and how many no longer."""
     found = samples_of(parts)
     counts = np.bincount(found.bucket, weights=found.often).astype(np.float64)
     taken = np.flatnonzero(counts)
-    return highest()[taken].astype(np.float64), counts[taken]
+    often = counts[taken]
+    return highest()[taken].astype(np.float64), often, often.cumsum()
 
 
 def _together(rows: Sequence[Sampled], name: str) -> Sampled:
     parts = tuple(part for row in rows for part in row.parts)
-    times_ns, often = times_of(parts)
+    times_ns, often, reached = times_of(parts)
     return Sampled(
         name,
         tuple(trial for row in rows for trial in row.trials),
@@ -131,6 +134,7 @@ def _together(rows: Sequence[Sampled], name: str) -> Sampled:
         parts,
         times_ns,
         often,
+        reached,
         sum(row.received_bytes for row in rows),
         sum(row.sent_bytes for row in rows),
     )

@@ -1,6 +1,6 @@
 """The report of one load without a study: the same page, script and style as a study's, with what one load can tell.
 
-It draws no conclusion that needs a second trial. Everything in the file is hostile input, as in `report/html.py`.
+It draws no conclusion that needs a second trial.
 """
 
 from dataclasses import asdict
@@ -10,8 +10,8 @@ from weir.findings import LoadFindings
 from weir.findings.words import counted, listed, significant
 from weir.model.load import Load, OpenLoad
 from weir.model.records import LoadSummary, Quantiles, StepSummary
-from weir.report.html import flat, render_page, write_page
 from weir.report.load_series import LoadSeries, load_series
+from weir.report.page import flat, island, render_page, write_page
 from weir.store import RunReader
 
 _SHOWN = ("mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "p99_99", "max")
@@ -41,7 +41,7 @@ def render_load_html(reader: RunReader, findings: LoadFindings) -> str:
     summary, load = findings.summary, findings.trial.cell.load
     return render_page(
         "load.html.j2",
-        {"points": [asdict(series.over_time), asdict(series.clocks)]},
+        island({"points": [asdict(series.over_time), asdict(series.clocks)]}),
         findings=findings,
         info=findings.info,
         summary=summary,

@@ -96,8 +96,10 @@ def _below(group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[n
     """The values of all buckets from the lowest to the highest with samples, and how many samples each group has up to each of them."""
     lowest = int(bucket.min(initial=0))
     width = int(bucket.max(initial=0)) - lowest + 1
-    table = np.bincount(group * width + (bucket - lowest), weights=count, minlength=groups * width).reshape(groups, width)
-    return highest()[lowest : lowest + width].astype(np.float64), table.cumsum(axis=1)
+    counts = np.bincount(group * width + (bucket - lowest), weights=count, minlength=groups * width)
+    table: Array = counts.astype(np.float64, copy=False).reshape(groups, width)
+    # In place: the tables of a thousand trials are large, and memory that is new costs more than the sums.
+    return highest()[lowest : lowest + width].astype(np.float64), np.cumsum(table, axis=1, out=table)
 
 
 def _wanted(samples: Array, probabilities: Sequence[float]) -> Array:

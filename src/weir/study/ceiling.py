@@ -55,16 +55,17 @@ def _of_load(cell: Cell, load: LoadTable, wait_s: float) -> Iterator[Ceiling]:
     if not isinstance(cell.load, ClosedLoad):
         return
     users = highest(cell.load.users)
+    who = "1 user" if users == 1 else f"{users:g} users"
     think_s = _mean_s(cell.load.think)
     request_s = max(wait_s + think_s, cell.load.pace_s or 0.0)
     each = f"{wait_s:g} s" if request_s == wait_s else f"{request_s:g} s a request"
     if cell.load.loops is None or load.ramp_s is None:
-        yield Ceiling("load", users / request_s, f"{users:g} users ÷ {each}")
+        yield Ceiling("load", users / request_s, f"{who} ÷ {each}")
         return
     # The last of them comes at the end of the ramp.
     loops = cell.load.loops
     total_s = load.ramp_s + loops * request_s
-    yield Ceiling("load", users * loops / total_s, f"{users:g} users × {loops} requests ÷ ({load.ramp_s:g} s + {loops} × {request_s:g} s)")
+    yield Ceiling("load", users * loops / total_s, f"{who} × {loops} requests ÷ ({load.ramp_s:g} s + {loops} × {request_s:g} s)")
 
 
 def _mean_s(think: ThinkTime | None) -> float:

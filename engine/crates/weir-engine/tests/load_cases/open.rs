@@ -131,3 +131,12 @@ fn with_a_cpu_of_its_own_the_generator_spins_and_says_so() {
     // Spinning is not being busy.
     assert!(busy(&run) < 0.5);
 }
+
+#[test]
+fn a_closed_loop_with_a_cpu_of_its_own_looks_before_it_sleeps_and_says_so() {
+    let plan = closed(answering(OK), 2);
+    assert_eq!(Run::of(&plan).hello["wait"], "block");
+    let run = Run::of(&with(plan, "cpus", vec![0]));
+    run.assert_all_ok();
+    assert_eq!(run.hello["wait"], "spin-block");
+}
