@@ -34,6 +34,8 @@ class Round:
     """Of the server's CPU: where nothing is left, the server is the limit."""
     peak_rss_bytes: int | None = None
     back_end: str | None = None
+    busy_fraction: float | None = None
+    """As weir says itself: of its time, what it took to handle requests, and not to look for answers that were not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,10 @@ class Contest:
         """Of the load's CPU and of the server's, on average."""
         rounds = self.rounds[name]
         return fmean(round_.load_idle for round_ in rounds), fmean(round_.server_idle for round_ in rounds)
+
+    def free(self, name: str) -> float:
+        """Of the load's CPU, on average, what the generator had no use for: its idle time, and of weir's what it looks for answers in."""
+        return fmean(one.load_idle if one.busy_fraction is None else 1 - one.busy_fraction for one in self.rounds[name])
 
     def _requests(self, name: str) -> int:
         return sum(round_.requests for round_ in self.rounds[name])
@@ -128,6 +134,7 @@ def weir_round(setting: Setting, plan: LoadPlan, back_end: str, *, owns_cpu: boo
         *idle,
         load.summary["generator"]["peak_rss_bytes"],
         load.hello["backend"],
+        load.summary["generator"]["busy_fraction"],
     )
 
 

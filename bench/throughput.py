@@ -127,14 +127,15 @@ def _limit(contest: Contest, ours: str, peer: Peer) -> str:
 
     Whoever fills it gets 1 / (1 - what the peer leaves idle) times as much, and beyond that only what makes an answer cheaper for it.
     """
-    load_idle, server_idle = contest.idle(ours)
+    free = contest.free(ours)
+    _, server_idle = contest.idle(ours)
     _, idle_under_peer = contest.idle(peer.name)
-    if load_idle <= server_idle:
+    if free <= server_idle:
         return ""
     least = {other.name: contest.ratio(other.name, peer.name) for other in (GCANNON, *BARE)}
     ratios = ", ".join(f"{name} {ratio.median:.3f}" for name, ratio in least.items() if ratio is not None)
     beside = f"; in the same rounds {ratios}" if ratios else ""
-    idle = f"{server_idle:.0%} idle ({idle_under_peer:.0%} under {peer.name}), weir's {load_idle:.0%}"
+    idle = f"{server_idle:.0%} idle ({idle_under_peer:.0%} under {peer.name}), weir's {free:.0%}"
     return f"; the server is the limit, its CPU {idle}{beside}"
 
 
