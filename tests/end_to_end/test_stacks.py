@@ -51,8 +51,7 @@ def test_a_check_says_of_every_stack_whether_it_answers_right(tmp_path: Path, we
         pytest.param("node-fastify", marks=pytest.mark.needs("npm")),
         pytest.param("go-net-http", marks=pytest.mark.needs("go")),
         pytest.param("spring-webflux", marks=pytest.mark.needs("javac", "mvn")),
-        # A minute or two of compiling.
-        pytest.param("rust-axum", marks=pytest.mark.soak),
+        "rust-axum",
     ],
 )
 def test_a_stack_of_each_language_is_built_from_nothing_and_passes(weir: Weir, name: str) -> None:

@@ -102,6 +102,17 @@ def test_an_external_stack_cannot_have_a_network_of_its_own() -> None:
     check_stacks(place(Cpus(), available=[0, 1]), [external], [])
 
 
+def test_a_stack_that_listens_on_loopback_alone_cannot_be_asked_from_other_machines_without_a_proxy(tmp_path: Path) -> None:
+    here = place(Cpus(), available=[0, 1])
+    there = replace(here, reached_at="10.0.0.5")
+    deaf = stack(tmp_path, "{port}")
+    with pytest.raises(UsageError, match="--cluster: found thing, which listens on loopback alone"):
+        check_stacks(there, [deaf], [])
+    behind = replace(deaf, manifest=deaf.manifest.model_copy(update={"services": {"nginx": Needed()}}))
+    check_stacks(there, [stack(tmp_path, "{address}:{port}"), behind], ["nginx"])
+    check_stacks(replace(here, reached_at="127.0.0.1"), [deaf], [])
+
+
 def test_a_stack_that_listens_on_loopback_alone_cannot_have_a_network_of_its_own(tmp_path: Path) -> None:
     placement = place(Cpus(), CONTAINER, available=[0, 1])
     with pytest.raises(UsageError, match=r"stack\.toml: run\.command: found no '{address}'"):

@@ -5,10 +5,12 @@ Pure, and asked before anything starts.
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from ipaddress import ip_address
 
 from weir.host import Capabilities
 from weir.model.errors import UsageError
 from weir.model.run import Network, Placement
+from weir.services.manifest import FrontService, read_service
 from weir.stacks.external import ExternalStack
 from weir.stacks.manifest import Stack
 
@@ -84,6 +86,15 @@ def check_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack], 
                     f"{stack.folder / 'stack.toml'}: run.command: found no '{{address}}': it listens on loopback alone, which a network of "
                     "its own closes off from its clients; expected '{address}' where it is told where to listen"
                 )
+    if placement.reached_at is None or ip_address(placement.reached_at).is_loopback:
+        return
+    for stack in started:
+        has_front = any(isinstance(read_service(name), FrontService) for name in _used(stack, services))
+        if not (has_front or stack.takes_address):
+            raise UsageError(
+                f"--cluster: found {stack.label}, which listens on loopback alone ({stack.folder / 'stack.toml'}: no '{{address}}'), "
+                "expected '{address}' where it is told where to listen: agents on other machines cannot reach it"
+            )
 
 
 def _used(stack: Stack, services: Collection[str]) -> list[str]:
