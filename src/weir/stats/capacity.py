@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
-
 from weir.stats.mean import Estimate, mean_interval
 
 LEAST_SEARCHES = 5
@@ -101,6 +99,9 @@ def search_capacity(measure: Callable[[float, float], tuple[int, int]], goal: Go
     """
     if not 0 < least < most:
         raise ValueError(f"expected 0 < least < most: {least}, {most}")
+    # Here and not above: findings import this room, and few of them are of a search.
+    from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
+
     attempts: list[Attempt] = []
 
     class _Measurer(AbstractMeasurer):  # type: ignore[misc]
