@@ -98,7 +98,7 @@ PARTS = {
     "latency": Part(measure_latency, 5, 3, _latency_s, tuple(peer for peer in OTHERS if peer.name in ("oha", "k6"))),
     "peers": Part(measure_peers, 5, 1, _loads_s(6, 2 * len(OTHERS) + 2), (WRK, *OTHERS)),
     "ceiling": Part(measure_ceiling, 5, 1, _loads_s(1)),
-    "live": Part(measure_live, 21, 3, _loads_s(4)),
+    "live": Part(measure_live, 21, 3, _loads_s(4), by_default=False),
     "front-ends": Part(measure_front_ends, 9, 3, _loads_s(2), by_default=False),
     "cluster": Part(measure_cluster, 7, 3, _loads_s(3, 3), by_default=False),
     "report": Part(measure_report, 5, 1, lambda rounds, _seconds, _connections: 150 + rounds * 10, by_default=False),
