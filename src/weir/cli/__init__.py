@@ -8,6 +8,7 @@ import signal
 import sys
 from contextlib import suppress
 
+from weir.cli.plain_text import use_plain_text
 from weir.compat.front_end import TOOLS
 from weir.model.errors import ExitCode, WeirError
 from weir.model.variables import Variable
@@ -15,6 +16,7 @@ from weir.model.variables import Variable
 
 def main() -> None:
     """The entry point: turns every problem into one message and an exit status."""
+    use_plain_text()
     # A polite end from outside and a closed terminal are interruptions: what was finished is kept, as with Ctrl-C. Under nohup a closed
     # terminal is to be ignored, and stays so.
     for number in (signal.SIGTERM, signal.SIGHUP):
