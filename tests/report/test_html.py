@@ -3,14 +3,13 @@
 import csv
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
 
+from tests.support.page import HOSTILE, opened, serious_barriers
 from tests.support.synthetic_generator import SyntheticGenerator
 from tests.support.synthetic_run import ENVIRONMENT, FLASK, NETTY, SANIC, SyntheticStudy, judged, write_run
 from weir import bundle
@@ -24,7 +23,6 @@ from weir.store import RunReader
 
 pytestmark = pytest.mark.usefixtures("bundle")
 
-HOSTILE = '</script><script>window.owned = 1</script><img src=x onerror="window.owned = 1">\'"&{{ 7 * 7 }}<!--'
 STUDY = SyntheticStudy(duration_s=4.0, stacks=(FLASK, SANIC, NETTY))
 
 
@@ -33,32 +31,6 @@ def report_of(folder: Path, study: SyntheticStudy) -> Path:
     with RunReader(write_run(folder / "run.weir", study)) as reader:
         write_html(reader, of_run(reader), folder / "report.html")
     return folder / "report.html"
-
-
-@dataclass
-class Watched:
-    """An open page with everything it did that it must not do."""
-
-    page: Page
-    requests: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
-
-
-@contextmanager
-def opened(browser: Browser, path: Path, *, width: int = 1180, scheme: str = "light", scripts: bool = True) -> Iterator[Watched]:
-    """`path` in a browser, when its charts are drawn."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light", java_script_enabled=scripts
-    )
-    watched = Watched(context.new_page())
-    watched.page.on("request", lambda request: watched.requests.append(request.url))
-    watched.page.on("console", lambda message: watched.complaints.append(message.text))
-    watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
-    watched.page.goto(path.as_uri())
-    if scripts:
-        watched.page.wait_for_selector("html[data-ready=true]")
-    yield watched
-    context.close()
 
 
 @pytest.fixture(scope="module")
@@ -235,16 +207,10 @@ def test_a_chart_is_saved_as_a_picture_with_its_title_and_sentence(browser: Brow
 
 
 def test_nothing_serious_is_found_by_a_check_of_accessibility(browser: Browser, report: Path, tmp_path: Path) -> None:
-    axe = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-    if not axe.is_file():
-        pytest.skip("axe-core is not installed; npm ci in web/")
     for path in (report, report_of(tmp_path, MATRIX)):
         for scheme in ("light", "dark"):
             with opened(browser, path, scheme=scheme) as watched:
-                watched.page.evaluate(axe.read_text())
-                found = watched.page.evaluate("async () => (await axe.run()).violations")
-                told = [(one["id"], one["impact"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found]
-                assert [one for one in told if one[1] in ("serious", "critical")] == []
+                assert serious_barriers(watched.page) == []
 
 
 def test_charts_far_below_are_drawn_when_they_come_near_and_all_of_them_for_paper(browser: Browser, tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def report(
         str | None,
         typer.Option(
             "--format",
-            help="Print it in another form, and nothing else: html (the page); json; md; csv (every figure); jmeter (aggregate report); "
-            "locust (stats); hgrm (percentiles as HdrHistogram prints them).",
+            help="Print it in another form, and nothing else: html (the page); json; md (tables); csv (every figure); jmeter (aggregate "
+            "report); locust (stats); hgrm (percentiles as HdrHistogram prints them).",
             show_default=False,
         ),
     ] = None,
@@ -61,25 +61,26 @@ def report(
 
 
 def _rendered(path: Path, form: str) -> str:
-    """What the run at `path` says, in one of `FORMATS`."""
+    """What the run or the load at `path` says, in one of `FORMATS`."""
     if form not in FORMATS:
         raise UsageError(f"--format: found {form!r}, expected one of {', '.join(FORMATS)}", hint="weir report --help")
     # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
     from weir.findings import of_load, of_run
-    from weir.report import exports, render_html, render_json, render_load_html
+    from weir.report import exports, load_exports, render_html, render_json, render_load_html
 
     of_samples = {"jmeter": exports.jmeter, "locust": exports.locust, "hgrm": exports.hgrm}
     with RunReader(path) as reader:
         if reader.info.is_load:
             load = of_load(reader)
-            if form == "json":
-                return render_json(load) + "\n"
-            if form == "html":
-                return render_load_html(reader, load)
-            if form not in of_samples:
-                expected = ", ".join(["html", "json", *of_samples])
-                raise UsageError(f"--format: found {form!r}, expected one of {expected}: {path} holds a single load")
-            return of_samples[form](exports.of_load(reader, load))
+            if form in of_samples:
+                return of_samples[form](exports.of_load(reader, load))
+            of_it = {
+                "html": lambda: render_load_html(reader, load),
+                "json": lambda: render_json(load) + "\n",
+                "md": lambda: load_exports.markdown(load),
+                "csv": lambda: load_exports.table(load),
+            }
+            return of_it[form]()
         run = of_run(reader)
         if form in of_samples:
             return of_samples[form](exports.of_run(reader, run))

@@ -1,5 +1,5 @@
 """A run or a load in the forms of other tools, for scripts that read those: JMeter's aggregate report, Locust's statistics, percentiles as
-HdrHistogram prints them; and as a table of figures and as Markdown.
+HdrHistogram prints them; and a run as a table of figures and as Markdown (`load_exports` has those of a load).
 
 Response times are those of weir's clocks, from the intended start. Where a run has several trials of a stack their requests are merged.
 """
@@ -142,7 +142,7 @@ def _together(rows: Sequence[Sampled], name: str) -> Sampled:
 
 def jmeter(rows: Sequence[Sampled]) -> str:
     """JMeter's aggregate report: milliseconds, whole ones; the last row is all together."""
-    return _csv(AGGREGATE_COLUMNS, [_jmeter_row(row) for row in [*rows, _together(rows, "TOTAL")]])
+    return csv_text(AGGREGATE_COLUMNS, [_jmeter_row(row) for row in [*rows, _together(rows, "TOTAL")]])
 
 
 def _jmeter_row(row: Sampled) -> list[str]:
@@ -162,7 +162,7 @@ def _jmeter_row(row: Sampled) -> list[str]:
 
 def locust(rows: Sequence[Sampled]) -> str:
     """Locust's `_stats.csv`: milliseconds; the last row is all together."""
-    return _csv(_LOCUST, [_locust_row(row) for row in [*rows, _together(rows, "Aggregated")]])
+    return csv_text(_LOCUST, [_locust_row(row) for row in [*rows, _together(rows, "Aggregated")]])
 
 
 def _locust_row(row: Sampled) -> list[str]:
@@ -209,7 +209,7 @@ def table(findings: RunFindings) -> str:
         for stack in point.stacks
         for measure in stack.measures
     ]  # fmt: skip
-    return _csv(columns, rows)
+    return csv_text(columns, rows)
 
 
 def markdown(findings: RunFindings) -> str:
@@ -252,7 +252,8 @@ def _number(value: float | None) -> str:
     return "" if value is None else repr(value)
 
 
-def _csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as CSV, a row a line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

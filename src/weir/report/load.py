@@ -7,15 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from weir.findings import LoadFindings
-from weir.findings.words import counted, listed, significant
+from weir.findings.words import counted, significant
 from weir.model.load import Load, OpenLoad
 from weir.model.records import LoadSummary, Quantiles, StepSummary
-from weir.report.load_series import LoadSeries, load_series
+from weir.report import load_sentences
+from weir.report.load_series import load_series
 from weir.report.page import flat, island, render_page, write_page
 from weir.store import RunReader
 
-_SHOWN = ("mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "p99_99", "max")
-_MEANING = {
+SHOWN = ("mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "p99_99", "max")
+CLOCKS = {
     "response_time": "from the moment the request was due to its last byte",
     "service_time": "from the moment it was sent to its last byte",
     "schedule_lag": "how long after it was due it was sent",
@@ -23,6 +24,7 @@ _MEANING = {
     "tls_handshake": "the TLS handshake after it",
     "time_to_first_byte": "from the moment it was sent to the first byte",
 }
+"""What each of them measures."""
 _MOST_EVENTS = 30
 
 
@@ -49,29 +51,28 @@ def render_load_html(reader: RunReader, findings: LoadFindings) -> str:
         load=load,
         is_open=isinstance(load, OpenLoad),
         headline=headline(summary),
-        basis=_basis(load, summary),
+        basis=basis(load, summary),
         tiles=_tiles(findings),
-        columns=[name.replace("_", ".") for name in _SHOWN],
-        clocks=_clocks(summary),
-        rate_sentence=_rate_sentence(series),
-        percentiles_sentence=_percentiles_sentence(series),
-        waiting_sentence=_waiting_sentence(series),
+        columns=[name.replace("_", ".") for name in SHOWN],
+        clocks=clocks_of(summary),
+        drawn=series.answered,
+        sentences=load_sentences,
         events=findings.events[:_MOST_EVENTS],
         more_events=max(0, len(findings.events) - _MOST_EVENTS),
         slowest=[
             {
                 "due_s": f"{slow.intended_us / 1e6:.3f}",
-                "lag": _ms(slow.written_us - slow.intended_us),
-                "first": _ms(slow.first_byte_us - slow.written_us),
-                "rest": _ms(slow.last_byte_us - slow.first_byte_us),
-                "all": _ms(slow.last_byte_us - slow.intended_us),
+                "lag": milliseconds(slow.written_us - slow.intended_us),
+                "first": milliseconds(slow.first_byte_us - slow.written_us),
+                "rest": milliseconds(slow.last_byte_us - slow.first_byte_us),
+                "all": milliseconds(slow.last_byte_us - slow.intended_us),
                 "status": slow.status,
                 "connection": slow.connection,
             }
             for slow in summary.slowest or ()
         ],
-        parts=_parts(summary),
-        ms=_ms,
+        parts=parts_of(summary),
+        ms=milliseconds,
         asked=_asked(findings),
         environment=flat(findings.info.environment),
     )
@@ -83,10 +84,11 @@ def headline(summary: LoadSummary) -> str:
     rate = f"{significant(summary.throughput_rps, 4)} requests per second"
     if times.p50 is None or times.p99 is None:
         return f"{rate}: nothing was answered" if not summary.requests.completed else rate
-    return f"{rate}; half of the answers within {_ms(times.p50)} ms, 99 % within {_ms(times.p99)} ms"
+    return f"{rate}; half of the answers within {milliseconds(times.p50)} ms, 99 % within {milliseconds(times.p99)} ms"
 
 
-def _basis(load: Load, summary: LoadSummary) -> str:
+def basis(load: Load, summary: LoadSummary) -> str:
+    """What the figures rest on: the load, how long, how many answers."""
     answered = counted(summary.requests.completed, "request")
     return f"{load.label}, {summary.duration_s:.1f}\u00a0s: {answered} answered, {_failures(summary)}"
 
@@ -103,8 +105,8 @@ def _tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:
     share = f"{requests.failed / requests.intended * 100:.2g} % of {requests.intended:,}" if requests.intended else ""
     tiles = [
         ("Throughput", "req/s", significant(summary.throughput_rps, 4), f"{requests.completed:,} answered"),
-        ("Response time p50", "ms", _ms(times.p50), f"mean {_ms(times.mean)}"),
-        ("Response time p99", "ms", _ms(times.p99), f"longest {_ms(times.max)}"),
+        ("Response time p50", "ms", milliseconds(times.p50), f"mean {milliseconds(times.mean)}"),
+        ("Response time p99", "ms", milliseconds(times.p99), f"longest {milliseconds(times.max)}"),
         ("Failed", "requests", f"{requests.failed:,}", share),
     ]
     if resources is not None and summary.duration_s > 0:
@@ -115,17 +117,17 @@ def _tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:
     return tiles
 
 
-def _clocks(summary: LoadSummary) -> list[tuple[str, str, list[str]]]:
+def clocks_of(summary: LoadSummary) -> list[tuple[str, str, list[str]]]:
     """(name, meaning, values in ms) of each clock with samples."""
     rows = []
-    for clock in ("response_time", "service_time", "schedule_lag", "connect_time", "tls_handshake", "time_to_first_byte"):
+    for clock, meaning in CLOCKS.items():
         times: Quantiles | None = getattr(summary, f"{clock}_us")
         if times is not None and times.max is not None:
-            rows.append((clock.replace("_", " "), _MEANING[clock], [_ms(getattr(times, name)) for name in _SHOWN]))
+            rows.append((clock.replace("_", " "), meaning, [milliseconds(getattr(times, name)) for name in SHOWN]))
     return rows
 
 
-def _parts(summary: LoadSummary) -> list[tuple[str, str, list[tuple[str, StepSummary]]]]:
+def parts_of(summary: LoadSummary) -> list[tuple[str, str, list[tuple[str, StepSummary]]]]:
     """(title, what one is called, what came of each by name): of the steps of a scenario, and of several targets."""
     steps = list((summary.steps or {}).items())
     targets: list[tuple[str, StepSummary]] = [(target.url, target) for target in summary.targets or ()]
@@ -149,37 +151,7 @@ def _asked(findings: LoadFindings) -> list[tuple[str, str]]:
     return [*rows, ("keep-alive", "no: a connection for each request")] if plan.get("keep_alive") is False else rows
 
 
-def _rate_sentence(series: LoadSeries) -> str:
-    answered = [value for value in series.over_time.stacks[0].rate_rps if value is not None]
-    if not answered:
-        return "Nothing was measured."
-    text = f"Between {significant(min(answered))} and {significant(max(answered))} answers per second in a slice."
-    return text + (" The grey line is the rate that was asked for." if len(series.over_time.stacks) > 1 else "")
-
-
-def _percentiles_sentence(series: LoadSeries) -> str:
-    known = [
-        (value, at)
-        for value, at in zip(series.over_time.stacks[0].p99_ms, series.over_time.coarse_time_s, strict=True)
-        if value is not None
-    ]
-    if not known:
-        return "Too few requests in each slice of time for percentiles."
-    worst, at = max(known)
-    middle = sorted(value for value, _ in known)[len(known) // 2]
-    return f"Typical p99 of a slice: {significant(middle)} ms, at worst {significant(worst)} ms (at {significant(at, 2)} s)."
-
-
-def _waiting_sentence(series: LoadSeries) -> str:
-    highest = [
-        f"{line.label} {max(value for value in line.values if value is not None):,.0f}"
-        for line in series.over_time.stacks[0].waiting
-        if any(line.values)
-    ]
-    return f"At the end of each interval, the highest of a slice; at most: {listed(highest)}." if highest else "No request waited."
-
-
-def _ms(value_us: float | None) -> str:
+def milliseconds(value_us: float | None) -> str:
     """Microseconds as milliseconds with three digits, to the microsecond."""
     if value_us is None:
         return "–"

@@ -38,6 +38,11 @@ class LoadSeries:
     clocks: PointSeries
     """The distribution of each clock."""
 
+    @property
+    def answered(self) -> StackSeries:
+        """What was measured; beside it there may be what was asked for."""
+        return self.over_time.stacks[0]
+
 
 def load_series(reader: RunReader, findings: LoadFindings) -> LoadSeries:
     """The series of a load, finished or not."""

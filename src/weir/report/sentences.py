@@ -65,7 +65,7 @@ def cpu_sentence(series: PointSeries) -> str:
         tiers: dict[str, dict[str, float]] = {}
         for line in stack.tiers:
             tier, kind = line.label.rsplit(" ", 1)
-            tiers.setdefault(tier, {})[kind] = _mean(line.values)
+            tiers.setdefault(tier, {})[kind] = mean_of_line(line.values)
         for tier, kinds in tiers.items():
             total = sum(kinds.values())
             if total > 0:
@@ -80,8 +80,8 @@ def machine_sentence(series: PointSeries) -> str:
     parts = []
     for stack in series.stacks:
         lines = [line for line in stack.machine_percent if line.label != "steal"]
-        steal = [_mean(line.values) for line in stack.machine_percent if line.label == "steal"]
-        busy = [f"{line.label} {_mean(line.values):.0f} %" for line in lines]
+        steal = [mean_of_line(line.values) for line in stack.machine_percent if line.label == "steal"]
+        busy = [f"{line.label} {mean_of_line(line.values):.0f} %" for line in lines]
         if busy:
             parts.append(f"under {stack.name}: {', '.join(busy)}" + (f", steal {steal[0]:.1f} %" if steal else ""))
     text = "; ".join(parts)
@@ -127,7 +127,7 @@ def traffic_sentence(series: PointSeries) -> str:
     """Under disk and network: the most of each stack on average."""
     parts = []
     for stack in series.stacks:
-        means = [(_mean(line.values), line.label) for line in stack.traffic_mb_s]
+        means = [(mean_of_line(line.values), line.label) for line in stack.traffic_mb_s]
         if means:
             most, label = max(means)
             parts.append(f"{stack.name} {significant(most, 2)} MB/s ({label})")
@@ -138,7 +138,7 @@ def threads_sentence(series: PointSeries) -> str:
     """Under the states of threads: how many there are and what most of them do."""
     parts = []
     for stack in series.stacks:
-        means = [(_mean(line.values), line.label) for line in stack.threads]
+        means = [(mean_of_line(line.values), line.label) for line in stack.threads]
         total = sum(mean for mean, _ in means)
         if total > 0:
             most, state = max(means)
@@ -202,6 +202,7 @@ def _change(line: Line) -> float | None:
     return last / first - 1 if first > 0 else None
 
 
-def _mean(line: Sequence[float | None]) -> float:
+def mean_of_line(line: Sequence[float | None]) -> float:
+    """Of the slices that have a value; 0 where none has."""
     known = [value for value in line if value is not None]
     return sum(known) / len(known) if known else 0.0
