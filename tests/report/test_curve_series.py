@@ -1,5 +1,6 @@
 """The curves of a run that varies its load and something else."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,3 +80,30 @@ def test_amounts_at_which_the_generator_may_have_been_the_limit_are_told(tmp_pat
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         (curve,) = curve_series(of_run(reader), reader.trials())
     assert curve.limited == [64]
+
+
+def test_a_curve_of_one_stack_says_how_it_went_and_one_of_two_who_has_less(tmp_path: Path) -> None:
+    loads = [ClosedLoad(4), ClosedLoad(64)]
+    growing = replace(SANIC, growth=lambda n: n / 4, variation=0.0, throughput_rps=1_000)
+    study = SyntheticStudy(stacks=(growing,), loads=loads, aa=None, baseline=None, blocks=2, duration_s=0.5)
+    with RunReader(write_run(tmp_path / "one.weir", study)) as reader:
+        (curve,) = curve_series(of_run(reader), reader.trials())
+    notes = {chart.title: curve.chart_sentence(chart) for chart in curve.charts[1:]}
+    assert re.fullmatch(r"Sanic goes from 9\d\.\d µs at 4 connections to 6\d\.\d µs at 64\.", notes["CPU time per request"])
+    assert all(notes.values())
+    with RunReader(write_run(tmp_path / "two.weir", replace(study, stacks=(FLASK, growing)))) as reader:
+        (curve,) = curve_series(of_run(reader), reader.trials())
+    cost = next(chart for chart in curve.charts if chart.title == "CPU time per request")
+    assert curve.chart_sentence(cost).startswith("At 64 connections Sanic has the least with ")
+
+
+def test_stacks_that_no_amount_of_load_has_in_common_are_each_told(tmp_path: Path) -> None:
+    study = SyntheticStudy(stacks=(FLASK, SANIC), loads=[ClosedLoad(4), ClosedLoad(8)], aa=None, blocks=2, duration_s=0.5)
+    with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
+        (curve,) = curve_series(of_run(reader), reader.trials())
+    chart = next(chart for chart in curve.charts if chart.title == "memory")
+    small, large = curve.amounts.index(4), curve.amounts.index(8)
+    for line, kept in zip(chart.lines, (small, large), strict=True):
+        line.values[:] = [value if at == kept else None for at, value in enumerate(line.values)]
+    text = curve.chart_sentence(chart)
+    assert re.fullmatch(r"Flask has 6\d\.\d MB at 4 connections; Sanic has 8\d\.\d MB at 8 connections\.", text), text

@@ -10,6 +10,7 @@ import numpy as np
 from weir.findings import BY_KEY, Measure, Point, RunFindings, StackFindings
 from weir.findings.metrics import CPU, MEAN, MEMORY, P99, THROUGHPUT
 from weir.findings.points import where_text
+from weir.findings.words import amount as amount_text
 from weir.findings.words import significant
 from weir.model.run import Trial
 from weir.report.lines import Line
@@ -96,17 +97,32 @@ class CurveSeries:
         return "req/s" if self.axis == "rate_rps" else "connections"
 
     def chart_sentence(self, chart: CurveChart) -> str:
-        """Under a chart that is not the first: who has the least and the most at the largest amount that all were measured at."""
+        """Under a chart that is not the first: who has the least and the most at the largest amount that all were measured at, and where
+        there is none, or one stack alone, how each went."""
         for amount in reversed(self.measured):
             at = self.amounts.index(amount)
             known = sorted((value, line.name) for line in chart.lines if (value := line.values[at]) is not None)
             if len(known) == len(chart.lines) > 1:
                 (least, first), (most, last) = known[0], known[-1]
                 return (
-                    f"At {significant(amount)} {self.unit} {first} has the least with {significant(least)} {chart.unit}, "
+                    f"At {amount_text(amount)} {self.unit} {first} has the least with {significant(least)} {chart.unit}, "
                     f"{last} the most with {significant(most)} {chart.unit}."
                 )
-        return ""
+        courses = [course for line in chart.lines if (course := self._course(line, chart.unit))]
+        return f"{'; '.join(courses)}."
+
+    def _course(self, line: CurveLine, unit: str) -> str:
+        """What a stack had at the smallest and the largest amount that it was measured at."""
+        known = [(amount, value) for amount in self.measured if (value := line.values[self.amounts.index(amount)]) is not None]
+        if not known:
+            return ""
+        (from_amount, start), (to_amount, end) = known[0], known[-1]
+        if from_amount == to_amount:
+            return f"{line.name} has {significant(end)} {unit} at {amount_text(to_amount)} {self.unit}"
+        return (
+            f"{line.name} goes from {significant(start)} {unit} at {amount_text(from_amount)} {self.unit} "
+            f"to {significant(end)} {unit} at {amount_text(to_amount)}"
+        )
 
 
 def curve_series(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
