@@ -10,12 +10,12 @@ import pytest
 from playwright.sync_api import Browser, Dialog, Page, expect
 
 from tests.live.conftest import KEYS, Served, Visitor
+from tests.support.page import HOSTILE, serious_barriers
 from tests.support.records import group, interval, sample, started
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, write_run
 from weir.live import About, Board, Controls, LiveServer, RunFolder, TrialBegun, TrialEnded
 from weir.model.errors import UsageError
 
-HOSTILE = '</script><script>window.owned = 1</script><img src=x onerror="window.owned = 1">\'"&{{ 7 * 7 }}<!--'
 ABOUT = About("Sync or async", "Which is better?")
 
 
@@ -174,6 +174,30 @@ def test_hostile_names_are_text_and_nothing_else(served: Served, look: Look, tmp
     assert page.locator("main img, main script").count() == 0
     assert page.title() == f"{HOSTILE} · weir"
     assert watched.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_serious_is_found_by_a_check_of_accessibility(
+    served: Served, look: Look, library: Callable[[Controls], Visitor], tmp_path: Path, scheme: str
+) -> None:
+    board = Board(ABOUT, Controls(stop=lambda: True, skip=lambda: True))
+    log = tmp_path / "log"
+    log.write_text("serving")
+    begin(board)
+    feed(board)
+    board.take_interval(interval(4, [2.0], length_s=0.5, errors={"timeout": 3}))
+    board.end_trial(
+        TrialEnded(validity="suspect", reasons=("no steady state",), throughput_rps=1234.5, p50_us=2000.0, p99_us=3000.0, failed=7)
+    )
+    begin(board, 2)
+    feed(board)
+    board.show_logs({"app": log})
+    page = look(served(board).server.url, scheme=scheme).page
+    expect(page.locator(".chart[data-drawn=true] canvas")).to_have_count(4)
+    assert serious_barriers(page) == []
+    page = look(library(Controls(start=lambda fields: None)).server.url, scheme=scheme).page
+    expect(page.get_by_role("button", name="Start")).to_be_visible()
+    assert serious_barriers(page) == []
 
 
 def test_the_token_leaves_the_address_bar_and_the_page_can_be_loaded_again(served: Served, look: Look) -> None:
