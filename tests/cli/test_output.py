@@ -1,12 +1,21 @@
-"""What becomes of what is said to a terminal that is gone, or to a disk that is full."""
+"""What becomes of what is said to a terminal that is gone, or to a disk that is full; and where lines break."""
 
 import errno
+import fcntl
+import os
+import pty
+import re
+import struct
 import subprocess
+import termios
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.support.side_by_side import WEIR
+from tests.support.synthetic_run import SyntheticStudy, write_run
 from weir.cli import output
 from weir.model.errors import ExitCode
 
@@ -58,3 +67,40 @@ def test_data_for_which_there_is_no_space_is_told_and_is_no_defect(arguments: li
         "weir: standard output: cannot be written: No space left on device",
         "  try: check the space left on the disk",
     ]
+
+
+def told_at_a_terminal(command: Sequence[str | Path], columns: int) -> list[str]:
+    """The lines that `command` prints at a terminal so wide."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    settings = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=settings | {"TERM": "xterm", "NO_COLOR": "1"})
+    os.close(theirs)
+    told = b""
+    # A terminal whose last program has ended is an error to read from.
+    with suppress(OSError):
+        while part := os.read(ours, 65536):
+            told += part
+    os.close(ours)
+    assert process.wait() == ExitCode.DONE
+    return re.sub(r"\x1b\[[\d;]*m", "", told.decode()).splitlines()
+
+
+@pytest.mark.usefixtures("bundle")
+def test_a_paragraph_breaks_between_words_at_a_terminal_and_is_one_line_for_whatever_else_reads_it(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run.weir", SyntheticStudy(blocks=2, duration_s=1.0))
+    piped = subprocess.run([WEIR, "report", run], capture_output=True, text=True, check=True).stdout
+    paragraph = next(line for line in piped.splitlines() if "physics audit" in line)
+    assert len(paragraph) > 300
+    lines = told_at_a_terminal([WEIR, "report", run], 80)
+    assert max(map(len, lines)) <= 80
+    assert paragraph in " ".join(" ".join(lines).split())
+
+
+def test_findings_break_between_words_at_a_terminal(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run.weir", SyntheticStudy(blocks=2, duration_s=1.0))
+    lines = told_at_a_terminal([WEIR, "findings", run], 60)
+    piped = subprocess.run([WEIR, "findings", run], capture_output=True, text=True, check=True).stdout
+    assert max(map(len, piped.splitlines())) > 80
+    assert max(map(len, lines)) <= 60
+    assert " ".join(lines).split() == piped.split()

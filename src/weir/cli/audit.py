@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from weir.audit import Audited, audit_file
 from weir.cli.output import stdout, write_json
@@ -55,8 +56,7 @@ def _print(title: str, loads: list[Audited]) -> None:
         stdout.print(printable(load.claim.name), style="bold", markup=False)
         for breach in load.breaches:
             word, style = _MARKS[breach.kind]
-            stdout.print(f"  {word}  ", style=style, end="")
-            stdout.print(breach.law, markup=False)
+            stdout.print(Text.assemble((f"  {word}  ", style), breach.law))
             stdout.print(f"    {breach.found} {breach.cause}", markup=False)
     stdout.print()
     broken = sum(not load.is_possible for load in loads)

@@ -46,9 +46,7 @@ def breakeven(
         print_json([one.to_json() for one in found])
         return
     if not found:
-        stdout.print(
-            "Cannot say, because the two were not both measured at two places at least that differ in one number alone.", soft_wrap=True
-        )
+        stdout.print("Cannot say, because the two were not both measured at two places at least that differ in one number alone.")
     for one_found in found:
-        stdout.print(printable(one_found.sentence), soft_wrap=True, highlight=False, markup=False)
-        stdout.print(printable(f"  {one_found.would_change}"), soft_wrap=True, highlight=False, markup=False, style="dim")
+        stdout.print(printable(one_found.sentence), highlight=False, markup=False)
+        stdout.print(printable(f"  {one_found.would_change}"), highlight=False, markup=False, style="dim")

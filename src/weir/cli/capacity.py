@@ -115,8 +115,8 @@ def capacity(
     for reason in found.reasons:
         say(f"weir: suspect: {reason}")
     if json_ != "-":
-        stdout.print(printable(found.sentence), soft_wrap=True, highlight=False, markup=False)
-        stdout.print(printable(f"  {found.would_change}"), soft_wrap=True, highlight=False, markup=False, style="dim")
+        stdout.print(printable(found.sentence), highlight=False, markup=False)
+        stdout.print(printable(f"  {found.would_change}"), highlight=False, markup=False, style="dim")
     if json_ is not None:
         write_json(found.to_json(), json_)
     if not found.is_known:

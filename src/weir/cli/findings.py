@@ -35,6 +35,6 @@ def findings(
     for heading, sentences in told(found):
         stdout.print(heading, style="bold", highlight=False, markup=False)
         for sentence, rest in sentences:
-            stdout.print(printable(f"- {sentence}"), soft_wrap=True, highlight=False, markup=False)
+            stdout.print(printable(f"- {sentence}"), highlight=False, markup=False)
             if rest:
-                stdout.print(printable(f"  {rest}"), soft_wrap=True, highlight=False, markup=False, style="dim")
+                stdout.print(printable(f"  {rest}"), highlight=False, markup=False, style="dim")

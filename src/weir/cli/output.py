@@ -23,7 +23,16 @@ class _Console(Console):
         raise
 
 
-stdout = _Console(soft_wrap=True, highlight=False)
+class _Output(_Console):
+    """Standard output: paragraphs break between words at a terminal; whatever else reads them gets each as one line."""
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """As Rich's own, which lets a terminal cut words where lines are soft."""
+        super().print(*objects, **{"soft_wrap": not self.file.isatty(), **how})
+
+
+stdout = _Output(highlight=False)
+# An address or a command stays in one piece, to be copied.
 stderr = _Console(stderr=True, soft_wrap=True, highlight=False)
 
 

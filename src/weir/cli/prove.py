@@ -79,6 +79,6 @@ def prove(
         else:
             failed |= proof.agrees is False
             text = proof.sentence
-        stdout.print(printable(text), soft_wrap=True, highlight=False, markup=False)
+        stdout.print(printable(text), highlight=False, markup=False)
     if failed:
         raise typer.Exit(ExitCode.MISSED)
