@@ -13,10 +13,12 @@ from tests.support.page import HOSTILE, opened, serious_barriers
 from tests.support.synthetic_generator import SyntheticGenerator
 from tests.support.synthetic_run import ENVIRONMENT, FLASK, NETTY, SANIC, SyntheticStudy, judged, write_run
 from weir import bundle
-from weir.findings import of_run
+from weir.findings import gate, of_run
 from weir.model.errors import WeirError
 from weir.model.load import ClosedLoad
-from weir.model.run import PublishedFigure, TrialResult
+from weir.model.run import Ceiling, Limits, PublishedFigure, TrialEvent, TrialResult
+from weir.model.work import ServiceWork, StatementWork
+from weir.objective import Judged, objective
 from weir.report import render_html, write_html
 from weir.report.page import island
 from weir.store import RunReader
@@ -316,25 +318,64 @@ def test_the_command_can_be_copied(browser: Browser, report: Path) -> None:
         assert watched.page.evaluate("getSelection().toString()") == "weir run sync-vs-async --scale quick --seed 1"
 
 
-def test_hostile_text_in_every_field_runs_nothing(browser: Browser, tmp_path: Path) -> None:
-    def change(label: str, block: int, result: TrialResult) -> TrialResult:
-        spoiled = replace(result, logs={HOSTILE: HOSTILE}, isolation=HOSTILE, runtime=HOSTILE)
-        return judged(spoiled, "invalid" if block == 1 else "suspect", HOSTILE)
+WORK = ServiceWork(
+    service=HOSTILE, requests=100, edge_requests=1, statements=100, control_statements=2, rows=100, bytes={HOSTILE: 1000}, note=HOSTILE,
+    by_statement=(StatementWork(HOSTILE, 100, 100, data=True), StatementWork(HOSTILE, 2, None, data=False)), rows_differ=HOSTILE,
+)  # fmt: skip
 
-    bad = replace(SANIC, name=HOSTILE, title=HOSTILE, model=HOSTILE, variant=HOSTILE)
-    study = SyntheticStudy(
-        stacks=(FLASK, bad), duration_s=1.0, title=HOSTILE, question=HOSTILE, study_text=HOSTILE, workloads=(HOSTILE,), claims=(HOSTILE,),
-        environment={HOSTILE: HOSTILE, "list": [HOSTILE]}, shared=(HOSTILE,), change=change,
-        published=(PublishedFigure(HOSTILE, HOSTILE, 1.0, HOSTILE, HOSTILE),),
+
+def spoiled(label: str, block: int, result: TrialResult) -> TrialResult:
+    """`result` with hostile text wherever it has text."""
+    assert result.summary is not None
+    use = result.summary.generator.model_copy(update={"version": HOSTILE, "clock": HOSTILE})
+    missed = Judged(replace(objective("p99<50ms"), text=HOSTILE), 60_000.0, False).to_json()
+    bad = replace(
+        result, logs={HOSTILE: HOSTILE}, isolation=HOSTILE, runtime=HOSTILE, work=(WORK,), discrepancies=(HOSTILE,),
+        summary=result.summary.model_copy(update={"generator": use, "target": HOSTILE, "objectives": [missed]}),
     )  # fmt: skip
-    path = report_of(tmp_path, study)
+    return judged(bad, "invalid" if block == 1 else "suspect", HOSTILE)
+
+
+def hostile_everywhere(study: SyntheticStudy) -> SyntheticStudy:
+    """`study` with hostile text wherever a run has text."""
+    bad = replace(SANIC, name=HOSTILE, title=HOSTILE, model=HOSTILE, variant=HOSTILE)
+    return replace(
+        study, stacks=(FLASK, bad), duration_s=1.0, title=HOSTILE, question=HOSTILE, study_text=HOSTILE, workloads=(HOSTILE,),
+        claims=(HOSTILE,), environment={HOSTILE: HOSTILE, "list": [HOSTILE]}, shared=(HOSTILE,), change=spoiled, command=HOSTILE,
+        published=(PublishedFigure(HOSTILE, HOSTILE, 1.0, HOSTILE, HOSTILE),), event=TrialEvent(0.5, HOSTILE, HOSTILE),
+        limits={HOSTILE: Limits(cpus=0.5)}, ceilings={HOSTILE: (Ceiling("stack", 20_000.0, HOSTILE),)},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["one point", "generators", "coordinates"])
+def test_hostile_text_in_every_field_runs_nothing(browser: Browser, tmp_path: Path, kind: str) -> None:
+    generators = (SyntheticGenerator("weir"), SyntheticGenerator(HOSTILE)) if kind == "generators" else ()
+    coordinates = ({HOSTILE: HOSTILE}, {HOSTILE: "other"}) if kind == "coordinates" else ({},)
+    path = report_of(tmp_path, hostile_everywhere(SyntheticStudy(generators=generators, coordinates=coordinates)))
     with opened(browser, path) as watched:
-        assert watched.page.evaluate("window.owned") is None
-        assert watched.page.locator("img").count() == 0
-        assert watched.page.locator("script").count() == 2
-        assert watched.page.locator("canvas").count() == 15
-        assert "{{ 7 * 7 }}" in watched.page.locator("h1").inner_text()
+        page = watched.page
+        assert page.evaluate("window.owned") is None
+        assert page.locator("img").count() == 0
+        assert page.locator("script").count() == 2
+        assert page.locator("canvas").count() >= 15
+        assert "{{ 7 * 7 }}" in page.locator("h1").inner_text()
+        assert page.locator("#command").text_content() == HOSTILE
         assert watched.requests == [path.as_uri()]
+        assert watched.complaints == []
+
+
+def test_hostile_text_of_a_run_that_it_is_compared_with_runs_nothing(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    with RunReader(write_run(tmp_path / "run.weir", hostile_everywhere(SyntheticStudy()))) as reader:
+        found = gate.gate(reader, reader, gate.METRICS, 0.05, any_environment=True)
+        against = replace(found, base=HOSTILE, head=HOSTILE, differences=(HOSTILE,), only_in_one=(HOSTILE,), sentence=HOSTILE)
+        write_html(reader, of_run(reader), path, against)
+    with opened(browser, path) as watched:
+        page = watched.page
+        assert page.evaluate("window.owned") is None
+        assert page.locator("img").count() == 0
+        assert page.locator("script").count() == 2
+        assert page.locator("h2", has_text="Against").text_content() == f"Against {HOSTILE}"
         assert watched.complaints == []
 
 

@@ -138,6 +138,8 @@ class SyntheticStudy:
     indicative: bool = True
     ended: Literal["complete", "interrupted"] | None = "complete"
     title: str = "Sync against async on a JSON echo"
+    command: str = ""
+    """What ran it; empty: as `weir run` would have been called."""
     question: str = "Does an async server beat a sync one on a JSON echo?"
     study_text: str = 'title = "Sync against async on a JSON echo"\n[matrix]\nstacks = ["flask-gunicorn", "sanic"]\n'
     published: tuple[PublishedFigure, ...] = PUBLISHED
@@ -169,7 +171,7 @@ def write_run(path: Path, study: SyntheticStudy = SyntheticStudy()) -> Path:
         indicative=study.indicative,
         baseline=study.baseline,
         study_text=study.study_text,
-        command=f"weir run sync-vs-async --scale quick --seed {study.seed}",
+        command=study.command or f"weir run sync-vs-async --scale quick --seed {study.seed}",
         weir_version="0.1.0",
         started_unix_ns=STARTED_UNIX_NS,
         environment=study.environment,
