@@ -2,10 +2,8 @@
 
 import csv
 import io
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -19,8 +17,8 @@ from weir.model.load import ClosedLoad, OpenLoad
 from weir.model.run import TrialEvent
 from weir.objective import Judged, objective
 from weir.report import load_exports, load_sentences, write_load_html
+from weir.report.lines import NamedLine
 from weir.report.load_series import load_series
-from weir.report.series import StackSeries
 from weir.store import RunReader
 
 EVERYTHING = SyntheticLoad(
@@ -139,16 +137,10 @@ def test_loads_of_every_kind_have_a_page(browser: Browser, tmp_path: Path, load:
         assert watched.complaints == []
 
 
-def stack(**lines: Any) -> StackSeries:
-    nothing: Any = {"tiers": [], "machine_percent": []}
-    plain: Sequence[Any] = [[]] * 7
-    return StackSeries("answered", "answered", 0, 1, *plain, distribution_ms=[], **(nothing | lines))
-
-
 def test_several_tiers_are_told_by_their_names(tmp_path: Path) -> None:
     with RunReader(write_load(tmp_path / "load.weir")) as reader:
-        (line,) = load_series(reader, of_load(reader)).answered.memory_mb
-    two = stack(memory_mb=[replace(line, label="app", values=[10.0, 20.0]), replace(line, label="database", values=[None, 90.0, 90.5])])
+        answered = load_series(reader, of_load(reader)).answered
+    two = replace(answered, memory_mb=[NamedLine("app", [10.0, 20.0]), NamedLine("database", [None, 90.0, 90.5])])
     assert load_sentences.memory_sentence(two).startswith(
         "At the end the app tier held 20.0 MB, after 10.0 at the start; the database tier held 90.5 MB. "
     )
