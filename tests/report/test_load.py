@@ -22,7 +22,7 @@ from weir.report.load_series import load_series
 from weir.store import RunReader
 
 EVERYTHING = SyntheticLoad(
-    load=OpenLoad(((0.0, 2000.0),), 4),
+    load=OpenLoad(2000.0, 4),
     errors={"timeout": 30, "reset": 10},
     steps=("log in", "search"),
     events=(TrialEvent(1.0, "stall", "nothing was answered"),),
