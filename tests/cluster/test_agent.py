@@ -1,6 +1,8 @@
 """What runs on a node, without a cluster around it."""
 
 import json
+import os
+import stat
 import subprocess
 import sys
 import time
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from weir.cluster.agent import Agent
+from weir.cluster.travel import packed
 
 # An agent that lives on until its lease ends takes the process that it lives in with it.
 FOREVER_S = 1e9
@@ -60,6 +63,27 @@ def test_a_file_is_kept_by_its_content_and_can_be_run(agent: Agent) -> None:
     assert agent.has(digest, "tool") == path == agent.keep(content, "tool")
     assert subprocess.check_output([path]) == b"here\n"
     assert agent.output_of([path]) == ("here\n", 0)
+
+
+def test_nobody_else_on_its_node_reads_a_file_that_is_kept_and_everybody_gets_to_programs_that_are_unpacked(
+    agent: Agent, tmp_path: Path
+) -> None:
+    before = os.umask(0o022)
+    try:
+        kept = Path(agent.keep(b"a key", "client.key"))
+        program = tmp_path / "programs" / "postgres"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        folder = Path(agent.unpack(packed(program.parent, "programs")))
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (kept, kept.parent)] == [0o700, 0o700]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder / "postgres", folder, folder.parent)] == [0o755, 0o755, 0o755]
+    # As one that was there before files were private.
+    kept.parent.chmod(0o755)
+    agent.keep(b"a key", "client.key")
+    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
 
 
 def test_without_news_there_is_an_empty_answer_in_time(agent: Agent) -> None:

@@ -87,12 +87,14 @@ class Agent:
         return str(path) if path.is_file() else None
 
     def keep(self, content: bytes, name: str) -> str:
-        """Keeps a file, which may be run, and gives its path."""
+        """Keeps a file, which may be run, and gives its path. Nobody else on its node can read it: it may be the key of a certificate."""
         folder = self._files / hashlib.sha256(content).hexdigest()
         path, unfinished = folder / name, folder / f".{name}-{os.getpid()}"
+        # Not those above it: databases that run as somebody else get to their programs through them.
         folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
         unfinished.write_bytes(content)
-        unfinished.chmod(0o755)
+        unfinished.chmod(0o700)
         # Another agent on the same node may be doing the same.
         unfinished.replace(path)
         return str(path)
