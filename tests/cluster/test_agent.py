@@ -86,6 +86,19 @@ def test_nobody_else_on_its_node_reads_a_file_that_is_kept_and_everybody_gets_to
     assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
 
 
+def test_an_engine_hears_nothing_of_ray_and_a_weir_only_how_it_joins_the_cluster(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    joining = {"RAY_USE_TLS": "1", "RAY_TLS_CA_CERT": "/ca.pem", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": "/token"}
+    for name, value in {**joining, "RAY_JOB_ID": "7"}.items():
+        monkeypatch.setenv(name, value)
+    assert agent.joining() == joining
+    script = "import json, os; print(json.dumps({name: value for name, value in os.environ.items() if name.startswith('RAY_')}))"
+    for number, environment in enumerate(({}, agent.joining())):
+        agent.start(number, [sys.executable, "-c", script], environment)
+        (_, line), _ = all_news(agent, ended)
+        assert isinstance(line, bytes)
+        assert json.loads(line) == environment
+
+
 def test_without_news_there_is_an_empty_answer_in_time(agent: Agent) -> None:
     assert agent.news(0.01) == []
 

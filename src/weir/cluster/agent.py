@@ -33,6 +33,11 @@ _LINES_AT_A_TIME = 512
 _GRACE_S = 20.0
 """How long an engine may take to end what it has started, after its input has closed."""
 _LOOK_EVERY_S = 0.25
+_JOINING = (
+    "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT",
+    "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH",
+)  # fmt: skip
+"""What Ray reads of its TLS and its tokens."""
 
 
 class Agent:
@@ -168,6 +173,10 @@ class Agent:
         """What a command that ends at once prints, errors too, and its exit status."""
         done = subprocess.run(list(argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=10)
         return done.stdout.decode("utf-8", "replace"), done.returncode
+
+    def joining(self) -> dict[str, str]:
+        """The variables with which a program there joins a cluster that lets in only whom it knows, as far as this node has them."""
+        return {name: os.environ[name] for name in _JOINING if name in os.environ}
 
     def start(self, engine: int, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
         """Starts an engine, whose news have this number, with some variables beside those of its node, and gives its process id."""

@@ -139,7 +139,9 @@ class _Weir:
         def heard(line: bytes) -> None:
             on_line(line.decode("utf-8", "replace").rstrip().replace(self.run_folder, str(here)))
 
-        process = self._node.start_process(argv, _own_stacks(self._node), on_line=heard, on_end=ended.set)
+        # It joins the cluster too, unlike an engine.
+        environment = {**self._node.call("joining"), **_own_stacks(self._node)}
+        process = self._node.start_process(argv, environment, on_line=heard, on_end=ended.set)
         on_begin(process)
         try:
             _await(ended)
