@@ -113,6 +113,26 @@ def test_a_run_goes_to_the_node_for_stacks_and_comes_back(study: Study, weir: We
     assert all((out / log).is_file() for log in trial.result.logs.values())
 
 
+def test_a_study_with_a_scenario_of_files_goes_to_the_node_for_stacks_with_them(
+    study: Study, weir: Weir, start_nodes: StartNodes, tmp_path: Path
+) -> None:
+    cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
+    out = tmp_path / "run"
+    (tmp_path / "names.csv").write_text("name\none\n")
+    (tmp_path / "shop").mkdir()
+    feeder = '[feeders.rows]\nformat = "csv"\nfile = "../names.csv"\n'
+    (tmp_path / "shop" / "buy.toml").write_text(feeder + '[[steps]]\nname = "who"\npath = "/{{csv rows.name}}"\n')
+    file = study("good", load='scenario = "shop/buy.toml"')
+    done = weir("run", file, "--out", out, "--cluster", cluster.address, "--agents", "1")
+    assert done.returncode == 0, done.stderr
+    with RunReader(out / "run.weir") as reader:
+        (trial,) = reader.trials()
+        assert reader.info.study == "mine"
+    assert trial.result.summary is not None
+    assert trial.result.summary.steps is not None
+    assert trial.result.summary.steps["who"].ok > 0
+
+
 def test_what_cannot_be_kept_here_stays_on_its_node(study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path) -> None:
     cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
     out = tmp_path / "run"

@@ -17,6 +17,7 @@ from weir.model.load import LoadPlan
 if TYPE_CHECKING:
     from weir.cli.driven import RunThere
     from weir.services.place import ServicePlace
+    from weir.study.study import Study
 
 CLUSTER_OPTION = typer.Option(
     "--cluster", metavar="ADDRESS", help="From agents on a Ray cluster: HOST:PORT of its head, or auto. See docs/guides/cluster.md."
@@ -32,8 +33,8 @@ SERVICES_HERE_OPTION = typer.Option(
 SHARE_NODES_OPTION = typer.Option("--share-nodes", help="With --cluster: several agents may be on one node.")
 
 
-RunElsewhere = Callable[[str | None, Sequence[str], Path, "RunThere"], int]
-"""Runs a study, by its name or file, or goes on with the run where that is None, with some options of `weir run`. What was made is at the
+RunElsewhere = Callable[["Study | None", Sequence[str], Path, "RunThere"], int]
+"""Runs a study, or goes on with the run where that is None, with some options of `weir run`. What was made is at the
 run file's path then. Gives the exit code."""
 
 
@@ -109,6 +110,7 @@ def run_elsewhere(flags: ClusterFlags) -> Iterator[RunElsewhere | None]:
         return
     from weir.cluster.ray_cluster import joined, node_of
     from weir.cluster.run import resume_there, run_there
+    from weir.study.travelling import travelling
 
     with joined(flags.address) as cluster:
         node = node_of(cluster, "stack")
@@ -122,11 +124,12 @@ def run_elsewhere(flags: ClusterFlags) -> Iterator[RunElsewhere | None]:
             *(["--services-here"] if flags.services_here else []),
         ]
 
-        def run(study: str | None, words: Sequence[str], path: Path, there: "RunThere") -> int:
+        def run(study: "Study | None", words: Sequence[str], path: Path, there: "RunThere") -> int:
             words = [*words, *of_cluster]
             if study is None:
                 return resume_there(cluster, path, words, on_line=there.hear, on_begin=there.begin)
-            return run_there(cluster, study, words, path.parent, on_line=there.hear, on_begin=there.begin)
+            goes = travelling(study)
+            return run_there(cluster, goes.study, words, path.parent, files=goes.files, on_line=there.hear, on_begin=there.begin)
 
         yield run
 

@@ -88,7 +88,7 @@ def run(
     with run_elsewhere(flags) as elsewhere:
         if elsewhere is not None:
             with live_there(shown, listen=listen, report=report) if live else nullcontext(RunThere()) as there:
-                code = elsewhere(study, [*words, *(["--live"] if live else [])], path, there)
+                code = elsewhere(chosen, [*words, *(["--live"] if live else [])], path, there)
                 if path.is_file():
                     show(path, html=report, json=json_)
                 if code == ExitCode.INTERRUPTED or not path.is_file():

@@ -12,7 +12,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from weir.cluster import agent as agent_module
 from weir.cluster.clock import Clock, clock_of
 from weir.cluster.ray_cluster import Node, RayCluster, Role, first_line
-from weir.cluster.travel import SENT_WITHIN_S, packed
+from weir.cluster.travel import SENT_WITHIN_S, packed, packed_files
 from weir.engine_process import Engine, Record
 from weir.model.errors import GeneratorError, TargetError, WeirError
 from weir.places import engine_binary
@@ -117,7 +117,17 @@ class Member:
         Raises:
             UsageError: they are too many to travel; `what` is what they are called then.
         """
-        archive = packed(folder, what)
+        return self._keep_archive(packed(folder, what))
+
+    def keep_files(self, files: Mapping[str, Path], what: str) -> str:
+        """Gives it some files, if it has not those already, and tells the path of the folder there in which each has its own path.
+
+        Raises:
+            UsageError: one cannot be read, or they are too many to travel; `what` is what they are called then.
+        """
+        return self._keep_archive(packed_files(files, what))
+
+    def _keep_archive(self, archive: bytes) -> str:
         path: str | None = self.call("has_folder", hashlib.sha256(archive).hexdigest())
         return path or str(self.call("unpack", self._cluster.stored(archive), timeout_s=SENT_WITHIN_S))
 

@@ -9,7 +9,7 @@ import os
 import signal
 import tarfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,20 +29,28 @@ OnBegin = Callable[[Engine], None]
 
 
 def run_there(
-    cluster: RayCluster, study: str, words: Sequence[str], out: Path, *, on_line: OnLine, on_begin: OnBegin = lambda _: None
+    cluster: RayCluster,
+    study: str,
+    words: Sequence[str],
+    out: Path,
+    *,
+    files: Mapping[str, Path],
+    on_line: OnLine,
+    on_begin: OnBegin = lambda _: None,
 ) -> int:
     """Runs a study on the node for stacks, and gives the exit code. The run folder is at `out` then, as if it had been made here.
 
     Args:
         cluster: where.
-        study: its name, or its file, which goes along.
+        study: its name, or its path among the files.
         words: options of `weir run`.
         out: the run folder; it must not exist.
+        files: what goes along, by its path in one folder: the study's file and those that it names.
         on_line: called with what weir says there.
         on_begin: called with it when it runs; it ends in order when its input closes.
 
     Raises:
-        UsageError: weir is not installed there, or the folder exists or cannot be written.
+        UsageError: weir is not installed there, the folder exists or cannot be written, or a file cannot be read or is too large to travel.
         TargetError: the node is taken, or weir was killed there.
         AgentLostError: it is gone.
     """
@@ -56,7 +64,7 @@ def run_there(
     try:
         with members(cluster, "stack", 1) as (node,):
             there = _Weir(cluster, node)
-            code = there.run([_there(node, study), *words, "--out", there.run_folder], out, on_line, on_begin)
+            code = there.run([_there(node, study, files), *words, "--out", there.run_folder], out, on_line, on_begin)
             with there.collected() as archive, _unpacked(archive, out.parent) as made:
                 if made is not None:
                     made.rename(out)
@@ -192,9 +200,9 @@ def _await(ended: threading.Event) -> None:
         pass
 
 
-def _there(node: Member, study: str) -> str:
+def _there(node: Member, study: str, files: Mapping[str, Path]) -> str:
     """What the study is called there."""
-    return node.keep(Path(study)) if study.endswith(".toml") else study
+    return f"{node.keep_files(files, study)}/{study}" if files else study
 
 
 def _own_stacks(node: Member) -> dict[str, str]:

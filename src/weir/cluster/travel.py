@@ -3,6 +3,7 @@
 import gzip
 import io
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from weir.model.errors import UsageError
@@ -26,6 +27,30 @@ def packed(folder: Path, what: str) -> bytes:
     with gzip.GzipFile(fileobj=archive, mode="wb", compresslevel=1, mtime=0) as file, tarfile.open(fileobj=file, mode="w") as tar:
         for path in sorted(folder.rglob("*")):
             tar.add(path, path.relative_to(folder), recursive=False, filter=_plain)
+    require_room(what, archive.tell())
+    return archive.getvalue()
+
+
+def packed_files(files: Mapping[str, Path], what: str) -> bytes:
+    """Some files in an archive, each for its owner alone: the same bytes for the same files.
+
+    Args:
+        files: them, by their paths in the archive.
+        what: what they are called in an error.
+
+    Raises:
+        UsageError: one cannot be read, or they are too many.
+    """
+    archive = io.BytesIO()
+    with gzip.GzipFile(fileobj=archive, mode="wb", compresslevel=1, mtime=0) as packed, tarfile.open(fileobj=packed, mode="w") as tar:
+        for path, file in sorted(files.items()):
+            try:
+                content = file.read_bytes()
+            except OSError as error:
+                raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+            info = tarfile.TarInfo(path)
+            info.size, info.mode = len(content), 0o600
+            tar.addfile(info, io.BytesIO(content))
     require_room(what, archive.tell())
     return archive.getvalue()
 
