@@ -7,6 +7,7 @@ the same moment, each by its own clock. Its intervals are slices of the same tim
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from weir.model.load import LoadPlan
 from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, AgentSummary, Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
 
 _AHEAD_NS = 100_000_000
-"""From when all are ready to the start: time enough to tell them."""
+"""From when all are ready to the start, beside the way to the farthest and back: time enough to tell them."""
 _READY_WITHIN_S = 60.0
 _LATE_US = 5_000.0
 """From where on intervals of an agent are not the same slice of time as the others'."""
@@ -200,11 +201,17 @@ class SharedLoad:
         """Waits until all are ready, and tells them when to begin."""
         self._await("ready")
         soonest = [share.member.clock.ours(share.ready.soonest_monotonic_ns) for share in self._shares if share.ready is not None]
-        start_ns = max(time.monotonic_ns(), *soonest) + _AHEAD_NS
-        for share in self._shares:
+        farthest_ns = max(share.member.clock.round_trip_ns for share in self._shares)
+        start_ns = max(time.monotonic_ns(), *soonest) + _AHEAD_NS + farthest_ns
+
+        def tell(share: _Share) -> None:
             share.told_ns = share.member.clock.theirs(start_ns)
             assert share.load is not None
             share.load.begin(share.told_ns)
+
+        # All at once: each answers before the next is told otherwise, and the last of many would hear of it too late.
+        with ThreadPoolExecutor(len(self._shares), "begin") as telling:
+            list(telling.map(tell, self._shares))
         self._await("started")
         hellos = [share.started for share in self._shares if share.started is not None]
         self._listener.on_start(
