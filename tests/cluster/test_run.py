@@ -1,5 +1,6 @@
 """Studies whose loads come from agents on a real cluster, while their stacks run here."""
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import pytest
 from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines, processes
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.ordeal import has_worked, read_until, wait_until
+from weir import __version__
 from weir.model.errors import ExitCode
 from weir.model.records import LoadSummary
 from weir.model.run import Trial
@@ -100,6 +102,12 @@ def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_
 def test_a_run_goes_to_the_node_for_stacks_and_comes_back(study: Study, weir: Weir, start_nodes: StartNodes, tmp_path: Path) -> None:
     # A head for nothing, on which weir is called, and nodes for both.
     cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
+    checked = weir("cluster", "check", cluster.address, "--json")
+    assert checked.returncode == 0, checked.stderr
+    # Only that node is asked for weir.
+    assert [(node["roles"], node["weir"]) for node in json.loads(checked.stdout)["nodes"] if "weir" in node] == [
+        (["stack"], f"weir {__version__}")
+    ]
     out = tmp_path / "run"
     done = weir("run", study("good"), "--out", out, "--cluster", cluster.address, "--agents", "1")
     assert done.returncode == 0, done.stderr

@@ -53,6 +53,7 @@ def _described(checked: Any) -> dict[str, Any]:
                 "resources": one.node.resources,
                 **one.facts,
                 "engine": one.engine,
+                **({"weir": one.weir} if one.needs_weir else {}),
             }
             for one in checked.nodes
         ],

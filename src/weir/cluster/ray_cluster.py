@@ -20,7 +20,8 @@ from typing import Any, Literal
 from weir.model.errors import TargetError, UsageError
 
 Role = Literal["load", "stack", "service"]
-_EXTRA = "pip install 'weirbench[cluster]'"
+EXTRA = "pip install 'weirbench[cluster]'"
+"""What installs weir with Ray."""
 _PLACED_WITHIN_S = 20.0
 _LISTENS_WITHIN_S = 3.0
 _QUIET = {
@@ -66,7 +67,7 @@ def ray() -> ModuleType:
         UsageError: the extra is not installed.
     """
     if find_spec("ray") is None:
-        raise UsageError("--cluster: Ray is not installed here", hint=_EXTRA)
+        raise UsageError("--cluster: Ray is not installed here", hint=EXTRA)
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     import ray as found

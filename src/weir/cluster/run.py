@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from weir.cluster.members import AgentLostError, Member, members
-from weir.cluster.ray_cluster import RayCluster
+from weir.cluster.ray_cluster import EXTRA, RayCluster
 from weir.cluster.travel import SENT_WITHIN_S, require_room
 from weir.engine_process import Engine
 from weir.model.errors import TargetError, UsageError, WeirError
@@ -131,9 +131,7 @@ class _Weir:
         self._node = node
         self._program = node.call("weir")
         if self._program is None:
-            raise UsageError(
-                f"{node.name}: weir is not installed there, expected it where stacks run", hint="pip install 'weirbench[cluster]'"
-            )
+            raise UsageError(f"{node.name}: weir is not installed there, expected it where stacks run", hint=EXTRA)
         self._folder = node.call("new_folder")
         self.run_folder = f"{self._folder}/{_RUN}"
 
