@@ -19,6 +19,8 @@ from weir.model.resources import StackResources
 from weir.objective import Judged, judged_from_json
 
 _SHOWN = ("mean", "p50", "p90", "p99", "p99_9", "max")
+_SHOWN_LATE_US = 1_000.0
+"""From where on it is told that an agent began late: below, it is in the JSON."""
 
 
 def summary_text(summary: LoadSummary, load: Load, resources: StackResources | None, pipeline: int = 1) -> str:
@@ -153,7 +155,8 @@ def _agents(agents: Sequence[AgentSummary]) -> list[str]:
         busy = "" if agent.generator.busy_fraction is None else f"  busy {agent.generator.busy_fraction:.0%}"
         times = f"p50 {microseconds(agent.response_time_us.p50)}  p99 {microseconds(agent.response_time_us.p99)}"
         clock = f"clock {agent.clock_offset_us / 1e3:+,.2f} ms (± {agent.clock_error_us / 1e3:.2f})"
-        lines.append(f"    {agent.name:<{width}}  {agent.requests.completed:>10,} answered  {times}{busy}  {clock}")
+        late = f"  began {microseconds(agent.began_late_us)} late" if agent.began_late_us > _SHOWN_LATE_US else ""
+        lines.append(f"    {agent.name:<{width}}  {agent.requests.completed:>10,} answered  {times}{busy}  {clock}{late}")
     return [*lines, ""]
 
 
