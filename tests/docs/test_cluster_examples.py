@@ -4,10 +4,12 @@ import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import yaml
+
+from weir.cluster.ray_cluster import Role, resource
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples" / "cluster"
 # What KubeRay's resource definition asks of a RayCluster, as far as the example uses it.
@@ -68,16 +70,17 @@ def test_the_kubernetes_file_is_a_ray_cluster() -> None:
     jsonschema.validate(read("kuberay.yaml"), KUBERAY)
 
 
-def test_both_offer_what_weir_asks_for() -> None:
-    for name in ("ray-cluster.yaml", "kuberay.yaml"):
-        offered = set(re.findall(r"weir_\w+", (EXAMPLES / name).read_text()))
-        assert offered == {"weir_load", "weir_stack"}, name
-
-
-def test_resources_are_json_behind_the_shells_quotes() -> None:
+def test_the_pods_offer_every_role() -> None:
     spec = read("kuberay.yaml")["spec"]
-    groups = [spec["headGroupSpec"], *spec["workerGroupSpecs"]]
-    for group in groups:
-        told = group["rayStartParams"]["resources"]
-        # The shell reads the outer quotes and the backslashes.
-        assert json.loads(json.loads(told.strip("'")))
+    told = [group["rayStartParams"]["resources"] for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
+    # The shell reads the outer quotes and the backslashes.
+    offered = [json.loads(json.loads(resources.strip("'"))) for resources in told]
+    assert sorted(name for resources in offered for name in resources) == sorted(map(resource, get_args(Role)))
+
+
+def test_the_launchers_machines_offer_loads_and_stacks_and_one_joins_by_hand_for_services() -> None:
+    found = read("ray-cluster.yaml")
+    started = " ".join(found["head_start_ray_commands"] + found["worker_start_ray_commands"])
+    assert set(re.findall(r"weir_\w+", started)) == {resource("load"), resource("stack")}
+    by_hand = [line for line in (EXAMPLES / "ray-cluster.yaml").read_text().splitlines() if line.startswith("#   ray start")]
+    assert [re.findall(r"weir_\w+", line) for line in by_hand] == [[resource("service")]]
