@@ -18,9 +18,11 @@ from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, e
 from tests.support.ray_nodes import below
 from weir.generators.ceiling import NullServer
 from weir.model.errors import ExitCode
+from weir.model.histogram import at_ranks, merge, raw_bytes, recorded_in
 from weir.store import RunReader
 
 Serve = Callable[..., str]
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 def summary(weir: Weir, nodes: Nodes, *arguments: str) -> dict[str, Any]:
@@ -61,11 +63,16 @@ def test_what_is_kept_of_it_is_what_one_generator_would_have_kept(weir: Weir, no
     found = json.loads(done.stdout)
     alone = json.loads(weir("load", url, "-c", "10", "-d", "2s", "--json", "-").stdout)
     with RunReader(file) as reader:
-        intervals = reader.intervals(reader.trials()[0].id)
+        trial = reader.trials()[0].id
+        intervals, kept = reader.intervals(trial), merge(reader.interval_histograms(trial))
     assert sum(one.completed for one in intervals) == found["requests"]["completed"]
     assert [one.start_s for one in intervals] == sorted({one.start_s for one in intervals})
     # A server that takes 20 ms each time: whoever asks sees the same.
     assert found["response_time_us"]["p50"] == pytest.approx(alone["response_time_us"]["p50"], rel=0.1)
+    # Those above differ from load to load with what else this machine does: held against all answers of the same load, to a bucket's width.
+    of_all = dict(zip(QUANTILES, at_ranks(recorded_in(raw_bytes(kept)), QUANTILES.values()), strict=True))
+    for name, value_ns in of_all.items():
+        assert found["response_time_us"][name] == pytest.approx(value_ns / 1e3, rel=0.002), name
     report = weir("report", file)
     assert report.returncode == 0, report.stderr
 
