@@ -62,6 +62,8 @@ def check(cluster: RayCluster) -> Checked:
     """
     nodes = cluster.nodes
     with members(cluster, None, len(nodes)) as agents:
+        # Ray gives them places in any order.
+        agents = sorted(agents, key=lambda agent: agent.name)
         found = tuple(_asked(agent, here=agent.node.id == cluster.own_node) for agent in agents)
         pairs = tuple(
             Pair(one.name, other.name, clock_of(one.call("readings", other.actor, _READINGS, timeout_s=_FAR_APART_S)))
