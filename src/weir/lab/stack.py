@@ -62,7 +62,7 @@ class RunningStack:
 
 
 def free_port(wanted: int = 0) -> int:
-    """A loopback port that nothing listens on: the wanted one, or any.
+    """A port that nothing listens on, on no address of this machine: the wanted one, or any.
 
     Raises:
         TargetError: something listens on the wanted one.
@@ -70,7 +70,8 @@ def free_port(wanted: int = 0) -> int:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", wanted))
+            # On all of them: a stack may be told to listen on all, and what is free on loopback need not be.
+            probe.bind(("", wanted))
         except OSError as error:
             raise TargetError(f"--port: {wanted}: {error.strerror}; expected a free port", hint=f"ss -ltnp 'sport = :{wanted}'") from None
         return int(probe.getsockname()[1])
