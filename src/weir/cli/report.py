@@ -1,5 +1,6 @@
 """`weir report`: says again what a run, or a load that was kept, found, from its file alone."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -70,27 +71,26 @@ def _rendered(path: Path, form: str) -> str:
 
     of_samples = {"jmeter": exports.jmeter, "locust": exports.locust, "hgrm": exports.hgrm}
     with RunReader(path) as reader:
+        forms: dict[str, Callable[[], str]]
         if reader.info.is_load:
             load = of_load(reader)
-            if form in of_samples:
-                return of_samples[form](exports.of_load(reader, load))
-            of_it = {
+            forms = {
                 "html": lambda: render_load_html(reader, load),
                 "json": lambda: render_json(load) + "\n",
                 "md": lambda: load_exports.markdown(load),
                 "csv": lambda: load_exports.table(load),
+                **{name: lambda: of_samples[form](exports.of_load(reader, load)) for name in of_samples},
             }
-            return of_it[form]()
-        run = of_run(reader)
-        if form in of_samples:
-            return of_samples[form](exports.of_run(reader, run))
-        rendered = {
-            "html": lambda: render_html(reader, run),
-            "json": lambda: render_json(run) + "\n",
-            "md": lambda: exports.markdown(run),
-            "csv": lambda: exports.table(run),
-        }
-        return rendered[form]()
+        else:
+            run = of_run(reader)
+            forms = {
+                "html": lambda: render_html(reader, run),
+                "json": lambda: render_json(run) + "\n",
+                "md": lambda: exports.markdown(run),
+                "csv": lambda: exports.table(run),
+                **{name: lambda: of_samples[form](exports.of_run(reader, run)) for name in of_samples},
+            }
+        return forms[form]()
 
 
 def beside(path: Path) -> Path:

@@ -53,7 +53,7 @@ def _without(placement: Placement, key: str, missing: str, fallback: bool, netwo
 
 
 def check_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack], services: Collection[str]) -> None:
-    """Holds limits and network against the stacks of a study.
+    """Holds limits, network and from where loads come against the stacks of a study.
 
     Args:
         placement: where everything runs.

@@ -109,7 +109,7 @@ class CurveSeries:
                     f"{last} the most with {significant(most)} {chart.unit}."
                 )
         courses = [course for line in chart.lines if (course := self._course(line, chart.unit))]
-        return f"{'; '.join(courses)}."
+        return f"{'; '.join(courses)}." if courses else "Nothing was measured."
 
     def _course(self, line: CurveLine, unit: str) -> str:
         """What a stack had at the smallest and the largest amount that it was measured at."""
