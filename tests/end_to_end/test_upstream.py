@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import Study, Weir
+from weir.model.histogram import decode
+from weir.store import RunReader
 
 DELAY_S = 0.5
+QUICK_S = 900.0
+"""More than any of the two studies takes at `quick` scale, with the building of its stacks."""
 
 
 @pytest.mark.soak
@@ -37,3 +41,36 @@ def test_twelve_requests_to_eight_threads_are_answered_in_two_waves(tmp_path: Pa
     times_us = summary["response_time_us"]
     assert DELAY_S <= times_us["p50"] / 1e6 < DELAY_S * 1.3
     assert 2 * DELAY_S <= times_us["max"] / 1e6 < 2 * DELAY_S * 1.3
+
+
+@pytest.mark.soak
+def test_threads_that_wait_sit_at_their_ceiling_and_event_loops_at_the_loads(tmp_path: Path, weir: Weir) -> None:
+    done = weir("run", "mvc-vs-webflux", "--scale", "quick", "--out", "out", timeout_s=QUICK_S)
+    # 4: measured, and something is to be kept in mind, as always where roles share CPUs.
+    assert done.returncode in (0, 4), done.stderr
+    findings = json.loads(weir("report", "out", "--json").stdout)
+    reached = {stack["label"]: stack for stack in findings["points"][0]["stacks"]}
+    for label, of in (("spring-mvc", "stack"), ("spring-webflux", "load")):
+        ceiling = reached[label]["ceilings"][0]
+        assert ceiling["of"] == of
+        (rate,) = (measure["value"] for measure in reached[label]["measures"] if measure["metric"] == "throughput_rps")
+        assert rate == pytest.approx(ceiling["throughput_rps"], rel=0.03)
+
+
+@pytest.mark.soak
+def test_sixty_requests_to_forty_spring_threads_come_in_two_waves(tmp_path: Path, weir: Weir) -> None:
+    done = weir("run", "threadpool-exhaustion", "--scale", "quick", "--out", "out", timeout_s=QUICK_S)
+    assert done.returncode in (0, 4), done.stderr
+    with RunReader(tmp_path / "out" / "run.weir") as run:
+        trials = [trial for trial in run.trials() if trial.cell.stack == "spring-mvc" and trial.cell.variant is None]
+        assert len(trials) >= 4
+        for trial in trials:
+            recorded = run.histogram(trial.id, "response_time_ns")
+            assert recorded is not None
+            times = decode(recorded).get_recorded_iterator()
+            times_s = [time.value_iterated_to / 1e9 for time in times for _ in range(time.count_at_value_iterated_to)]
+            first, second = [time_s for time_s in times_s if time_s < 4.5], [time_s for time_s in times_s if time_s >= 4.5]
+            assert (len(first), len(second)) == (40, 20)
+            # A wave begins when its delay is over and lasts for as long as its answers take the stack's CPU.
+            assert first[0] == pytest.approx(3, rel=0.05)
+            assert second[0] == pytest.approx(6, rel=0.05)
