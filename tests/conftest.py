@@ -19,14 +19,14 @@ from tests.support.browser import chromium
 from weir.generators.tool import InstalledTool, Tool
 from weir.generators.tools import tool
 from weir.places import cache_folder, engine_binary
-from weir.stacks.tools import unmet_needs
+from weir.stacks.tools import search_path, unmet_needs
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-# Where Debian keeps servers, which a user's PATH may lack.
-SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+# Where stacks find their tools, and where Debian keeps servers, which a user's PATH may lack.
+SEARCH_PATH = os.pathsep.join([search_path(), "/usr/sbin", "/sbin"])
 
 
 # How long an example takes says how busy the machine is.

@@ -34,7 +34,8 @@ def whole_load(trial: Trial) -> LoadSummary:
 
 def test_a_study_runs_with_loads_from_the_clusters_nodes(study: Study, weir: Weir, nodes: Nodes, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    done = weir("run", study("good", "other", blocks=2, retries=2), "--out", out, "--cluster", nodes.address, "--agents", "2")
+    file = study("good", "other", blocks=2, retries=2)
+    done = weir("run", file, "--out", out, "--cluster", nodes.address, "--shares", "2,1")
     assert done.returncode == 0, done.stderr
     with RunReader(out / "run.weir") as reader:
         # On a busy machine one may be rejected, and is tried again.
@@ -46,6 +47,7 @@ def test_a_study_runs_with_loads_from_the_clusters_nodes(study: Study, weir: Wei
         summary = whole_load(trial)
         assert info.placement.reached_at in summary.target
         assert sum(agent.requests.ok for agent in summary.agents or []) == summary.requests.ok > 0
+        assert [agent.generator.threads for agent in summary.agents or []] == [2, 1]
         assert trial.result.resources is not None
         assert trial.result.resources.cpu_s > 0
     assert engines() == []
@@ -109,7 +111,7 @@ def test_a_run_goes_to_the_node_for_stacks_and_comes_back(study: Study, weir: We
         (["stack"], f"weir {__version__}")
     ]
     out = tmp_path / "run"
-    done = weir("run", study("good"), "--out", out, "--cluster", cluster.address, "--agents", "1")
+    done = weir("run", study("good"), "--out", out, "--cluster", cluster.address, "--agents", "1", "--shares", "2")
     assert done.returncode == 0, done.stderr
     assert "the stacks are on" in done.stderr
     assert (out / "report.html").is_file()
@@ -118,6 +120,7 @@ def test_a_run_goes_to_the_node_for_stacks_and_comes_back(study: Study, weir: We
         assert reader.info.placement.reached_at is not None
     assert trial.result.summary is not None
     assert trial.result.summary.requests.ok > 0
+    assert [agent.generator.threads for agent in trial.result.summary.agents or []] == [2]
     assert all((out / log).is_file() for log in trial.result.logs.values())
 
 

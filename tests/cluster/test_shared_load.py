@@ -111,10 +111,12 @@ def test_all_agents_are_told_at_once_when_to_begin_and_the_way_to_them_is_reckon
     assert all(member.ahead_ns > member.ROUND_TRIP_NS // 2 for member in told)
 
 
-def test_a_load_without_an_agent_that_was_lost_before_says_so(serve: Serve) -> None:
+def test_a_load_without_an_agent_that_was_lost_before_says_so_and_the_others_keep_their_threads(serve: Serve) -> None:
     gone, left = Here("gone"), Here("left")
     gone.lose("its node ended")
-    with asked(left), SharedLoad([gone, left], plan(serve("null"), 0.3)) as load:
-        verdict = load.result().summary.verdict
+    with asked(left), SharedLoad([gone, left], plan(serve("null"), 0.3), threads=[1, 2]) as load:
+        summary = load.result().summary
+    assert [agent.generator.threads for agent in summary.agents or []] == [2]
+    verdict = summary.verdict
     assert verdict.validity == "suspect"
     assert verdict.reasons[verdict.kinds.index(FEWER_AGENTS)] == "agent gone is lost: its node ended: this load was made by the other 1"

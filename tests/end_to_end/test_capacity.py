@@ -31,8 +31,9 @@ def queue(distribution: str) -> Iterator[str]:
 
 
 def asked(weir: Weir, url: str, *options: str, timeout_s: float = 110) -> dict[str, object]:
-    done = weir("capacity", url, "--json", "-", *options, timeout_s=timeout_s)
+    done = weir("capacity", url, "--json", "-", "--quiet", *options, timeout_s=timeout_s)
     assert done.returncode == 0, done.stderr
+    assert "search " not in done.stderr
     found: dict[str, object] = json.loads(done.stdout)
     return found
 
@@ -59,6 +60,7 @@ def test_a_server_that_never_meets_the_objective_is_said_to_have_no_capacity_or_
         done = weir("capacity", url, "--objective", "p99<=5ms", "--searches", "1", timeout_s=110)
     assert done.returncode == 3
     assert "did not come to rest" in done.stderr
+    assert "search 1 of 1" in done.stderr
     assert "p99<=5ms" in done.stderr
 
 

@@ -18,7 +18,7 @@ def test_every_stack_and_variant_answers_right_under_load_and_ends_with_nothing_
 
 
 @pytest.mark.soak
-@pytest.mark.needs("npm")
+@pytest.mark.needs("node")
 def test_a_stack_that_answers_one_in_a_hundred_with_nothing_is_caught_by_a_check_and_by_a_run(weir: Weir, study: Study) -> None:
     done = weir("stacks", "check", "nest-typeorm[ids-0-99]", timeout_s=300)
     assert done.returncode == 3

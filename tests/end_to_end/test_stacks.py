@@ -48,7 +48,7 @@ def test_a_check_says_of_every_stack_whether_it_answers_right(tmp_path: Path, we
     "name",
     [
         "socket-select",
-        pytest.param("node-fastify", marks=pytest.mark.needs("npm")),
+        pytest.param("node-fastify", marks=pytest.mark.needs("node")),
         pytest.param("go-net-http", marks=pytest.mark.needs("go")),
         pytest.param("spring-webflux", marks=pytest.mark.needs("javac", "mvn")),
         "rust-axum",

@@ -84,6 +84,16 @@ def test_the_page_fits_its_window(browser: Browser, report: Path, width: int, sc
         assert ground == ("rgb(20, 23, 26)" if scheme == "dark" else "rgb(252, 252, 250)")
 
 
+def test_no_interval_of_the_answer_is_broken_at_the_end_of_a_line(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as watched:
+        intervals = watched.page.locator("h1 .whole")
+        assert intervals.count() > 0
+        for width in range(300, 700, 10):
+            watched.page.set_viewport_size({"width": width, "height": 800})
+            lines = intervals.evaluate_all("all => all.map(one => one.getClientRects().length)")
+            assert set(lines) == {1}
+
+
 def test_the_answer_stands_first_and_every_section_follows_in_order(browser: Browser, report: Path) -> None:
     with opened(browser, report) as watched:
         assert watched.page.locator("h1").inner_text().startswith("Compared with Flask, ")

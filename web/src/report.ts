@@ -5,7 +5,7 @@ import "uplot/dist/uPlot.min.css";
 import "./report.css";
 import { type ChartSpec, draw } from "./chart";
 import { readData } from "./data";
-import { saveButtons } from "./save";
+import { saveButtons, saveButtonsOfThePage } from "./save";
 import { specOf } from "./specs";
 import { followTheme } from "./theme";
 
@@ -38,7 +38,7 @@ class Charts {
 
   add(element: HTMLElement, spec: ChartSpec): void {
     this.waiting.set(element, spec);
-    saveButtons(element, () => this.drawNow(element), spec);
+    saveButtons(element, () => this.drawNow(element).ctx.canvas, spec);
   }
 
   /** Draws the first ones, and the others when they come near. */
@@ -93,6 +93,7 @@ for (const element of document.querySelectorAll<HTMLElement>(".chart")) {
   }
 }
 charts.begin();
+saveButtonsOfThePage();
 followTheme(() => charts.redraw());
 copyButton();
 // uPlot paints its canvases in microtasks: those of the charts that were just made come before this one.

@@ -1,11 +1,12 @@
 """`weir capacity`: how much a server carries within an objective, as a rate and as users; and where more users gain nothing."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weir.cli.output import say, stdout, write_json
+from weir.cli.output import QUIET_OPTION, say, stdout, teller, write_json
 from weir.cli.transport import TlsFlags, tls
 from weir.cli.values import request
 from weir.load_values import duration_s, think_time
@@ -54,6 +55,7 @@ def capacity(
     body: Annotated[str | None, typer.Option("-b", "--body", help="The request's body, or @FILE.")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="TLS: trust any certificate.")] = False,
     json_: Annotated[str | None, typer.Option("--json", help="Write the result as JSON to this file, - for standard output.")] = None,
+    quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Search for the highest rate at which an objective holds, several times, and say it with its interval.
 
@@ -62,6 +64,7 @@ def capacity(
 
     Example: weir capacity http://127.0.0.1:8000/ --objective 'p99<=50ms' --think 10s
     """
+    tell = teller(quiet=quiet)
     condition = _condition(objective_, knee=knee)
     timeout_s = duration_s(timeout, "--timeout")
     if condition is not None and condition.limit > timeout_s * 1e6:
@@ -102,16 +105,16 @@ def capacity(
             prime_users=connections,
             timeout_s=timeout_s,
             seed=_SEED,
-            progress=Progress(on_step=lambda step: say(f"weir: {step}")),
+            progress=Progress(on_step=lambda step: tell(f"weir: {step}")),
         )
     found: Capacity | KneeFinding
     with opened as searched:
         if condition is None:
-            found = _knee(searched, searches, connections)
+            found = _knee(searched, searches, connections, tell)
         else:
             share = 1 - (condition.quantile or 0.0)
             wanted = Wanted(condition, Goal(share, shortest_s, longest_s, width), connections, "poisson" if poisson else "constant")
-            found = _capacity(searched, searches, wanted, think_s)
+            found = _capacity(searched, searches, wanted, think_s, tell)
     for reason in found.reasons:
         say(f"weir: suspect: {reason}")
     if json_ != "-":
@@ -123,25 +126,25 @@ def capacity(
         raise typer.Exit(ExitCode.NOT_VALID)
 
 
-def _knee(target: "Target", searches: int, most_users: int) -> "KneeFinding":
+def _knee(target: "Target", searches: int, most_users: int, tell: Callable[[str], None]) -> "KneeFinding":
     from weir.findings import knee_of
     from weir.lab.capacity import find_knee
 
     knees = []
     for number in range(searches):
-        say(f"weir: search {number + 1} of {searches}")
-        knees.append(find_knee(target, most_users=most_users, length_s=_KNEE_LOAD_S, tell=_say_users))
+        tell(f"weir: search {number + 1} of {searches}")
+        knees.append(find_knee(target, most_users=most_users, length_s=_KNEE_LOAD_S, tell=lambda users, rps: tell(_users_line(users, rps))))
     return knee_of(target.title, knees, is_fresh=target.is_fresh)
 
 
-def _capacity(target: "Target", searches: int, wanted: "Wanted", think_s: float | None) -> "Capacity":
+def _capacity(target: "Target", searches: int, wanted: "Wanted", think_s: float | None, tell: Callable[[str], None]) -> "Capacity":
     from weir.findings import Answers, capacity_of
     from weir.lab.capacity import search
 
     found = []
     for number in range(searches):
-        say(f"weir: search {number + 1} of {searches}")
-        found.append(search(target, wanted, _say_attempt))
+        tell(f"weir: search {number + 1} of {searches}")
+        found.append(search(target, wanted, lambda attempt: tell(_attempt_line(attempt))))
     return capacity_of(
         target.title,
         wanted.condition.text,
@@ -167,11 +170,13 @@ def _condition(text: str | None, *, knee: bool) -> Condition | None:
     return condition
 
 
-def _say_attempt(attempt: "Attempt") -> None:
-    say(f"      {attempt.load:,.1f} req/s for {attempt.duration_s:.1f} s: {attempt.missed_share:.2%} of {attempt.intended:,} missed it")
+def _attempt_line(attempt: "Attempt") -> str:
+    return (
+        f"      {attempt.load:,.1f} req/s for {attempt.duration_s:.1f} s: {attempt.missed_share:.2%} of {attempt.intended:,} missed it"
+    )
 
 
-def _say_users(users: int, throughput_rps: float) -> None:
+def _users_line(users: int, throughput_rps: float) -> str:
     from weir.findings.words import counted
 
-    say(f"      {counted(users, 'user')}: {throughput_rps:,.1f} req/s")
+    return f"      {counted(users, 'user')}: {throughput_rps:,.1f} req/s"

@@ -24,7 +24,7 @@ CLUSTER_OPTION = typer.Option(
 )
 AGENTS_OPTION = typer.Option("--agents", min=1, help="With --cluster: agents, one on a node each. Default: one on each node for loads.")
 SHARES_OPTION = typer.Option(
-    "--shares", help="With --cluster: load threads of each agent, as 2,1,1, and with that its share. Default: --threads for each."
+    "--shares", help="With --cluster: load threads of each agent, as 2,1,1, and with that its share. Default: as many for each."
 )
 STACKS_HERE_OPTION = typer.Option("--stacks-here", help="With --cluster: stacks are on this machine, whichever node offers weir_stack.")
 SERVICES_HERE_OPTION = typer.Option(
@@ -120,6 +120,7 @@ def run_elsewhere(flags: ClusterFlags) -> Iterator[RunElsewhere | None]:
         say(f"weir: the stacks are on {node.name}")
         of_cluster = [
             *([] if flags.agents is None else ["--agents", str(flags.agents)]),
+            *([] if flags.shares is None else ["--shares", flags.shares]),
             *(["--share-nodes"] if flags.share_nodes else []),
             *(["--services-here"] if flags.services_here else []),
         ]

@@ -155,7 +155,8 @@ def _install(need: str) -> str:
     tool, _, version = need.partition(">=")
     if tool in JDK_TOOLS:
         return f"apt-get install openjdk-{version or _JDK}-jdk-headless, or name another JDK in JAVA_HOME"
-    return _INSTALL.get(tool, f"install {tool}")
+    newest = f", or a newer one first on the PATH where that is older than {version}" if version else ""
+    return f"{_INSTALL.get(tool, f'install {tool}')}{newest}"
 
 
 def _services() -> list[Finding]:

@@ -16,7 +16,7 @@ from weir.cli.live_view import LiveView
 from weir.cli.load_file import KeptLoad, file_of, with_kept_intervals
 from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s
 from weir.cli.load_text import summary_text
-from weir.cli.output import at_terminal, say, write_json
+from weir.cli.output import QUIET_OPTION, at_terminal, say, teller, write_json
 from weir.cli.transport import TlsFlags, connect_to, kernel_timestamps, local_addresses, several_targets, tls
 from weir.cli.values import cpu_list, request
 from weir.generators.engine import LoadListener
@@ -151,6 +151,7 @@ def load(
     share_nodes: Annotated[bool, SHARE_NODES_OPTION] = False,
     live: Annotated[bool, LIVE_OPTION] = False,
     listen: Annotated[str | None, LISTEN_OPTION] = None,
+    quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Put a load on a running server and say how it answered.
 
@@ -202,7 +203,8 @@ def load(
 
         watched = stack.enter_context(Watch(watch, take_sample)) if watch else None
         started: list[LoadStarted] = []
-        view = stack.enter_context(LiveView(plan)) if at_terminal() else None
+        tell = teller(quiet=quiet)
+        view = stack.enter_context(LiveView(plan)) if at_terminal() and not quiet else None
 
         def start(record: LoadStarted) -> None:
             started.append(record)
@@ -293,7 +295,3 @@ def _scenario(file: str, method: str | None, headers: list[str] | None, body_: s
         if value:
             raise UsageError(f"{flag}: found {value!r} beside --scenario, expected it in the steps of {file}")
     return read_scenario(Path(file))
-
-
-def _say_event(event: LoadEvent) -> None:
-    say(f"at {event.t_s:.1f} s: {event.kind}: {event.detail}")

@@ -9,9 +9,11 @@ import errno
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 
 from weir.model.errors import UsageError
@@ -87,6 +89,14 @@ def say(message: str) -> None:
         stderr.quiet = True
         if interrupted(error, known):
             raise KeyboardInterrupt from None
+
+
+QUIET_OPTION = typer.Option("-q", "--quiet", help="Say nothing while it goes on: the answer alone.")
+
+
+def teller(*, quiet: bool) -> Callable[[str], None]:
+    """What tells how far something is: `say`, or nothing that does."""
+    return (lambda _: None) if quiet else say
 
 
 def print_json(value: Any) -> None:

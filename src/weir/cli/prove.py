@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from weir.cli.output import say, stdout
+from weir.cli.output import QUIET_OPTION, say, stdout, teller
 from weir.cli.run import free_folder, run_progress
 from weir.model.errors import ExitCode, UsageError
 from weir.model.text import printable
@@ -25,6 +25,7 @@ def prove(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for the runs. Default: runs/STUDY-experiment-N.", show_default=False)
     ] = None,
+    quiet: Annotated[bool, QUIET_OPTION] = False,
 ) -> None:
     """Measure each stack once more with more of what holds it back, and print the prediction beside the outcome.
 
@@ -61,7 +62,7 @@ def prove(
     for number, one in enumerate(possible, start=1):
         experiment = one.experiment
         assert experiment is not None
-        say(f"weir: experiment {number} of {len(possible)}: {one.name} on {one.where}: {one.would_prove}")
+        teller(quiet=quiet)(f"weir: experiment {number} of {len(possible)}: {one.name} on {one.where}: {one.would_prove}")
         planned = next((planned for planned in cells if planned.cell.id == one.cell), None)
         if planned is None:
             raise UsageError(f"{path}: this machine or its stacks differ from those of the run", hint=f"weir run {info.study}")
@@ -69,7 +70,7 @@ def prove(
             study, planned, of=experiment.of, name=experiment.name, before=experiment.before, after=experiment.after, blocks=blocks
         )
         folder = free_folder(asked.name) if out is None else out / f"{number}"
-        start(asked, folder, command=shlex.join(["weir", *sys.argv[1:]]), progress=run_progress())
+        start(asked, folder, command=shlex.join(["weir", *sys.argv[1:]]), progress=run_progress(quiet=quiet))
         with RunReader(folder) as proved:
             before, after = by_cell(proved.cells(), proved.trials())
         proof = proof_of(replace(one, cell=before.cell.id), before, after)

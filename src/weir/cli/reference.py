@@ -5,12 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from weir.cli.commands import COMMANDS, command
-from weir.reference import commands, environment, exit_codes, load_json, stack, study
+from weir.reference import commands, environment, exit_codes, findings_json, load_json, stack, study
 
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": lambda: commands.page({name: command(name) for name in COMMANDS}),
     "environment.md": environment.page,
     "exit-codes.md": exit_codes.page,
+    "findings.md": findings_json.page,
     "json.md": load_json.page,
     "stack.md": stack.page,
     "study.md": study.page,

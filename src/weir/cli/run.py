@@ -15,6 +15,7 @@ from weir.cli.cluster_load import (
     CLUSTER_OPTION,
     SERVICES_HERE_OPTION,
     SHARE_NODES_OPTION,
+    SHARES_OPTION,
     STACKS_HERE_OPTION,
     ClusterFlags,
     load_and_services,
@@ -25,7 +26,7 @@ from weir.cli.driven import RunThere, driven_run, live_there
 from weir.cli.live import LISTEN_OPTION, LIVE_OPTION, require_live
 from weir.cli.live_run import Shown, live_run
 from weir.cli.load_text import microseconds
-from weir.cli.output import at_terminal, say
+from weir.cli.output import QUIET_OPTION, at_terminal, say
 from weir.cli.report import REPORT_NAME, show
 from weir.cli.run_view import RunView
 from weir.host import HostGoneError
@@ -55,12 +56,13 @@ def run(
     ] = False,
     cluster: Annotated[str | None, CLUSTER_OPTION] = None,
     agents: Annotated[int | None, AGENTS_OPTION] = None,
+    shares: Annotated[str | None, SHARES_OPTION] = None,
     share_nodes: Annotated[bool, SHARE_NODES_OPTION] = False,
     stacks_here: Annotated[bool, STACKS_HERE_OPTION] = False,
     services_here: Annotated[bool, SERVICES_HERE_OPTION] = False,
     live: Annotated[bool, LIVE_OPTION] = False,
     listen: Annotated[str | None, LISTEN_OPTION] = None,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing while it goes on: the answer alone.")] = False,
+    quiet: Annotated[bool, QUIET_OPTION] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the findings as JSON in place of the answer.")] = False,
     driven: Annotated[bool, typer.Option("--driven", hidden=True, help="The weir of another machine drives this run.")] = False,
 ) -> None:
@@ -69,7 +71,7 @@ def run(
     Example: weir run sync-vs-async --scale quick
     """
     require_live(live, listen)
-    flags = ClusterFlags(cluster, agents, None, share_nodes, stacks_here, services_here)
+    flags = ClusterFlags(cluster, agents, shares, share_nodes, stacks_here, services_here)
     chosen: Study | None = None
     if resume_ is not None:
         if study is not None or scale is not None or out is not None or skip_missing:

@@ -85,6 +85,8 @@ class SharedLoad:
         self, members: Sequence[Member], plan: LoadPlan, listener: LoadListener | None = None, *, threads: Sequence[int] | None = None
     ) -> None:
         self._missing = [member.error().message for member in members if member.lost is not None]
+        if threads is not None:
+            threads = [own for member, own in zip(members, threads, strict=True) if member.lost is None]
         members = [member for member in members if member.lost is None]
         if not members:
             raise NoAgentLeftError("no agent is left", hint="weir cluster check shows the nodes that are there")
@@ -308,7 +310,7 @@ def split(plan: LoadPlan, members: Sequence[Member], threads: Sequence[int] | No
     Raises:
         UsageError: the load cannot be split among as many.
     """
-    each = list(threads if threads and len(threads) == len(members) else [plan.threads] * len(members))
+    each = list(threads or [plan.threads] * len(members))
     of = sum(each)
     if plan.until_first_failure and len(members) > 1:
         raise UsageError("--until-failure: found with several agents, expected one: the others would not hear of the failure in time")

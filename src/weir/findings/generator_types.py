@@ -12,7 +12,9 @@ class SaidAgainstKernel:
     """A response time as a generator says it ÷ the same as the kernel saw it, trial by trial."""
 
     quantile: Literal["p50", "p99"]
+    """Which response time."""
     ratio: float
+    """Over trials."""
     low: float | None
     high: float | None
     trials: int
@@ -26,6 +28,7 @@ class GeneratorFindings:
 
     cell: int
     generator: str
+    """By its name in a study file."""
     version: str
     """Its name and version, in its own words; empty where no trial counted."""
     figures: str

@@ -15,7 +15,9 @@ class Evidence:
     """The trials that a finding rests on, and those that belong to it and were left out."""
 
     used: tuple[int, ...]
+    """By their numbers in the run file."""
     left_out: tuple[int, ...] = ()
+    """The same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,13 @@ class Comparison:
     low: float | None
     high: float | None
     pairs: int
+    """Blocks in which both have a used trial."""
     p_value: float | None
+    """That there is no difference, before the correction."""
     p_adjusted: float | None
     """After Holm's correction for all comparisons on this metric in the run."""
     outcome: Outcome
+    """`same`: within 2 %; `no interval`: fewer than two pairs, or pairs without any spread."""
     indicative: bool
     """Fewer blocks than a claim needs."""
     validity: Validity

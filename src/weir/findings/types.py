@@ -15,7 +15,6 @@ from weir.stats import Crossing, Demand, Scalability, Variance
 
 FINDINGS_SCHEMA = 1
 
-
 BottleneckKind = Literal["resource", "software limit", "blocked event loop", "load", "upstream", "generator", "unknown"]
 """`resource`: CPUs or a quota are full; `software limit`: threads, a pool; `blocked event loop`: what answers waits in calls that block;
 `load`: it asks for no more."""
@@ -31,6 +30,7 @@ class Published:
     unit: str
     value: float
     ours: float | None
+    """What was measured here; None where nothing was."""
     source: str
     note: str
 
@@ -43,6 +43,7 @@ class Held:
     met: bool
     """In every one of them."""
     trials_met: int
+    """Used trials that met it."""
     trials: int
     found: float | None
     """The median over trials, in the objective's unit; None where a trial has no such figure."""
@@ -54,7 +55,9 @@ class StatementPerRequest:
     """One kind of statement of a service, by its own counters."""
 
     text: str
+    """As the service counts it, its values left out."""
     per_request: float
+    """Executions."""
     data: bool
     """False of what begins, ends or sets up."""
 
@@ -67,6 +70,7 @@ class WorkPerRequest:
     statements: float
     """Data statements."""
     control_statements: float
+    """Those that begin, end and set up."""
     rows: float | None
     """None where the service does not count them."""
     key_rows: float
@@ -74,10 +78,12 @@ class WorkPerRequest:
     rows_differ: str
     """Why the rows of stacks that do the same may differ; empty where they must not."""
     bytes: dict[str, float]
+    """By what the service calls them."""
     edge: float
     """How far requests at the edges of the loads can move these, as a share."""
     most: tuple[StatementPerRequest, ...]
     trials: tuple[int, ...]
+    """By their numbers in the run file."""
     note: str = ""
     """Why it may be too low."""
 
@@ -87,6 +93,7 @@ class WorkComparison:
     """Whether the stacks of a point did the same work per request."""
 
     outcome: Literal["same", "different", "not compared"]
+    """`not compared`: of fewer than two stacks there are figures."""
     differences: tuple[str, ...]
     """A sentence each."""
     sentence: str
@@ -103,13 +110,19 @@ class StackFindings:
     name: str
     """The short name that sentences use."""
     title: str
+    """As its manifest has it."""
     model: str
+    """How it serves, as its manifest has it."""
     arm: str
+    """`main`, or `aa` for the second copy."""
     settings: dict[str, str]
+    """Its limits, and their values here."""
     baseline: bool
+    """Whether the others are compared with it."""
     peak_threads: int | None
     """The highest count in any used trial."""
     peak_processes: int | None
+    """The same of processes."""
     failed_share: float
     """Failed requests of all that were intended, over the trials used: above 0 only in a study whose failures are a result."""
     measures: tuple[Measure, ...]
@@ -146,6 +159,7 @@ class Point:
     workload: str
     load: str
     connections: int
+    """Users of a closed loop; the most connections of an open one."""
     axis: Literal["connections", "rate_rps"]
     """What `amount` is of: users, a connection each, in a closed loop; arrivals a second in an open one."""
     amount: float | None
@@ -242,11 +256,13 @@ class ResourceUse:
 
     name: str
     kind: ResourceKind
+    """Whose CPUs or quota they are."""
     servers: float
     """CPUs' worth of time a second."""
     demand_s: float
     """What all its tiers together need of it for a request."""
     tiers: tuple[str, ...]
+    """Those that share it."""
     utilisation: float
     """At the load with the highest throughput."""
     width_rps: float | None
@@ -258,10 +274,13 @@ class Experiment:
     """What would show whether something is the bottleneck: more of it, and the throughput that this should bring."""
 
     of: Literal["replicas", "cpus", "limit", "users"]
+    """What there would be more of."""
     name: str
     """What is changed, as the study file calls it: a limit's name; `connections` or `users`."""
     before: int
+    """What it was."""
     after: int
+    """What it would be."""
     predicted_ratio: float | None
     """Throughput after ÷ before; None where nothing says how much there should be."""
 
@@ -294,6 +313,7 @@ class Bottleneck:
     label: str
     name: str
     kind: BottleneckKind
+    """What sort of thing it is; `load`: it asks for no more."""
     what: str
     """The resource, the limit or the load, in words."""
     throughput_rps: float
@@ -322,11 +342,15 @@ class IdenticalCopies:
     """The A/A arm: how often and how far two copies of one stack differ. It bounds what the other comparisons are worth."""
 
     compared: int
+    """Comparisons of two copies."""
     called_different: int
+    """Those whose interval leaves 1 out."""
     spread: float | None
     """Typical relative difference in throughput between two copies in one block, with its interval."""
     spread_low: float | None
+    """The lower end of its interval."""
     spread_high: float | None
+    """The upper end of its interval."""
     comparisons: tuple[Comparison, ...]
     sentence: str
 
@@ -349,7 +373,9 @@ class LeftOut:
     point: str
     block: int
     attempt: int
+    """From 1; repeats of a rejected trial have the next."""
     reasons: tuple[str, ...]
+    """Of its verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +390,7 @@ class TrialCounts:
     """All finished trials, repeated ones too."""
     used: int
     suspect: int
+    """Used trials with a reason to doubt them."""
     left_out: int
     retried: int
     """Those that repeat a rejected one."""
@@ -379,7 +406,9 @@ class BrokenLaw:
 
     trial: int
     law: str
+    """Which one."""
     fact: str
+    """The numbers that break it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,6 +416,7 @@ class Audit:
     """The arithmetic and queueing laws that every trial's numbers must obey, whoever measured them."""
 
     checks: int
+    """Laws × trials to which they apply."""
     trials: int
     broken: tuple[BrokenLaw, ...]
     sentence: str
@@ -397,9 +427,13 @@ class Caution:
     """A fact that weakens the answer, where it starts to matter, what probably causes it, and what to do."""
 
     fact: str
+    """What was seen."""
     threshold: str = ""
+    """From where on it matters; empty where it always does."""
     cause: str = ""
+    """What it probably comes from; empty where nobody knows."""
     next_step: str = ""
+    """What to do; empty where nothing helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,12 +455,15 @@ class RunFindings:
     """Everything that a run file says, as conclusions."""
 
     study: str
+    """Its file's name, without what it ends with."""
     title: str
     question: str
     scale: str
+    """By its name in the study file."""
     blocks: int
     indicative: bool
     ended: Literal["complete", "interrupted"] | None
+    """None where it still goes on, or was killed."""
     stopped: Stop | None
     """Why a complete run has as many blocks as it has."""
     answer: Answer
@@ -451,6 +488,7 @@ class RunFindings:
     audit: Audit
     cautions: tuple[Caution, ...]
     claims: tuple[str, ...]
+    """Of the published study, as the study file has them."""
     source: str
 
     def objectives(self) -> list[tuple[Point, StackFindings, Held]]:

@@ -27,6 +27,7 @@ class Ceiling:
     of: Literal["stack", "load", "upstream"]
     """Whose limit it is."""
     throughput_rps: float
+    """That most."""
     because: str
     """The arithmetic: '50 threads ÷ 0.5 s'."""
     at_once: int | None = None

@@ -11,6 +11,7 @@ class Stop:
     """What ended a run: all its blocks were done, its intervals were narrow enough, or its time was spent."""
 
     rule: Rule
+    """What was asked for and met: a number of blocks, a width, the most blocks, or a budget."""
     blocks: int
     """How many blocks were run."""
     text: str

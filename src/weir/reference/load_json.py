@@ -1,16 +1,12 @@
 """docs/reference/json.md, from the types of the JSON of one load."""
 
-import inspect
-import re
-from types import ModuleType
-from typing import Any
-
 from pydantic import TypeAdapter
 
 from weir.model import records, resources
 from weir.model.records import LoadSummary
 from weir.model.resources import StackResources
-from weir.reference.tables import Schema, Sections, attribute_docs
+from weir.reference.json_types import described
+from weir.reference.tables import Sections
 
 _HEAD = """\
 # The JSON of one load
@@ -39,8 +35,8 @@ was asked for. Left out without it.
 
 def page() -> str:
     """The page."""
-    load = _described(LoadSummary.model_json_schema(by_alias=True), records)
-    server = _described(TypeAdapter(StackResources).json_schema(), resources)
+    load = described(LoadSummary.model_json_schema(by_alias=True), records)
+    server = described(TypeAdapter(StackResources).json_schema(), resources)
     return "\n".join(
         [
             _HEAD,
@@ -50,27 +46,3 @@ def page() -> str:
             Sections(server["$defs"], "json", level=3).of(server, "Its keys"),
         ]
     )
-
-
-def _described(schema: Schema, module: ModuleType) -> Schema:
-    """The schema of a type of `module` with its docstrings, which say of None what JSON has for it.
-
-    Pydantic could read them itself, but would do so whenever weir starts.
-    """
-    for name, definition in [(schema["title"], schema), *schema["$defs"].items()]:
-        type_: Any = getattr(module, name)
-        definition["description"] = _as_json(inspect.getdoc(type_) or "")
-        meanings = attribute_docs(type_)
-        fields = getattr(type_, "model_fields", {})
-        aliases = {field.alias: key for key, field in fields.items() if field.alias}
-        for key, value in definition["properties"].items():
-            name = aliases.get(key, key)
-            is_left_out = name in fields and fields[name].exclude_if is not None
-            if is_left_out:
-                value["anyOf"] = [kind for kind in value["anyOf"] if kind != {"type": "null"}]
-            value["description"] = _as_json(meanings.get(name, ""), "left out" if is_left_out else "null")
-    return schema
-
-
-def _as_json(text: str, none: str = "null") -> str:
-    return re.sub(r"\bNone\b", none, text)

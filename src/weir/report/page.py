@@ -6,6 +6,7 @@ all of it, the data for the charts is JSON in which no tag can start, and the pa
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
@@ -14,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from weir.bundle import load_bundle, policy_hash
 from weir.model.errors import WeirError
 from weir.report.numbers import interval_text, value_text
+
+_INTERVAL = re.compile(r"\([\d.,]+–[\d.,]+\)")
 
 
 def write_page(page: str, path: Path) -> None:
@@ -102,7 +105,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=_Unindented("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading)
+    environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading, whole=_whole)
     return environment
 
 
@@ -116,6 +119,11 @@ class _Unindented(PackageLoader):
 
 def _when(unix_ns: int) -> str:
     return datetime.fromtimestamp(unix_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _whole(sentence: str) -> Markup:
+    """A sentence whose intervals do not break at the end of a line."""
+    return Markup(_INTERVAL.sub(r'<span class="whole">\g<0></span>', str(escape(sentence))))
 
 
 def _heading(title: str) -> str:
