@@ -171,9 +171,7 @@ def _condition(text: str | None, *, knee: bool) -> Condition | None:
 
 
 def _attempt_line(attempt: "Attempt") -> str:
-    return (
-        f"      {attempt.load:,.1f} req/s for {attempt.duration_s:.1f} s: {attempt.missed_share:.2%} of {attempt.intended:,} missed it"
-    )
+    return f"      {attempt.load:,.1f} req/s for {attempt.duration_s:.1f} s: {attempt.missed_share:.2%} of {attempt.intended:,} missed it"
 
 
 def _users_line(users: int, throughput_rps: float) -> str:

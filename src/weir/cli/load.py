@@ -236,7 +236,7 @@ def load(
             if board is not None:
                 board.take_event(event)
             if view is None:
-                _say_event(event)
+                tell(f"at {event.t_s:.1f} s: {event.kind}: {event.detail}")
 
         listener = LoadListener(on_start=start, on_interval=take, on_event=happened)
         running = stack.enter_context(made_by.begin(plan, listener))

@@ -15,7 +15,7 @@ from weir.generators.engine import EngineLoad
 from weir.host import Host
 from weir.lab.blocks import Progress
 from weir.lab.check import planned_cells
-from weir.lab.compilers import compilers_aside
+from weir.lab.compilers import compilers_first
 from weir.lab.placement import place, placement_lines
 from weir.lab.run import bound_to, build_stack
 from weir.lab.services import Services
@@ -132,7 +132,7 @@ class StartedStack:
             )  # fmt: skip
             ask = _asking(planned.plan(request, targets=(), duration_s=1.0, interval_s=0.1, cpus=self._placement.load))
             if self._prime_s:
-                with compilers_aside(running.pids, self._placement):
+                with compilers_first(running.pids):
                     ask(ClosedLoad(self._prime_users), self._prime_s)
             yield ask
 

@@ -14,7 +14,7 @@ from weir.generators.external import ExternalLoad
 from weir.generators.running import HERE, LoadFrom
 from weir.host import Host
 from weir.lab.after import After, look_after
-from weir.lab.compilers import compilers_aside
+from weir.lab.compilers import compilers_first
 from weir.lab.during import end_of, ended_by_itself, entered, observed, sampled, stopped_when_dead, timed
 from weir.lab.generator import begin_load, kept
 from weir.lab.onlooker import SKIPPED, Onlooker, TrialSkippedError
@@ -224,7 +224,7 @@ def _measure(
         if bench.method.prime_s:
             # What the stack still worked on when the load begins would count as the load's: as rows, as work, as waiting.
             with (
-                compilers_aside(running.pids if names else (), bench.placement),
+                compilers_first(running.pids if names else ()),
                 bench.load_from.begin(plan(bench.method.prime_s).answered_to_the_end(), None) as priming,
                 skip.ends(priming),
             ):

@@ -14,10 +14,10 @@ _HEAD = f"""\
 
 <!-- Made by `make reference` from the types in src/weir/findings and src/weir/stats. Change the docstrings there. -->
 
-`weir report RUN --json` prints it, with the key `schema`, {FINDINGS_SCHEMA}, before those below; what [docs/results](../results/README.md) keeps of every
-published study is the same. A number with `low` and `high` is an estimate with its 95 % interval, both null where there are too few blocks for
-one. Keys that are here stay; new ones may come, so readers leave alone what they do not know. How to read the findings:
-[guides/report.md](../guides/report.md). Of a single load: [json.md](json.md).
+`weir report RUN --json` prints it, with the key `schema`, {FINDINGS_SCHEMA}, before those below; what
+[docs/results](../results/README.md) keeps of every published study is the same. A number with `low` and `high` is an estimate with its
+95 % interval, both null where there are too few blocks for one. Keys that are here stay; new ones may come, so readers leave alone what
+they do not know. How to read the findings: [guides/report.md](../guides/report.md). Of a single load: [json.md](json.md).
 
 ```sh
 weir report runs/mine --json | jq '.answer.sentence, (.points[].comparisons[] | select(.metric == "throughput_rps") | .label, .ratio)'

@@ -34,7 +34,7 @@ class Method(Table):
     """The stack that runs twice in every block."""
     prime_s: float = Field(default=2, ge=0)
     """The same load before the measured one, whose figures nobody keeps. It ends with its last answer, `load.timeout_s` later at most.
-    Meanwhile the compilers of JVMs have the CPUs of the generator and of weir's control, so that they are through sooner."""
+    Meanwhile the compilers of a stack's JVMs go before its other threads, where weir runs as root, so that they are through sooner."""
     pause_s: float = Field(default=1, ge=0)
     """Quiet between the two."""
     extension_s: float | None = Field(default=None, ge=0)
