@@ -1,6 +1,5 @@
 """The report as a file: complete, small, the same everywhere, and harmless whatever a run file holds."""
 
-import csv
 import json
 import re
 from dataclasses import replace
@@ -181,41 +180,6 @@ def test_areas_differ_by_pattern_and_the_legend_shows_it(browser: Browser, repor
         pictures = markers.evaluate_all("all => all.map(one => getComputedStyle(one).backgroundImage)")
         assert len(set(pictures)) == len(pictures) == 2
         assert all(picture.startswith('url("data:image/png') for picture in pictures)
-
-
-def test_the_values_behind_a_chart_are_saved_as_csv(browser: Browser, report: Path) -> None:
-    with opened(browser, report) as watched:
-        page = watched.page
-        with page.expect_download() as saving:
-            page.get_by_role("button", name="CSV of Throughput over time").click()
-        assert saving.value.suggested_filename == "throughput-over-time-req-s.csv"
-        rows = list(csv.reader(saving.value.path().read_text().splitlines()))
-        assert rows[0][:3] == ["time", "Flask (req/s)", "Flask, fastest trial (req/s)"]
-        assert len(rows) == 41
-        assert float(rows[1][0]) == pytest.approx(0.05)
-        assert 1_000 < float(rows[1][1]) < 5_000
-        with page.expect_download() as saving:
-            page.get_by_role("button", name="CSV of What threads were doing threads: Flask").click()
-        head, first, *_ = saving.value.path().read_text().splitlines()
-        assert head == "time,on a CPU (threads),waiting for events (threads)"
-        # Each state's own number, not the height at which it is drawn.
-        assert sum(map(float, first.split(",")[1:])) == pytest.approx(2, rel=0.02)
-        assert watched.requests == [report.as_uri()]
-
-
-def test_a_chart_is_saved_as_a_picture_with_its_title_and_sentence(browser: Browser, report: Path) -> None:
-    with opened(browser, report) as watched:
-        page = watched.page
-        chart = page.locator("canvas").first.evaluate("canvas => [canvas.width, canvas.height]")
-        with page.expect_download() as saving:
-            page.get_by_role("button", name="PNG of Throughput over time").click()
-        data = saving.value.path().read_bytes()
-        assert data.startswith(b"\x89PNG")
-        width, height = (int.from_bytes(data[at : at + 4]) for at in (16, 20))
-        assert width > chart[0]
-        # A title, three names and the sentence.
-        assert height > chart[1] + 100
-        assert watched.complaints == []
 
 
 def test_nothing_serious_is_found_by_a_check_of_accessibility(browser: Browser, report: Path, tmp_path: Path) -> None:

@@ -166,8 +166,8 @@ function sentenceOf(element: Element): string {
   return "";
 }
 
-/** Two buttons below `last`, the end of a chart. They stand beside it: a chart is one thing to a screen reader. */
-function buttons(last: Element, of: Element, title: string, csv: () => string, drawn: () => HTMLCanvasElement, keys: ChartLine[] = []): void {
+/** Two buttons below a chart. They stand beside it: a chart is one thing to a screen reader. */
+function buttons(chart: Element, title: string, csv: () => string, drawn: () => HTMLCanvasElement, keys: ChartLine[] = []): void {
   const tools = document.createElement("div");
   tools.className = "chart-tools";
   const button = (text: string, act: () => void): void => {
@@ -179,27 +179,27 @@ function buttons(last: Element, of: Element, title: string, csv: () => string, d
     tools.append(made);
   };
   button("PNG", () => {
-    const canvas = picture(drawn(), keys, title, sentenceOf(of), document.title);
+    const canvas = picture(drawn(), keys, title, sentenceOf(chart), document.title);
     canvas.toBlob((blob) => {
       if (blob) save(blob, fileName(title, "png"));
     });
   });
   button("CSV", () => save(new Blob([csv()], { type: "text/csv" }), fileName(title, "csv")));
-  last.after(tools);
+  chart.after(tools);
 }
 
 /** Those of a chart that is drawn on a canvas. */
 export function saveButtons(element: Element, drawn: () => HTMLCanvasElement, spec: ChartSpec): void {
-  buttons(element, element, titleOf(element), () => csvOf(spec), drawn, spec.lines.filter((line) => !line.edge));
+  buttons(element, titleOf(element), () => csvOf(spec), drawn, spec.lines.filter((line) => !line.edge));
 }
 
 /** Those of the charts that are part of the page. */
 export function saveButtonsOfThePage(): void {
   for (const strip of document.querySelectorAll(".strip")) {
-    buttons(strip, strip, titleOf(strip), () => csvOfStrip(strip), () => painted(strip));
+    buttons(strip, titleOf(strip), () => csvOfStrip(strip), () => painted(strip));
   }
-  for (const plane of document.querySelectorAll(".plane")) {
+  for (const plane of document.querySelectorAll(".plane-frame")) {
     const title = titleOf(plane);
-    buttons(plane.nextElementSibling ?? plane, plane, title, () => csvOfPlane(plane, title), () => painted(plane));
+    buttons(plane, title, () => csvOfPlane(plane, title), () => painted(plane));
   }
 }
