@@ -50,3 +50,10 @@ def test_amounts_of_load_are_joined_in_their_order_and_named(tmp_path: Path) -> 
 def test_one_stack_alone_has_no_plane(tmp_path: Path) -> None:
     found, _ = planes(tmp_path, SyntheticStudy(stacks=(SANIC,), aa=None, baseline=None, duration_s=1.0))
     assert found == []
+
+
+def test_the_names_of_stacks_that_lie_on_each_other_stand_above_and_below(tmp_path: Path) -> None:
+    alike = replace(SANIC, name="spring-webflux", title="Spring WebFlux on Netty")
+    (cpu, memory), _ = planes(tmp_path, SyntheticStudy(stacks=(SANIC, alike, FLASK), aa=None, duration_s=5.0))
+    assert [path.is_named_below for path in cpu.paths] == [False, True, False]
+    assert [path.is_named_below for path in memory.paths] == [False, True, False]

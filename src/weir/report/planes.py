@@ -3,7 +3,7 @@ coordinates in percent, like `report/strips.py`; only positions are computed her
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from weir.findings import Point, RunFindings, StackFindings
 from weir.findings.metrics import CPU, MEMORY, P99
@@ -18,6 +18,10 @@ _MARGIN_PERCENT = 5.0
 """Room at all edges, so that a spot there is whole and has place for its words."""
 _CLOSE_PERCENT = 4.0
 """Spots of a path that are nearer than this have no words of their own."""
+_LETTER_PERCENT, _LINE_PERCENT = 1.7, 5.0
+"""About how wide a letter of a name is, and how high, on a plane of usual width."""
+_NAMED_LEFT_PERCENT = 62.0
+"""From here on a name stands left of its spot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,13 @@ class Path:
     name: str
     colour: int
     spots: tuple[Spot, ...]
+    is_named_below: bool
+    """Its name stands below its last spot and not above it, where it would lie on another one."""
+
+    @property
+    def is_named_left(self) -> bool:
+        """Its name ends at its last spot and does not begin there: it would leave the plane."""
+        return self.spots[-1].x > _NAMED_LEFT_PERCENT
 
     @property
     def steps(self) -> list[tuple[Spot, Spot]]:
@@ -94,7 +105,7 @@ def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
         return _inside(1 - cost / top)
 
     several = len(points) > 1
-    paths = []
+    paths: list[Path] = []
     for label, spots in found.items():
         drawn: list[Spot] = []
         for point, _, p99, cost in spots:
@@ -103,7 +114,10 @@ def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
             far = last is None or math.hypot(at_x - last.x, at_y - last.y) > _CLOSE_PERCENT
             words = amount(point.amount) if several and far and point.amount is not None else ""
             drawn.append(Spot(at_x, at_y, words, p99, cost))
-        paths.append(Path(spots[0][1].name, colours[label], tuple(drawn)))
+        above = Path(spots[0][1].name, colours[label], tuple(drawn), is_named_below=False)
+        # Below there are the amounts of load, where there are several.
+        lies_on_another = not several and any(_overlap(above, other) for other in paths)
+        paths.append(replace(above, is_named_below=lies_on_another))
     title, unit = _TITLES[metric]
     return Plane(
         title,
@@ -114,6 +128,24 @@ def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
         tuple(Tick(y(step), f"{step:,g}") for step in steps),
         _sentence(paths, unit),
     )
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    """Whether their names lie on each other."""
+
+    def left(path: Path) -> float:
+        at = path.spots[-1].x
+        return at - _width(path) if path.is_named_left else at
+
+    def top(path: Path) -> float:
+        return path.spots[-1].y + (_LINE_PERCENT if path.is_named_below else -_LINE_PERCENT)
+
+    beside = left(one) + _width(one) < left(other) or left(other) + _width(other) < left(one)
+    return not beside and abs(top(one) - top(other)) < _LINE_PERCENT
+
+
+def _width(path: Path) -> float:
+    return _LETTER_PERCENT * (len(path.name) + 2)
 
 
 def _sentence(paths: Sequence[Path], unit: str) -> str:
