@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import Study, Weir
-from weir.model.histogram import decode
-from weir.store import RunReader
 
 DELAY_S = 0.5
 QUICK_S = 900.0
@@ -61,16 +59,12 @@ def test_threads_that_wait_sit_at_their_ceiling_and_event_loops_at_the_loads(tmp
 def test_sixty_requests_to_forty_spring_threads_come_in_two_waves(tmp_path: Path, weir: Weir) -> None:
     done = weir("run", "threadpool-exhaustion", "--scale", "quick", "--out", "out", timeout_s=QUICK_S)
     assert done.returncode in (0, 4), done.stderr
-    with RunReader(tmp_path / "out" / "run.weir") as run:
-        trials = [trial for trial in run.trials() if trial.cell.stack == "spring-mvc" and trial.cell.variant is None]
-        assert len(trials) >= 4
-        for trial in trials:
-            recorded = run.histogram(trial.id, "response_time_ns")
-            assert recorded is not None
-            times = decode(recorded).get_recorded_iterator()
-            times_s = [time.value_iterated_to / 1e9 for time in times for _ in range(time.count_at_value_iterated_to)]
-            first, second = [time_s for time_s in times_s if time_s < 4.5], [time_s for time_s in times_s if time_s >= 4.5]
-            assert (len(first), len(second)) == (40, 20)
-            # A wave begins when its delay is over and lasts for as long as its answers take the stack's CPU.
-            assert first[0] == pytest.approx(3, rel=0.05)
-            assert second[0] == pytest.approx(6, rel=0.05)
+    findings = json.loads(weir("report", "out", "--json").stdout)
+    threads = [stack for stack in findings["points"][0]["stacks"] if stack["label"] in ("spring-mvc", "spring-mvc (A/A)")]
+    assert len(threads) == 2
+    for stack in threads:
+        first, second = stack["waves"]
+        assert (first["answers"], second["answers"]) == (40, 20)
+        # A wave begins when its delay is over and lasts for as long as its answers take the stack's CPU.
+        assert first["begins_s"] == pytest.approx(3, rel=0.05)
+        assert second["begins_s"] == pytest.approx(6, rel=0.05)

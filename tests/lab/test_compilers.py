@@ -89,3 +89,15 @@ def test_what_is_gone_or_may_not_be_changed_is_passed_over(tmp_path: Path, monke
     program.write_text(STARTS_ONE_THAT_WAITS)
     with running(sys.executable, program, "alone") as pid, compilers_first([pid, 2**22 + 1]):
         assert niceness(pid, compilers=True) != {-10}
+
+
+@pytest.mark.parametrize("given_up", ["pass", pytest.param("os.setuid(65534)", marks=as_root)])
+def test_whether_compilers_may_go_first_is_what_the_kernel_says_to_this_process(given_up: str, own: int) -> None:
+    tries = f"""
+import os, weir.lab.compilers as compilers
+{given_up}
+print(compilers.may_go_first(), os.getpriority(os.PRIO_PROCESS, 0), flush=True)
+os.setpriority(os.PRIO_PROCESS, 0, -10)
+"""
+    asked = subprocess.run([sys.executable, "-c", tries], capture_output=True, text=True, check=False)
+    assert asked.stdout.split() == [str(asked.returncode == 0), str(own)]

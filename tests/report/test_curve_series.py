@@ -107,3 +107,40 @@ def test_stacks_that_no_amount_of_load_has_in_common_are_each_told(tmp_path: Pat
         line.values[:] = [value if at == kept else None for at, value in enumerate(line.values)]
     text = curve.chart_sentence(chart)
     assert re.fullmatch(r"Flask has 6\d\.\d MB at 4 connections; Sanic has 8\d\.\d MB at 8 connections\.", text), text
+
+
+THREADS = [{"threads": str(count)} for count in (50, 100, 200, 400)]
+BY_THREADS = replace(SANIC, throughput_rps=10, scaled=lambda at: float(at["threads"]), variation=0.005)
+LEVEL = replace(FLASK, throughput_rps=1_500, variation=0.005)
+
+
+def test_a_setting_that_is_varied_alone_has_curves_as_a_load_has(tmp_path: Path) -> None:
+    study = SyntheticStudy(stacks=(LEVEL, BY_THREADS), coordinates=THREADS, loads=[ClosedLoad(400)], aa=None, blocks=2, duration_s=0.5)
+    with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
+        findings = of_run(reader)
+        (curve,) = curve_series(findings, reader.trials())
+    assert (curve.heading, curve.unit, curve.where) == ("threads", "threads", "echo, 400 connections")
+    assert curve.amounts == curve.measured == [50, 100, 200, 400]
+    # 10 a thread are 1,500 with 150 of them.
+    crossing = next(one for one in curve.crossings if one.metric == "throughput_rps")
+    assert crossing.at == pytest.approx(150, rel=0.05)
+    assert re.search(r"change sides at 1[45]\d threads", curve.sentence)
+    throughput = next(chart for chart in curve.charts if chart.metric == "throughput_rps")
+    assert re.fullmatch(
+        r"At 400 threads Flask has the least with 1,\d+ req/s, Sanic the most with \d,\d+ req/s\.", curve.chart_sentence(throughput)
+    )
+    assert curve.knees == []
+
+
+def test_a_setting_that_is_varied_with_the_load_has_curves_where_stacks_change_sides_along_it(tmp_path: Path) -> None:
+    # With 8 connections there are fewer than 50 threads' worth, and Flask is the faster one with any number of threads.
+    slow = replace(BY_THREADS, growth=lambda connections: 1.0 if connections > 8 else 0.1)
+    study = SyntheticStudy(
+        stacks=(LEVEL, slow), coordinates=THREADS, loads=[ClosedLoad(8), ClosedLoad(400)], aa=None, blocks=2, duration_s=0.5
+    )
+    with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
+        curves = curve_series(of_run(reader), reader.trials())
+    assert [(curve.heading, curve.where) for curve in curves] == [
+        *(("connections", f"echo, threads {count}") for count in (50, 100, 200, 400)),
+        ("threads", "echo, 400 connections"),
+    ]

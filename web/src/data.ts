@@ -57,7 +57,7 @@ export interface CurveLine {
 }
 
 export interface CurveSeries {
-  axis: string;
+  unit: string;
   amounts: number[];
   measured: number[];
   charts: { metric: string; unit: string; logarithmic: boolean; lines: CurveLine[] }[];

@@ -179,7 +179,7 @@ function partsAround(limited: number[], measured: number[], first: number, last:
   return parts;
 }
 
-/** Over the amount of load, on a logarithmic axis: uPlot's own would need the same distance between all places. */
+/** Over the amount of load or a setting, on a logarithmic axis: uPlot's own would need the same distance between all places. */
 function curve(series: CurveSeries, number: number): ChartSpec | undefined {
   const chart = series.charts[number];
   if (!chart) return undefined;
@@ -199,7 +199,7 @@ function curve(series: CurveSeries, number: number): ChartSpec | undefined {
       lines.push({ label: `${stack.name}, the law`, values: stack.law, colour: style.colour, width: 1, dash: [2, 4] });
     }
   }
-  const unit = series.axis === "rate_rps" ? "req/s" : "connections";
+  const { unit } = series;
   const [first, last] = [(x[0] ?? 0) - room, (x[x.length - 1] ?? 1) + room];
   const ticks = amountTicks(series.measured);
   return {

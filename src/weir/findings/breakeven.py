@@ -1,11 +1,11 @@
 """Break-even: at which concurrency, rate or setting one stack stops being the better one."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from weir import stats
+from weir.findings.along import CONNECTIONS, LOADS, Along, lines_along, unit_along
 from weir.findings.evidence import pair_by_block
 from weir.findings.measured import Evidence
 from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
@@ -13,24 +13,10 @@ from weir.findings.points import PointCells, baseline_of
 from weir.findings.types import BreakEven
 from weir.findings.words import amount, counted, listed, significant
 from weir.model.records import Validity
-from weir.model.run import coordinate_text
 from weir.model.verdict import worst
 
 METRICS = (THROUGHPUT, P99, CPU)
 """What crossings are looked for on."""
-_UNITS_S = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
-CONNECTIONS = "connections"
-RATE = "rate_rps"
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """Points of a run that differ in one number alone."""
-
-    axis: str
-    where: str
-    """What they have in common, for a sentence; empty where the run has nothing else."""
-    points: Mapping[float, PointCells]
 
 
 def break_evens(groups: Sequence[PointCells], names: Mapping[int, str], baseline: str | None, *, indicative: bool) -> tuple[BreakEven, ...]:
@@ -44,7 +30,7 @@ def break_evens(groups: Sequence[PointCells], names: Mapping[int, str], baseline
     """
     found = [
         _break_even(line, label, against, key, names, indicative=indicative)
-        for line in _lines(groups)
+        for line in lines_along(groups)
         for label, against in _pairs(line, baseline)
         for key in METRICS
     ]
@@ -56,7 +42,7 @@ def break_evens_of(
 ) -> tuple[BreakEven, ...]:
     """Two stacks of a run, by their labels, along everything that it varies."""
     found = [
-        _break_even(line, one, other, key, names, indicative=indicative) for line in _lines(groups) for key in metrics
+        _break_even(line, one, other, key, names, indicative=indicative) for line in lines_along(groups) for key in metrics
     ]  # fmt: skip
     return tuple(one for one in found if one is not None)
 
@@ -80,8 +66,8 @@ def wanted_points(groups: Sequence[PointCells], baseline: str | None) -> list[Wa
     neighbours. Without an interval the gap alone says how well it is known.
     """
     wanted = []
-    for line in _lines(groups):
-        if line.axis not in (CONNECTIONS, RATE):
+    for line in lines_along(groups):
+        if line.axis not in LOADS:
             continue
         first = next(iter(line.points.values()))
         for label, against in _pairs(line, baseline):
@@ -95,42 +81,7 @@ def wanted_points(groups: Sequence[PointCells], baseline: str | None) -> list[Wa
     return wanted
 
 
-def _lines(groups: Sequence[PointCells]) -> list[_Line]:
-    """The points in lines, each along one number: a load's, or a coordinate's."""
-    lines: dict[tuple[str, ...], dict[float, PointCells]] = {}
-    told: dict[tuple[str, ...], tuple[str, str]] = {}
-    for group in groups:
-        place: dict[str, str] = dict(group.coordinates)
-        numbers = {name: number for name, value in place.items() if (number := _number(value)) is not None}
-        if group.amount is not None:
-            key = (group.axis, group.workload, *sorted(f"{name}={value}" for name, value in place.items()))
-            lines.setdefault(key, {})[group.amount] = group
-            told[key] = (group.axis, _where(group, None, with_load=False))
-        for name, number in numbers.items():
-            others = sorted(f"{other}={value}" for other, value in place.items() if other != name)
-            key = (name, group.load.label, group.workload, *others)
-            lines.setdefault(key, {})[number] = group
-            told[key] = (name, _where(group, name, with_load=True))
-    return [_Line(*told[key], points) for key, points in lines.items() if len(points) > 1]
-
-
-def _where(group: PointCells, left_out: str | None, *, with_load: bool) -> str:
-    others = [coordinate_text(name, value) for name, value in group.coordinates.items() if name != left_out]
-    load = [group.load.label] if with_load else []
-    return ", ".join([group.workload, *load, *others])
-
-
-def _number(text: str) -> float | None:
-    # A setting of a service may be a duration.
-    match = re.fullmatch(r"([\d.]+)(ms|s|m)?", text)
-    try:
-        number = float(match.group(1)) * _UNITS_S[match.group(2) or ""] if match else math.nan
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and number > 0 else None
-
-
-def _pairs(line: _Line, baseline: str | None) -> list[tuple[str, str]]:
+def _pairs(line: Along[PointCells], baseline: str | None) -> list[tuple[str, str]]:
     """Every stack of a line with the baseline, by their labels."""
     members = [member for point in line.points.values() for member in point.members]
     against = baseline_of(members, baseline)
@@ -140,7 +91,9 @@ def _pairs(line: _Line, baseline: str | None) -> list[tuple[str, str]]:
     return [(label, mine) for label in dict.fromkeys(one.cell.stack_label for one in members if one.cell.arm == "main") if label != mine]
 
 
-def _break_even(line: _Line, label: str, against: str, key: str, names: Mapping[int, str], *, indicative: bool) -> BreakEven | None:
+def _break_even(
+    line: Along[PointCells], label: str, against: str, key: str, names: Mapping[int, str], *, indicative: bool
+) -> BreakEven | None:
     """None where the two were not both measured at two places at least."""
     metric = BY_KEY[key]
     ratios = _log_ratios(line, label, against, metric)
@@ -181,7 +134,7 @@ class _Ratios:
     """A cell of each, for their names."""
 
 
-def _log_ratios(line: _Line, label: str, against: str, metric: Metric) -> _Ratios:
+def _log_ratios(line: Along[PointCells], label: str, against: str, metric: Metric) -> _Ratios:
     found = _Ratios()
     for place, point in line.points.items():
         members = {member.cell.stack_label: member for member in point.members}
@@ -199,7 +152,7 @@ def _log_ratios(line: _Line, label: str, against: str, metric: Metric) -> _Ratio
 
 
 def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> str:
-    unit = _unit(found.axis)
+    unit = unit_along(found.axis)
     measured = f"measured at {listed([amount(place) for place in found.places])} {unit}"
     where = f"On {found.where}: " if found.where else ""
     if not found.crossings:
@@ -223,13 +176,6 @@ def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> s
             f"{left} and {right})"
         )
     return f"{where}on {metric.title} {'; '.join(parts)} ({measured}, {counted(found.blocks, 'block')})."
-
-
-def _unit(axis: str) -> str:
-    _, dot, setting = axis.rpartition(".")
-    if dot:
-        return f"s of {setting}"
-    return {CONNECTIONS: "connections", RATE: "requests/s"}.get(axis, axis)
 
 
 def _interval(crossing: stats.Crossing) -> str:

@@ -36,6 +36,11 @@ class PointCells:
         return None if isinstance(level, tuple) else float(level)
 
     @property
+    def load_label(self) -> str:
+        """How its load is named on screen."""
+        return self.load.label
+
+    @property
     def where(self) -> str:
         """Everything but its load: 'echo, threads 200'."""
         return where_text(self.workload, self.coordinates)

@@ -22,6 +22,7 @@ from weir.findings.scalability import scalings
 from weir.findings.stack import published_beside, stack_findings, what_ran
 from weir.findings.types import BreakEven, LeftOut, Point, RunFindings, StackFindings, TrialCounts
 from weir.findings.variation import variation_of, whole_intervals
+from weir.findings.waves import waves_sentence
 from weir.findings.words import sentence_names
 from weir.findings.work import compare_work, weakened
 from weir.model.load import ClosedLoad, Load, constant_from_s
@@ -184,7 +185,7 @@ def _point(
         published=published_beside(published, stacks, group.place),
         sentence=point_sentence(stacks, comparisons),
         work=work,
-        ceilings=ceiling_sentence(stacks),
+        ceilings=" ".join(filter(None, (ceiling_sentence(stacks), waves_sentence(stacks)))),
     )
 
 

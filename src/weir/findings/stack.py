@@ -9,6 +9,7 @@ from weir.findings.evidence import CellTrials
 from weir.findings.measured import Measure, TrialValue
 from weir.findings.metrics import METRICS, Metric
 from weir.findings.types import Held, Published, StackFindings, WhatRan
+from weir.findings.waves import waves_of
 from weir.findings.work import work_per_request
 from weir.model.run import Cell, PublishedFigure, Trial
 from weir.objective import Judged, judged_from_json
@@ -41,6 +42,7 @@ def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baselin
         evidence=cell.evidence,
         work=work_per_request(cell),
         ceilings=cell.cell.ceilings,
+        waves=waves_of(cell, histogram),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from weir.findings.generator_types import SameServer
 from weir.findings.measured import Comparison, Evidence, Measure
+from weir.findings.work_types import WorkComparison, WorkPerRequest
 from weir.model.records import Validity
 from weir.model.run import Ceiling
 from weir.model.stop import Stop
@@ -51,52 +52,17 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class StatementPerRequest:
-    """One kind of statement of a service, by its own counters."""
+class Wave:
+    """Answers to a burst that came one after the other, after and before a while without any."""
 
-    text: str
-    """As the service counts it, its values left out."""
-    per_request: float
-    """Executions."""
-    data: bool
-    """False of what begins, ends or sets up."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkPerRequest:
-    """What one service did for a completed request, over all used trials."""
-
-    service: str
-    statements: float
-    """Data statements."""
-    control_statements: float
-    """Those that begin, end and set up."""
-    rows: float | None
-    """None where the service does not count them."""
-    key_rows: float
-    """Beside these: inserted rows that a driver had given back to learn their keys."""
-    rows_differ: str
-    """Why the rows of stacks that do the same may differ; empty where they must not."""
-    bytes: dict[str, float]
-    """By what the service calls them."""
-    edge: float
-    """How far requests at the edges of the loads can move these, as a share."""
-    most: tuple[StatementPerRequest, ...]
-    trials: tuple[int, ...]
-    """By their numbers in the run file."""
-    note: str = ""
-    """Why it may be too low."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkComparison:
-    """Whether the stacks of a point did the same work per request."""
-
-    outcome: Literal["same", "different", "not compared"]
-    """`not compared`: of fewer than two stacks there are figures."""
-    differences: tuple[str, ...]
-    """A sentence each."""
-    sentence: str
+    answers: float
+    """The mean over trials."""
+    begins_s: float
+    """When the first of them came, from when it was asked for: the mean over trials."""
+    low_s: float | None
+    """The lower end of its 95 % interval; None where trials leave none."""
+    high_s: float | None
+    """The upper end of its 95 % interval; None where trials leave none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +98,8 @@ class StackFindings:
     """By service; empty where the stack has none, or no trial counted."""
     ceilings: tuple[Ceiling, ...] = ()
     """What it cannot exceed by arithmetic, the lowest first."""
+    waves: tuple[Wave, ...] = ()
+    """In which it answers where everybody asks once, at once; empty under other loads, and where its trials differ in how many."""
 
     def measure(self, metric: str) -> Measure:
         """The measure of `metric`."""
@@ -176,7 +144,12 @@ class Point:
     work: WorkComparison | None = None
     """None where no service counted anything."""
     ceilings: str = ""
-    """How near the stacks came to what arithmetic allows them; empty where it says nothing."""
+    """How near the stacks came to what arithmetic allows them, and in which waves they answered; empty where it says nothing."""
+
+    @property
+    def load_label(self) -> str:
+        """How its load is named on screen."""
+        return self.load
 
     def comparison(self, label: str, metric: str) -> Comparison | None:
         """The comparison of `label` with the baseline on `metric`."""

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from weir.findings.evidence import CellTrials
 from weir.findings.measured import Comparison
-from weir.findings.types import StackFindings, StatementPerRequest, WorkComparison, WorkPerRequest
+from weir.findings.types import StackFindings
 from weir.findings.words import listed
+from weir.findings.work_types import StatementPerRequest, WorkComparison, WorkPerRequest
 from weir.model.work import NOISE, ServiceWork
 
 _MOST = 5

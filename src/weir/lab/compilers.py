@@ -7,6 +7,7 @@ the stack meanwhile, and nothing is measured then; the measured load finds them 
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -17,11 +18,26 @@ _COMPILERS = ("C1 Compiler", "C2 Compiler", "JVMCI Compiler")
 _FIRST = -10
 
 
+def may_go_first() -> bool:
+    """Whether this process may give threads the higher priority (root may, CAP_SYS_NICE): tried on a thread that then ends."""
+    allowed: list[bool] = []
+
+    def try_it() -> None:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _FIRST)
+            allowed.append(True)
+
+    trying = threading.Thread(target=try_it)
+    trying.start()
+    trying.join()
+    return bool(allowed)
+
+
 @contextmanager
 def compilers_first(pids: Iterable[int]) -> Iterator[None]:
     """The compilers of processes and of their descendants have a higher priority while what is inside goes on.
 
-    It takes root (CAP_SYS_NICE): without it nothing changes, and a stack takes longer to get warm.
+    Where they may not (`may_go_first`) nothing changes, and a stack takes longer to get warm.
     """
     known = list(pids)
     for thread, _ in _compilers(known):

@@ -6,10 +6,12 @@ import resource
 from pathlib import Path
 from typing import Any
 
+from weir.lab.compilers import may_go_first
+
 
 def capture() -> dict[str, Any]:
-    """What `machine` says, and the C library. What ran a stack, its trials say."""
-    return {**machine(), "libc": " ".join(platform.libc_ver())}
+    """What `machine` says, the C library, and whether compilers go first while a stack is primed. What ran a stack, its trials say."""
+    return {**machine(), "libc": " ".join(platform.libc_ver()), "compilers_first": may_go_first()}
 
 
 def machine() -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from weir.model.run import RunInfo
 
 _MACHINE = (
-    "kernel", "architecture", "cpu_model", "cpus", "cpus_available", "governor", "memory_bytes", "libc", "isolation",
+    "kernel", "architecture", "cpu_model", "cpus", "cpus_available", "governor", "memory_bytes", "libc", "isolation", "compilers_first",
 )  # fmt: skip
 """Of a run's environment, what must be alike: load averages, limits and left-out stacks may differ."""
 

@@ -3,7 +3,7 @@
 from pydantic import TypeAdapter
 
 from weir import stats
-from weir.findings import generator_types, measured, types
+from weir.findings import generator_types, measured, types, work_types
 from weir.findings.types import FINDINGS_SCHEMA, RunFindings
 from weir.model import run, stop
 from weir.reference.json_types import described
@@ -64,5 +64,7 @@ _EVERYWHERE = {
 
 def page() -> str:
     """The page."""
-    schema = described(TypeAdapter(RunFindings).json_schema(), types, measured, generator_types, run, stop, stats, everywhere=_EVERYWHERE)
+    schema = described(
+        TypeAdapter(RunFindings).json_schema(), types, measured, generator_types, work_types, run, stop, stats, everywhere=_EVERYWHERE
+    )
     return "\n".join([_HEAD, Sections(schema["$defs"], "json").of(schema, "The run")])

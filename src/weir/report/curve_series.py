@@ -1,5 +1,5 @@
-"""Throughput, response time, CPU and memory over the amount of load, for the charts of a run that varies it: what was measured, the law
-that fits it, where stacks change sides, and where it was the generator that gave out."""
+"""Throughput, response time, CPU and memory over the amount of load or a setting, for the charts of a run that varies it: what was
+measured, the law that fits it, where stacks change sides, and where it was the generator that gave out."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.findings import BY_KEY, Measure, Point, RunFindings, StackFindings
+from weir.findings.along import CONNECTIONS, LOADS, RATE, Along, lines_along, unit_along
 from weir.findings.metrics import CPU, MEAN, MEMORY, P99, THROUGHPUT
-from weir.findings.points import where_text
 from weir.findings.words import amount as amount_text
 from weir.findings.words import significant
 from weir.model.run import Trial
@@ -25,6 +25,8 @@ _CPUS = "cpus"
 _FAILED = "failed"
 _TITLES = {_CPUS: ("CPUs in use", "CPUs"), _FAILED: ("requests that failed", "%")}
 _LOGARITHMIC = (P99, MEAN)
+_AXES = {CONNECTIONS: "connections", RATE: "arrivals a second"}
+"""In a heading; a setting is called what the study file calls it."""
 _GENERATOR_REASONS = ("generator ceiling", "generator busy")
 """Kinds of a verdict's reasons that say that the generator may have been the limit."""
 
@@ -44,7 +46,7 @@ class CurveLine:
 
 @dataclass(frozen=True, slots=True)
 class CurveChart:
-    """One metric over the amount of load."""
+    """One metric along the axis."""
 
     metric: str
     title: str
@@ -75,10 +77,12 @@ class CurveKnee:
 
 @dataclass(frozen=True, slots=True)
 class CurveSeries:
-    """Stacks over one amount of load, all else equal."""
+    """Stacks over one amount of load, or one setting, all else equal."""
 
     axis: str
     where: str
+    unit: str
+    """What the amounts are of."""
     amounts: list[float]
     """Where lines have values: the measured amounts, and those between on which laws are drawn."""
     measured: list[float]
@@ -88,13 +92,13 @@ class CurveSeries:
     knees: list[CurveKnee]
     """Those that lie among the measured amounts."""
     limited: list[float]
-    """Amounts of load at which the generator may have been the limit in a trial of any stack."""
+    """Amounts at which the generator may have been the limit in a trial of any stack."""
     sentence: str
 
     @property
-    def unit(self) -> str:
-        """What the amounts are of."""
-        return "req/s" if self.axis == "rate_rps" else "connections"
+    def heading(self) -> str:
+        """What the charts are over."""
+        return _AXES.get(self.axis, self.axis)
 
     def chart_sentence(self, chart: CurveChart) -> str:
         """Under a chart that is not the first: who has the least and the most at the largest amount that all were measured at, and where
@@ -126,15 +130,19 @@ class CurveSeries:
 
 
 def curve_series(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
-    """The charts of each set of points that differ in nothing but the amount of load.
+    """The charts of each set of points that differ in nothing but one number: first those over the amount of load. A setting that was
+    varied together with it has charts where stacks change sides along it.
 
     Args:
         findings: of the run.
         trials: its finished trials, for what their verdicts say of the generator.
     """
     limited = {trial.id for trial in trials if any(reason.kind in _GENERATOR_REASONS for reason in trial.result.verdict.reasons)}
-    curves = [[point for point in points if point.amount is not None] for points in alike_but_for_load(findings.points)]
-    return [_curve(findings, points, limited) for points in curves if len({point.amount for point in points}) > 1]
+    lines = lines_along(findings.points)
+    over_load = [line for line in lines if line.axis in LOADS]
+    crossed = {(found.axis, found.where) for found in findings.break_evens if found.crossings}
+    over_settings = [line for line in lines if line.axis not in LOADS and (not over_load or (line.axis, line.where) in crossed)]
+    return [_curve(findings, line, limited) for line in (*over_load, *over_settings)]
 
 
 def alike_but_for_load(points: Sequence[Point]) -> list[list[Point]]:
@@ -145,14 +153,15 @@ def alike_but_for_load(points: Sequence[Point]) -> list[list[Point]]:
     return list(groups.values())
 
 
-def _curve(findings: RunFindings, points: Sequence[Point], limited: Set[int]) -> CurveSeries:
-    by_amount = {point.amount: point for point in points if point.amount is not None}
+def _curve(findings: RunFindings, along: Along[Point], limited: Set[int]) -> CurveSeries:
+    axis, where, by_amount = along.axis, along.where, along.points
+    points = list(by_amount.values())
     measured = sorted(by_amount)
-    between = np.geomspace(measured[0], measured[-1], _LAW_POINTS)
-    amounts = sorted({*measured, *(round(float(amount), 3) for amount in between)})
-    first = points[0]
-    where = where_text(first.workload, first.coordinates)
     laws = {scaling.label: scaling.fitted for scaling in findings.scalings if scaling.where == where}
+    amounts = measured
+    if any(laws.values()):
+        between = np.geomspace(measured[0], measured[-1], _LAW_POINTS)
+        amounts = sorted({*measured, *(round(float(amount), 3) for amount in between)})
     colours = {label: colour for point in points for label, colour in colours_of(point).items()}
     names = {stack.label: stack.name for point in points for stack in point.stacks if stack.arm == "main"}
     found = {
@@ -177,13 +186,15 @@ def _curve(findings: RunFindings, points: Sequence[Point], limited: Set[int]) ->
     crossings = [
         CurveCrossing(change.metric, crossing.at, crossing.low, crossing.high, f"{change.name} and {change.against_name}")
         for change in findings.break_evens
-        if change.axis == first.axis and change.where == where
+        if (change.axis, change.where) == (axis, where)
         for crossing in change.crossings
     ]
     used = {amount: {trial for stack in point.stacks for trial in stack.evidence.used} for amount, point in by_amount.items()}
+    unit = "req/s" if axis == RATE else unit_along(axis)
     return CurveSeries(
-        first.axis,
+        axis,
         where,
+        unit,
         amounts,
         measured,
         [one for one in charts if any(value is not None for line in one.lines for value in line.values)],
@@ -194,7 +205,7 @@ def _curve(findings: RunFindings, points: Sequence[Point], limited: Set[int]) ->
             if (law := laws.get(label)) is not None and law.knee is not None and measured[0] < law.knee < measured[-1]
         ],
         [amount for amount in measured if used[amount] & limited],
-        _sentence(findings, first.axis, where),
+        _sentence(findings, axis, where, unit),
     )
 
 
@@ -227,9 +238,8 @@ def _cpus_in_use(stack: StackFindings) -> float | None:
     return sum(used) / len(used) if used else None
 
 
-def _sentence(findings: RunFindings, axis: str, where: str) -> str:
+def _sentence(findings: RunFindings, axis: str, where: str, unit: str) -> str:
     """In a few words; the findings below say it with what it rests on."""
-    unit = "req/s" if axis == "rate_rps" else "connections"
     said = []
     for found in findings.break_evens:
         if (found.axis, found.where, found.metric) == (axis, where, THROUGHPUT):
