@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.conftest import StartNodes, StartWeir, Weir, agents
 from tests.end_to_end import conftest as end_to_end
-from tests.end_to_end.ordeal import read_until
+from tests.end_to_end.ordeal import read_until, wait_until
 from tests.support.synthetic_run import write_run
 from weir.cluster.ray_cluster import RayCluster
 from weir.cluster.run import resume_there
@@ -75,8 +75,42 @@ def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goe
     assert not list(out.glob(".weir-*"))
 
 
+@pytest.mark.timeout(300)
+def test_of_a_first_run_whose_node_is_lost_what_was_finished_is_here_and_it_goes_on_later(
+    study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path
+) -> None:
+    cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
+    out = tmp_path / "run"
+    on_cluster = ("--cluster", cluster.address, "--agents", "1")
+
+    process = start_weir("run", study("good", blocks=4), "--out", out, *on_cluster)
+    assert process.stderr is not None
+    read_until(process.stderr, "trial 2 of 4")
+    wait_until((out / "run.weir").is_file, "no copy came back")
+    for agent in agents():
+        os.kill(agent, signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode == ExitCode.TARGET, err
+    assert f"weir run --resume {out} --cluster … goes on with what had come back; what was finished there is in " in err
+    before = finished(out)
+    assert 1 <= len(before) < 4
+
+    process = start_weir("run", "--resume", out, *on_cluster)
+    assert process.stderr is not None
+    read_until(process.stderr, "trial 4 of 4")
+    wait_until(lambda: len(finished(out)) > len(before), "nothing came back meanwhile")
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert "weir-finished" not in err
+    with RunReader(out / "run.weir") as reader:
+        assert reader.ended == "complete"
+    assert len(finished(out)) == 4
+    assert before.items() <= finished(out).items()
+    assert not list(out.glob(".weir-*"))
+
+
 def test_a_run_file_that_is_too_large_to_travel_is_refused_before_anything_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_run(tmp_path / "run.weir")
-    monkeypatch.setattr("weir.cluster.travel._MOST_BYTES", 1000)
+    monkeypatch.setattr("weir.cluster.travel.MOST_BYTES", 1000)
     with pytest.raises(UsageError, match=r"run\.weir: found .* MiB, expected at most .* that travel to a node"):
-        resume_there(RayCluster(ModuleType("ray")), path, [], on_line=print)
+        resume_there(RayCluster(ModuleType("ray")), path, [], on_line=lambda _: False)

@@ -31,7 +31,7 @@ def test_files_are_packed_at_their_paths_for_their_owner_alone_and_always_into_t
 def test_a_file_that_cannot_be_read_or_is_too_large_to_travel_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"rows\.csv: cannot be read: No such file"):
         packed_files({"rows.csv": tmp_path / "rows.csv"}, "mine")
-    monkeypatch.setattr("weir.cluster.travel._MOST_BYTES", 10)
+    monkeypatch.setattr("weir.cluster.travel.MOST_BYTES", 10)
     (tmp_path / "rows.csv").write_text("name\n")
     with pytest.raises(UsageError, match=r"mine: found 0 MiB, expected at most 0 that travel"):
         packed_files({"rows.csv": tmp_path / "rows.csv"}, "mine")

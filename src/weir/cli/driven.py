@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +27,15 @@ from weir.engine_process import Engine
 from weir.lab.blocks import Progress
 from weir.lab.onlooker import Skip
 from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
+from weir.model.run import TrialResult
+from weir.study.study import PlannedCell
 
 if TYPE_CHECKING:
     from weir.live import Board, TrialBegun, TrialEnded
 
 _MARK = "weir-live"
+_FINISHED = "weir-finished"
+"""Says that a trial was finished, and is in the run file."""
 _SKIP = {"command": "skip"}
 _MOST_WAITING = 20_000
 _WRITER_NICE = 19
@@ -68,6 +72,13 @@ def driven_run(progress: Progress, *, live: bool, last_block: int | None) -> Ite
     """
     skip = Skip()
     threading.Thread(target=_obey, args=(skip, threading.get_ident()), name="driver", daemon=True).start()
+    before = progress.on_result
+
+    def finished(planned: PlannedCell, result: TrialResult) -> None:
+        before(planned, result)
+        say(_FINISHED)
+
+    progress = replace(progress, on_result=finished)
     if not live:
         yield progress
         return
@@ -153,6 +164,14 @@ class BoardLines:
 # --- Where the page is
 
 
+def take_run_line(line: str) -> bool:
+    """Says what a driven run says; gives whether that was that a trial was finished."""
+    if line == _FINISHED:
+        return True
+    say(line)
+    return False
+
+
 def take_line(board: "Board", line: str) -> bool:
     """Tells a board what a line of `BoardLines` says; False where it is no such line."""
     if not line.startswith(f"{_MARK} "):
@@ -169,8 +188,8 @@ def take_line(board: "Board", line: str) -> bool:
 class RunThere:
     """A run on another machine, as this one hears of it."""
 
-    hear: Callable[[str], None] = say
-    """Takes a line that it says."""
+    hear: Callable[[str], bool] = take_run_line
+    """Takes a line that it says; gives whether that was that a trial was finished."""
     process: Engine | None = None
     """It, while it goes on."""
 
@@ -200,9 +219,8 @@ def live_there(shown: Shown, *, listen: str | None, report: Path) -> Iterator[Ru
     run = RunThere()
     board = Board(About(shown.title, shown.question), Controls(stop=stop_button(), skip=run.skip))
 
-    def hear(line: str) -> None:
-        if not take_line(board, line):
-            say(line)
+    def hear(line: str) -> bool:
+        return not take_line(board, line) and take_run_line(line)
 
     run.hear = hear
     with page(board, listen, is_busy=False), told_the_end(board, f"The run is over. Its report: {report.resolve()}"):

@@ -160,6 +160,19 @@ class Agent:
             packed.add(folder, ".")
         return archive.getvalue()
 
+    def database(self, path: str, most_bytes: int) -> bytes | None:
+        """An SQLite database as it is now, also while somebody writes to it; None where it is larger than that."""
+        import sqlite3
+
+        if os.path.getsize(path) > most_bytes:
+            return None
+        with (
+            contextlib.closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)) as source,
+            contextlib.closing(sqlite3.connect(":memory:")) as copy,
+        ):
+            source.backup(copy)
+            return copy.serialize()
+
     def remove(self, folder: str) -> None:
         """Removes a folder with what is in it."""
         shutil.rmtree(folder, ignore_errors=True)

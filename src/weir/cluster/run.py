@@ -9,6 +9,7 @@ import os
 import signal
 import tarfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,16 +17,21 @@ from tempfile import TemporaryDirectory
 
 from weir.cluster.members import AgentLostError, Member, members
 from weir.cluster.ray_cluster import EXTRA, RayCluster
-from weir.cluster.travel import SENT_WITHIN_S, require_room
+from weir.cluster.travel import MOST_BYTES, SENT_WITHIN_S, require_room
 from weir.engine_process import Engine
 from weir.model.errors import TargetError, UsageError, WeirError
 from weir.model.variables import Variable
 from weir.store import RUN_FILE_NAME, away
 
 _RUN = "run"
+_COPIED_EVERY_S = 60.0
+"""The time between two copies of a run file that grows elsewhere, at least."""
 
-OnLine = Callable[[str], None]
+OnLine = Callable[[str], bool]
+"""Takes a line that weir says there; gives whether it says that a trial was finished."""
 OnBegin = Callable[[Engine], None]
+Keep = Callable[[Path], object]
+"""Takes a copy of the run file, which may be moved."""
 
 
 def run_there(
@@ -38,7 +44,8 @@ def run_there(
     on_line: OnLine,
     on_begin: OnBegin = lambda _: None,
 ) -> int:
-    """Runs a study on the node for stacks, and gives the exit code. The run folder is at `out` then, as if it had been made here.
+    """Runs a study on the node for stacks, and gives the exit code. The run folder is at `out` then, as if it had been made here. Before
+    that its run file is there with the trials that were finished about a minute ago.
 
     Args:
         cluster: where.
@@ -64,10 +71,14 @@ def run_there(
     try:
         with members(cluster, "stack", 1) as (node,):
             there = _Weir(cluster, node)
-            code = there.run([_there(node, study, files), *words, "--out", there.run_folder], out, on_line, on_begin)
+            argv = [_there(node, study, files), *words, "--out", there.run_folder]
+            code = there.run(argv, out, on_line, on_begin, lambda copy: copy.replace(out / RUN_FILE_NAME))
             with there.collected() as archive, _unpacked(archive, out.parent) as made:
                 if made is not None:
-                    made.rename(out)
+                    _move_files(made, out)
+                    # It may have ended before there was one.
+                    with suppress(FileNotFoundError):
+                        (made / RUN_FILE_NAME).replace(out / RUN_FILE_NAME)
     finally:
         # Nothing came into it.
         with suppress(OSError):
@@ -78,7 +89,8 @@ def run_there(
 def resume_there(cluster: RayCluster, path: Path, words: Sequence[str], *, on_line: OnLine, on_begin: OnBegin = lambda _: None) -> int:
     """Goes on with a run on the node for stacks, and gives the exit code. What was made there is in its folder here then.
 
-    Of the folder the run file goes along: it is all that resuming reads. It changes here at the very end, in one transaction.
+    Of the folder the run file goes along: it is all that resuming reads. Here it changes in one transaction, at the end, and before that
+    once a minute at most, by trials that were finished.
 
     Args:
         cluster: where.
@@ -90,22 +102,18 @@ def resume_there(cluster: RayCluster, path: Path, words: Sequence[str], *, on_li
     Raises:
         UsageError: not a run file, too large a one, or weir is not installed there.
         TargetError: the node is taken, weir was killed there, or what came back is not the run.
-        AgentLostError: it is gone; nothing has changed here.
+        AgentLostError: it is gone.
     """
     with away(path) as run:
         require_room(str(path), len(run.content))
         with members(cluster, "stack", 1) as (node,):
             there = _Weir(cluster, node)
             node.call("write_file", f"{there.run_folder}/{RUN_FILE_NAME}", run.content, timeout_s=SENT_WITHIN_S)
-            code = there.run(["--resume", there.run_folder, *words], path.parent, on_line, on_begin)
+            code = there.run(["--resume", there.run_folder, *words], path.parent, on_line, on_begin, run.take_back)
             with there.collected() as archive, _unpacked(archive, path.parent) as made:
                 if made is None:
                     raise TargetError(f"{path}: nothing came back from {node.name}, expected the run; it stays as it was")
-                # First: nobody looks for the logs of trials that the run file does not know.
-                for log in [found for found in (made / "logs").rglob("*") if found.is_file()]:
-                    target = path.parent / log.relative_to(made)
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    log.replace(target)
+                _move_files(made, path.parent)
                 run.take_back(made / RUN_FILE_NAME)
     return _ended_with(code, node, path.parent)
 
@@ -134,16 +142,19 @@ class _Weir:
             raise UsageError(f"{node.name}: weir is not installed there, expected it where stacks run", hint=EXTRA)
         self._folder = node.call("new_folder")
         self.run_folder = f"{self._folder}/{_RUN}"
+        self._copied_to: Path | None = None
 
-    def run(self, words: Sequence[str], here: Path, on_line: OnLine, on_begin: OnBegin) -> int:
-        """`weir run` with these words; what it says of its run folder is said of the one here."""
+    def run(self, words: Sequence[str], here: Path, on_line: OnLine, on_begin: OnBegin, keep: Keep) -> int:
+        """`weir run` with these words; what it says of its run folder is said of the one here, where `keep` puts its run file meanwhile."""
         # What it prints is printed here, from the run file.
         argv = ["sh", "-c", 'exec "$0" "$@" 2>&1 >/dev/null', self._program, "run", *words]
         argv += ["--cluster", self._cluster.address, "--stacks-here", "--driven"]
         ended = threading.Event()
+        copies = _Copies(self._node, f"{self.run_folder}/{RUN_FILE_NAME}", here, keep)
 
         def heard(line: bytes) -> None:
-            on_line(line.decode("utf-8", "replace").rstrip().replace(self.run_folder, str(here)))
+            if on_line(line.decode("utf-8", "replace").rstrip().replace(self.run_folder, str(here))):
+                copies.make_one()
 
         # It joins the cluster too, unlike an engine.
         environment = {**self._node.call("joining"), **_own_stacks(self._node)}
@@ -155,6 +166,9 @@ class _Weir:
             # It ends with what was finished. What Ctrl-C sends is ignored by Ray's workers, and so by what they start.
             process.signal(signal.SIGTERM)
             _await(ended)
+        finally:
+            copies.close()
+        self._copied_to = here if copies.made else None
         if process.exit_code is None:
             raise self._lost()
         return process.exit_code
@@ -180,7 +194,50 @@ class _Weir:
 
     def _lost(self) -> AgentLostError:
         where = f"what was finished there is in {self.run_folder} on {self._node.name}, if that is still there"
+        if self._copied_to is not None:
+            where = f"weir run --resume {self._copied_to} --cluster … goes on with what had come back; {where}"
         return AgentLostError(self._node.error().message, hint=where)
+
+
+class _Copies:
+    """Copies of a run file that grows on a node, so that a node that is lost does not take hours with it.
+
+    Each is made while the next trial begins to start, long before its load.
+    """
+
+    def __init__(self, node: Member, path: str, here: Path, keep: Keep) -> None:
+        self._node = node
+        self._path = path
+        self._here = here
+        self._keep = keep
+        self._due_at = 0.0
+        self._thread: threading.Thread | None = None
+        self.made = False
+        """Whether there is one."""
+
+    def make_one(self) -> None:
+        """Makes one, unless the last one is young. Returns at once."""
+        now = time.monotonic()
+        if now >= self._due_at and (self._thread is None or not self._thread.is_alive()):
+            self._due_at = now + _COPIED_EVERY_S
+            self._thread = threading.Thread(target=self._make, name="copy of the run file", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Waits for the one that is being made."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _make(self) -> None:
+        # What is to be kept in the end is collected in the end, and says what is wrong then.
+        with suppress(WeirError, OSError):
+            content = self._node.call("database", self._path, MOST_BYTES, timeout_s=SENT_WITHIN_S)
+            if content is not None:
+                with TemporaryDirectory(dir=self._here, prefix=".weir-") as folder:
+                    copy = Path(folder, RUN_FILE_NAME)
+                    copy.write_bytes(content)
+                    self._keep(copy)
+                self.made = True
 
 
 @contextmanager
@@ -190,6 +247,14 @@ def _unpacked(archive: bytes, beside: Path) -> Iterator[Path | None]:
         found.extractall(folder, filter="data")
         made = Path(folder, _RUN)
         yield made if made.is_dir() else None
+
+
+def _move_files(made: Path, here: Path) -> None:
+    """Everything but the run file: it comes last, since nobody looks for the logs of trials that it does not know."""
+    for file in [found for found in made.rglob("*") if found.is_file() and found != made / RUN_FILE_NAME]:
+        target = here / file.relative_to(made)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(target)
 
 
 def _await(ended: threading.Event) -> None:

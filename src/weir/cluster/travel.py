@@ -10,7 +10,8 @@ from weir.model.errors import UsageError
 
 SENT_WITHIN_S = 300.0
 """How long it may take to get there, or back."""
-_MOST_BYTES = 256 * 2**20
+MOST_BYTES = 256 * 2**20
+"""Of one piece."""
 
 
 def packed(folder: Path, what: str) -> bytes:
@@ -61,8 +62,8 @@ def require_room(what: str, size_bytes: int) -> None:
     Raises:
         UsageError: it is too large.
     """
-    if size_bytes > _MOST_BYTES:
-        found, most = (size / 2**20 for size in (size_bytes, _MOST_BYTES))
+    if size_bytes > MOST_BYTES:
+        found, most = (size / 2**20 for size in (size_bytes, MOST_BYTES))
         raise UsageError(f"{what}: found {found:.0f} MiB, expected at most {most:.0f} that travel to a node")
 
 
