@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir, servers_of
 from tests.end_to_end.ordeal import read_until
+from weir.model.stop import Stop
 from weir.store import RunReader
 
 HOUR_S = 3600
@@ -172,6 +173,28 @@ def test_a_trial_that_is_skipped_is_kept_as_rejected_and_tried_again(
     assert {trial.result.verdict.texts for trial in trials} == {("skipped by the viewer",)}
     assert {trial.result.verdict.validity for trial in trials} == {"invalid"}
     assert servers_of(tmp_path) == []
+
+
+@pytest.mark.usefixtures("stacks")
+def test_a_run_goes_on_for_a_block_that_somebody_asks_for_and_says_so(
+    start_weir: StartWeir, study: Study, look: Look, weir: Weir, tmp_path: Path
+) -> None:
+    process = start_weir("run", study("good", duration_s=1, prime_s=2), "--live", "--out", "out")
+    page = look(address(process))
+    expect(page.locator("#run-progress")).to_contain_text("trial 1 of 1, block 1 of 1")
+    page.locator("#extend").click()
+    expect(page.locator("#run-progress")).to_contain_text("trial 2 of 2, block 2 of 2")
+    _, err = process.communicate(timeout=END_S)
+    assert process.returncode == 0, err
+    with RunReader(tmp_path / "out") as reader:
+        assert [trial.block for trial in reader.trials()] == [1, 2]
+        assert reader.stopped == Stop("blocks", 2, "2 blocks: 1 as asked, and 1 more by request", added=1)
+    assert "1 block more than the study asks for" in " ".join(weir("report", "out").stdout.split())
+    resumed = weir("run", "--resume", "out")
+    assert resumed.returncode == 0, resumed.stderr
+    with RunReader(tmp_path / "out") as reader:
+        assert reader.stopped is not None
+        assert (len(reader.trials()), reader.stopped.added) == (2, 1)
 
 
 @pytest.mark.usefixtures("stacks")

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from weir.generators.engine import EngineLoad
-from weir.lab.onlooker import Skip, TrialSkippedError
+from weir.lab.onlooker import Extension, Skip, TrialSkippedError
 
 
 class Load:
@@ -81,3 +81,15 @@ def test_a_trial_that_waits_is_skipped_at_once() -> None:
         # The test's own deadline ends it otherwise.
         skip.wait(3600)
         assert skip.asked
+
+
+def test_blocks_are_added_until_the_last_one_is_over() -> None:
+    extension = Extension()
+    assert extension.blocks == 0
+    assert extension.ask()
+    assert not extension.close(0), "one was asked for since that was read"
+    assert extension.ask()
+    assert extension.blocks == 2
+    assert extension.close(2)
+    assert not extension.ask()
+    assert extension.blocks == 2

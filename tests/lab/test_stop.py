@@ -11,9 +11,9 @@ def method(**keys: Any) -> Method:
     return Method.model_validate({"blocks": 4, "baseline": "one", **keys})
 
 
-def asked(block: int, of: Method, *widths: float | None, spent_s: float = 0.0, begun: bool = False) -> Stop | None:
+def asked(block: int, of: Method, *widths: float | None, spent_s: float = 0.0, begun: bool = False, more: int = 0) -> Stop | None:
     precisions = [Precision(f"{index} ÷ one", width, 9 if width else None) for index, width in enumerate(widths)]
-    return stop_before(block, of, precisions=precisions, spent_s=spent_s, block_s=60.0, trials_in_block=begun)
+    return stop_before(block, of, precisions=precisions, spent_s=spent_s, block_s=60.0, trials_in_block=begun, asked_for=more)
 
 
 def test_without_a_rule_a_run_has_the_blocks_that_were_asked_for() -> None:
@@ -49,6 +49,24 @@ def test_a_run_ends_before_the_block_that_its_budget_does_not_allow_whatever_els
     assert stop is not None
     assert (stop.rule, stop.blocks) == ("budget", 1)
     assert asked(2, budget, 0.2, spent_s=1000, begun=True) is None, "a block that was begun is finished"
+
+
+def test_blocks_that_somebody_asks_for_come_on_top_and_are_told_from_those_of_the_study() -> None:
+    assert asked(5, method(), more=2) is None
+    assert asked(6, method(), more=2) is None
+    stop = asked(7, method(), more=2)
+    assert stop == Stop("blocks", 6, "6 blocks: 4 as asked, and 2 more by request", added=2)
+    # Resumed: they were asked for before.
+    assert asked(6, method(), begun=True) is None
+    assert asked(7, method()) == stop
+    most = asked(8, method(width=0.05, most_blocks=6), 0.2, more=1)
+    assert most is not None
+    assert (most.rule, most.added) == ("most_blocks", 1)
+    assert "the most that the study allows, and 1 more by request;" in most.text
+    assert asked(6, method(budget_s=300), more=2, spent_s=250) == Stop(
+        "budget", 5, "5 blocks took 4 min of the budget of 5 min, and another takes about 60 s", added=1
+    )
+    assert Stop.from_json({"rule": "blocks", "blocks": 4, "text": "4 blocks, as asked"}).added == 0
 
 
 def test_the_first_block_always_begins() -> None:

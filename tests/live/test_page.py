@@ -180,7 +180,7 @@ def test_hostile_names_are_text_and_nothing_else(served: Served, look: Look, tmp
 def test_nothing_serious_is_found_by_a_check_of_accessibility(
     served: Served, look: Look, library: Callable[[Controls], Visitor], tmp_path: Path, scheme: str
 ) -> None:
-    board = Board(ABOUT, Controls(stop=lambda: True, skip=lambda: True))
+    board = Board(ABOUT, Controls(stop=lambda: True, skip=lambda: True, extend=lambda: True))
     log = tmp_path / "log"
     log.write_text("serving")
     begin(board)
@@ -268,9 +268,23 @@ def test_the_skip_button_skips_the_trial_that_it_is_shown_with(served: Served, l
     expect(page.locator("#skip")).to_be_disabled()
 
 
+def test_the_button_for_one_more_block_says_what_comes_of_it_and_is_of_no_use_in_the_end(served: Served, look: Look) -> None:
+    answers = [True, False]
+    board = Board(ABOUT, Controls(extend=lambda: answers.pop(0)))
+    page = look(served(board).server.url).page
+    begin(board)
+    page.locator("#extend").click()
+    expect(page.locator("#control-done")).to_have_text("One more block comes after the others.")
+    page.locator("#extend").click()
+    expect(page.locator("#control-problem")).to_have_text("the last block is over")
+    expect(page.locator("#control-done")).to_have_text("")
+    board.end("The run is over.")
+    expect(page.locator("#extend")).to_be_disabled()
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1180, "light"), (1180, "dark"), (390, "light")])
 def test_the_page_fits_its_window(served: Served, look: Look, width: int, scheme: str) -> None:
-    board = Board(ABOUT, Controls(stop=lambda: True, skip=lambda: True))
+    board = Board(ABOUT, Controls(stop=lambda: True, skip=lambda: True, extend=lambda: True))
     begin(board, name="a-stack-with-a-rather-long-name[and-a-variant-that-is-long-too]")
     feed(board)
     page = look(served(board).server.url, width=width, scheme=scheme).page

@@ -16,7 +16,7 @@ from weir.live.guard import HEADERS
 from weir.model.errors import UsageError, WeirError
 
 HOSTILE = '</script><script>window.owned = 1</script><img src=x onerror="window.owned = 1">\'"&{{ 7 * 7 }}<!--'
-READING = ("/", "/live.js", "/live.css", "/news", "/log", "/runs", "/found", "/report", "/stop", "/skip", "/start", "/nothing")
+READING = ("/", "/live.js", "/live.css", "/news", "/log", "/runs", "/found", "/report", "/stop", "/skip", "/extend", "/start", "/nothing")
 
 
 def begin(board: Board, number: int = 1) -> None:
@@ -73,7 +73,9 @@ class Pressed:
         self._answer = answer
 
     def controls(self) -> Controls:
-        return Controls(stop=lambda: self._press("stop"), skip=lambda: self._press("skip"), start=self._start)
+        return Controls(
+            stop=lambda: self._press("stop"), skip=lambda: self._press("skip"), extend=lambda: self._press("extend"), start=self._start
+        )
 
     def _press(self, name: str) -> bool:
         self.pressed.append(name)
@@ -85,7 +87,7 @@ class Pressed:
         self.pressed.append(dict(fields))
 
 
-@pytest.mark.parametrize("path", ["/stop", "/skip", "/start", "/stop?trial=1", "/start?url=http://127.0.0.1/"])
+@pytest.mark.parametrize("path", ["/stop", "/skip", "/extend", "/start", "/stop?trial=1", "/start?url=http://127.0.0.1/"])
 def test_a_get_changes_nothing(served: Served, path: str) -> None:
     buttons = Pressed()
     assert served(controls=buttons.controls()).get(path).status == 405
@@ -99,7 +101,7 @@ def test_a_get_changes_nothing(served: Served, path: str) -> None:
         {"X-Weir-Form": "x"}, {"Host": "evil.example"}, {"Content-Type": "text/plain"}, {"Content-Type": None},
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("path", ["/stop", "/skip", "/start"])
+@pytest.mark.parametrize("path", ["/stop", "/skip", "/extend", "/start"])
 def test_a_post_that_is_not_the_pages_own_changes_nothing(served: Served, path: str, wrong: dict[str, str | None]) -> None:
     buttons = Pressed()
     visitor = served(controls=buttons.controls())
@@ -114,8 +116,9 @@ def test_the_buttons_do_what_they_were_given(served: Served) -> None:
     begin(visitor.board, 3)
     assert visitor.post("/stop").status == 200
     assert visitor.post("/skip", {"trial": 3}).status == 200
+    assert visitor.post("/extend").status == 200
     assert visitor.post("/start", {"url": "http://127.0.0.1:1/", "rate": "5"}).status == 200
-    assert buttons.pressed == ["stop", "skip", {"url": "http://127.0.0.1:1/", "rate": "5"}]
+    assert buttons.pressed == ["stop", "skip", "extend", {"url": "http://127.0.0.1:1/", "rate": "5"}]
 
 
 def test_the_skip_button_of_a_trial_that_has_ended_does_not_skip_the_next(served: Served) -> None:
@@ -128,17 +131,20 @@ def test_the_skip_button_of_a_trial_that_has_ended_does_not_skip_the_next(served
 
 
 def test_a_button_that_has_nothing_to_end_says_so(served: Served) -> None:
-    answer = served(controls=Pressed(answer=False).controls()).post("/stop")
-    assert (answer.status, answer.json()) == (409, {"message": "nothing goes on that could be stopped"})
+    visitor = served(controls=Pressed(answer=False).controls())
+    for path, message in (("/stop", "nothing goes on that could be stopped"), ("/extend", "the last block is over")):
+        answer = visitor.post(path)
+        assert (answer.status, answer.json()) == (409, {"message": message})
 
 
 def test_a_page_without_buttons_has_nothing_behind_their_addresses(served: Served) -> None:
     visitor = served()
     begin(visitor.board)
-    assert [visitor.post(path, {"trial": 1}).status for path in ("/stop", "/skip", "/start")] == [404, 404, 404]
+    assert [visitor.post(path, {"trial": 1}).status for path in ("/stop", "/skip", "/extend", "/start")] == [404] * 4
     page = visitor.get("/").text
     assert 'id="stop"' not in page
     assert 'id="skip"' not in page
+    assert 'id="extend"' not in page
     assert "<form" not in page
 
 

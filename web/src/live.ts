@@ -290,6 +290,8 @@ function showControls(message: Message): void {
   if (stop) stop.disabled = isStopping || message.phase === "ended" || (hasRuns && !goesOn);
   const skip = button("skip");
   if (skip) skip.disabled = !goesOn;
+  const extend = button("extend");
+  if (extend) extend.disabled = message.phase === "ended";
   const start = document.querySelector<HTMLButtonElement>("#form button[type=submit]");
   if (start) start.disabled = goesOn;
 }
@@ -304,6 +306,12 @@ button("stop")?.addEventListener("click", () => {
 });
 button("skip")?.addEventListener("click", () => {
   void post("/skip", { trial: state.trial }).then((problem) => write(find("control-problem"), problem.message ?? ""));
+});
+button("extend")?.addEventListener("click", () => {
+  void post("/extend", {}).then(({ message }) => {
+    write(find("control-problem"), message ?? "");
+    write(find("control-done"), message ? "" : "One more block comes after the others.");
+  });
 });
 const form = document.getElementById("form") as HTMLFormElement | null;
 form?.addEventListener("submit", (event) => {

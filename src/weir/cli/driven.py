@@ -25,7 +25,7 @@ from weir.cli.live_run import Shown, told_too
 from weir.cli.output import say
 from weir.engine_process import Engine
 from weir.lab.blocks import Progress
-from weir.lab.onlooker import Skip
+from weir.lab.onlooker import Extension, Skip
 from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
 from weir.model.run import TrialResult
 from weir.study.study import PlannedCell
@@ -37,6 +37,7 @@ _MARK = "weir-live"
 _FINISHED = "weir-finished"
 """Says that a trial was finished, and is in the run file."""
 _SKIP = {"command": "skip"}
+_EXTEND = {"command": "extend"}
 _MOST_WAITING = 20_000
 _WRITER_NICE = 19
 _WRITTEN_WITHIN_S = 5.0
@@ -70,8 +71,8 @@ def driven_run(progress: Progress, *, live: bool, last_block: int | None) -> Ite
         live: whether there is a page to tell.
         last_block: None where nobody knows.
     """
-    skip = Skip()
-    threading.Thread(target=_obey, args=(skip, threading.get_ident()), name="driver", daemon=True).start()
+    skip, extension = Skip(), Extension()
+    threading.Thread(target=_obey, args=(skip, extension, threading.get_ident()), name="driver", daemon=True).start()
     before = progress.on_result
 
     def finished(planned: PlannedCell, result: TrialResult) -> None:
@@ -83,16 +84,19 @@ def driven_run(progress: Progress, *, live: bool, last_block: int | None) -> Ite
         yield progress
         return
     with BoardLines(sys.stderr.write) as lines:
-        yield told_too(progress, lines, skip, last_block)
+        yield told_too(progress, lines, skip, extension, last_block)
 
 
-def _obey(skip: Skip, main: int) -> None:
+def _obey(skip: Skip, extension: Extension, main: int) -> None:
     """The life of the thread that hears the driver."""
     # Without a buffer, whose lock this thread would hold when Python ends.
     with open(0, "rb", buffering=0, closefd=False) as commands:
         for line in commands:
-            if json.loads(line) == _SKIP:
+            command = json.loads(line)
+            if command == _SKIP:
                 skip.ask()
+            elif command == _EXTEND:
+                extension.ask()
     signal.pthread_kill(main, signal.SIGTERM)
 
 
@@ -204,6 +208,13 @@ class RunThere:
         self.process.write_line(_SKIP)
         return True
 
+    def extend(self) -> bool:
+        """Has it go on for one more block; False where there is no run."""
+        if self.process is None:
+            return False
+        self.process.write_line(_EXTEND)
+        return True
+
 
 @contextmanager
 def live_there(shown: Shown, *, listen: str | None, report: Path) -> Iterator[RunThere]:
@@ -217,7 +228,8 @@ def live_there(shown: Shown, *, listen: str | None, report: Path) -> Iterator[Ru
     from weir.live import About, Board, Controls
 
     run = RunThere()
-    board = Board(About(shown.title, shown.question), Controls(stop=stop_button(), skip=run.skip))
+    extend = run.extend if shown.last_block is not None else None
+    board = Board(About(shown.title, shown.question), Controls(stop=stop_button(), skip=run.skip, extend=extend))
 
     def hear(line: str) -> bool:
         return not take_line(board, line) and take_run_line(line)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from weir.cli.live import came_to, page, stop_button, told_the_end
 from weir.generators.engine import LoadListener
 from weir.lab.blocks import Progress, trial_s
-from weir.lab.onlooker import Onlooker, Skip
+from weir.lab.onlooker import Extension, Onlooker, Skip
 from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
 from weir.model.run import TrialResult
 from weir.study.study import PlannedCell
@@ -42,10 +42,11 @@ def live_run(progress: Progress, shown: Shown, *, listen: str | None, report: Pa
     """
     from weir.live import About, Board, Controls
 
-    skip = Skip()
-    board = Board(About(shown.title, shown.question), Controls(stop=stop_button(), skip=skip.ask))
+    skip, extension = Skip(), Extension()
+    extend = extension.ask if shown.last_block is not None else None
+    board = Board(About(shown.title, shown.question), Controls(stop=stop_button(), skip=skip.ask, extend=extend))
     with page(board, listen, cpus=shown.control), told_the_end(board, f"The run is over. Its report: {report.resolve()}"):
-        yield told_too(progress, board, skip, shown.last_block)
+        yield told_too(progress, board, skip, extension, shown.last_block)
 
 
 class Told(Protocol):
@@ -76,7 +77,7 @@ class Told(Protocol):
         """See `Board`."""
 
 
-def told_too(progress: Progress, board: Told, skip: Skip, last_block: int | None) -> Progress:
+def told_too(progress: Progress, board: Told, skip: Skip, extension: Extension, last_block: int | None) -> Progress:
     """A progress that tells a board, and whoever was told before."""
     from weir.live import TrialBegun
 
@@ -91,7 +92,7 @@ def told_too(progress: Progress, board: Told, skip: Skip, last_block: int | None
                 number=number + 1,
                 total=total,
                 block=block,
-                blocks=last_block,
+                blocks=None if last_block is None else last_block + extension.blocks,
                 name=planned.cell.stack_label,
                 point=planned.cell.point_label,
                 duration_s=None if planned.load.ends_by_itself else planned.load.duration_s,
@@ -105,5 +106,5 @@ def told_too(progress: Progress, board: Told, skip: Skip, last_block: int | None
         board.end_trial(came_to(result.verdict, result.summary))
 
     load = LoadListener(on_start=board.begin_load, on_interval=board.take_interval, on_event=board.take_event)
-    onlooker = Onlooker(on_logs=board.show_logs, load=load, on_sample=board.take_sample, skip=skip)
+    onlooker = Onlooker(on_logs=board.show_logs, load=load, on_sample=board.take_sample, skip=skip, extension=extension)
     return replace(progress, on_step=step, on_trial=begin, on_result=end, onlooker=onlooker)

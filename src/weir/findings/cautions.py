@@ -24,6 +24,7 @@ def cautions_of(
     drifts: dict[int, Estimate],
     *,
     stopped_early: bool,
+    added_blocks: int,
 ) -> tuple[Caution, ...]:
     """All cautions, the weightiest first."""
     used = [trial for trial in trials if is_used(trial)]
@@ -36,6 +37,7 @@ def cautions_of(
             _interrupted(counts) if stopped_early else (),
             _left_out(counts),
             _few_blocks(info),
+            _extended(added_blocks),
             _copies_differ(copies),
             _suspect(used),
             _failures_counted(used),
@@ -48,6 +50,15 @@ def cautions_of(
         )
         for caution in found
     )
+
+
+def _extended(blocks: int) -> Iterator[Caution]:
+    if blocks:
+        yield Caution(
+            f"{counted(blocks, 'block')} more than the study asks for, by request of somebody who looked on.",
+            "A run that goes on until its answer pleases finds differences that are not there.",
+            next_step="Decide on blocks beforehand, or on the width of intervals (width in [method]).",
+        )
 
 
 def _audit(audit: Audit) -> Iterator[Caution]:

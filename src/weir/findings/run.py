@@ -108,7 +108,17 @@ def of_run(reader: RunReader) -> RunFindings:
         trials=counts,
         left_out=left_out,
         audit=audit,
-        cautions=cautions_of(info, trials, counts, points, copies, audit, drifts, stopped_early=stopped_early),
+        cautions=cautions_of(
+            info,
+            trials,
+            counts,
+            points,
+            copies,
+            audit,
+            drifts,
+            stopped_early=stopped_early,
+            added_blocks=0 if reader.stopped is None else reader.stopped.added,
+        ),
         claims=info.claims,
         source=info.source,
     )

@@ -96,12 +96,13 @@ def run_blocks(
     method = study.file.method
     done = done_in(earlier)
     rule = _Rule(study, writer, cells, done, earlier, progress)
-    total = None if method.last_block is None else method.last_block * len(cells)
+    extension = progress.onlooker.extension
     for number, (block, position, planned) in enumerate(
         schedule(cells, rule.begins, method.seed, method.retries, done, has_time=rule.has_time), start=len(earlier)
     ):
         attempt = done.attempts(planned.cell.id, block) + 1
-        progress.on_trial(number, None if total is None else max(total, number + 1), planned, block)
+        total = None if method.last_block is None else max((method.last_block + extension.blocks) * len(cells), number + 1)
+        progress.on_trial(number, total, planned, block)
         bench = Bench(
             host=host,
             services=services,
@@ -154,14 +155,21 @@ class _Rule:
     def begins(self, block: int) -> bool:
         """Whether a block begins; where it does not, `stop` says why."""
         precisions = self._precisions() if block > 1 and self._method.width is not None else []
-        self.stop = stop_before(
-            block,
-            self._method,
-            precisions=precisions,
-            spent_s=self._spent_s,
-            block_s=self._cells * self._trial_s,
-            trials_in_block=self._done.has_block(block),
-        )
+        extension = self._progress.onlooker.extension
+        while True:
+            asked_for = extension.blocks
+            self.stop = stop_before(
+                block,
+                self._method,
+                precisions=precisions,
+                spent_s=self._spent_s,
+                block_s=self._cells * self._trial_s,
+                trials_in_block=self._done.has_block(block),
+                asked_for=asked_for,
+            )
+            # Who asks for one more just now is told that it comes, or that it is too late.
+            if self.stop is None or extension.close(asked_for):
+                break
         if precisions and self.stop is None and self._method.width is not None:
             enough = is_narrow(precisions, self._method.width)
             state = f"narrow enough; the study asks for {self._method.blocks} blocks" if enough else wide(precisions, self._method.width)

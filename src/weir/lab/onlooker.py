@@ -1,4 +1,4 @@
-"""Somebody who looks on while the trials of a run go on, and who may not want to see the end of one.
+"""Somebody who looks on while the trials of a run go on, and who may not want to see the end of one, or want to see more.
 
 What is told comes from the threads that read the streams of load and host, between a record and the next: an onlooker keeps it for later
 and returns at once. What is asked comes from a thread of the onlooker's own.
@@ -85,6 +85,35 @@ class Skip:
             raise TrialSkippedError
 
 
+class Extension:
+    """Blocks that somebody asks for on top of those that the study asks for, as long as there may be more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._is_over = False
+
+    @property
+    def blocks(self) -> int:
+        """How many so far."""
+        with self._lock:
+            return self._blocks
+
+    def ask(self) -> bool:
+        """Asks for one more; False where the last one is over. Any thread may ask."""
+        with self._lock:
+            if self._is_over:
+                return False
+            self._blocks += 1
+            return True
+
+    def close(self, blocks: int) -> bool:
+        """There are no more than these; False where there are, because they were asked for meanwhile."""
+        with self._lock:
+            self._is_over = self._blocks == blocks
+            return self._is_over
+
+
 @dataclass(frozen=True, slots=True)
 class Onlooker:
     """What somebody who looks on is told of each trial, and what they may ask for."""
@@ -95,3 +124,4 @@ class Onlooker:
     """Of the measured load."""
     on_sample: Callable[[Sample], None] = lambda _: None
     skip: Skip = field(default_factory=Skip)
+    extension: Extension = field(default_factory=Extension)

@@ -25,7 +25,14 @@ class Precision:
 
 
 def stop_before(
-    block: int, method: Method, *, precisions: Sequence[Precision], spent_s: float, block_s: float, trials_in_block: bool
+    block: int,
+    method: Method,
+    *,
+    precisions: Sequence[Precision],
+    spent_s: float,
+    block_s: float,
+    trials_in_block: bool,
+    asked_for: int = 0,
 ) -> Stop | None:
     """Why a block does not begin; None where it does.
 
@@ -36,6 +43,7 @@ def stop_before(
         spent_s: what the trials so far took.
         block_s: what a block takes, by those trials or by the plan.
         trials_in_block: it was begun before an interruption, and is finished in any case.
+        asked_for: how many blocks somebody who looks on wants on top of the study's.
     """
     if trials_in_block or block == 1:
         return None
@@ -44,14 +52,18 @@ def stop_before(
     if method.width is not None and done >= method.blocks and is_narrow(precisions, method.width):
         widest = max(precision.half_width or 0.0 for precision in precisions)
         return Stop("width", done, f"after {blocks} every interval is within ±{method.width:.1%} (the widest is ±{widest:.1%})")
-    if method.last_block is not None and block > method.last_block:
+    # Also of a run that is resumed, which was asked for them before.
+    added = max(0, done - method.last_block) if method.last_block is not None else 0
+    if method.last_block is not None and block > method.last_block + asked_for:
+        more = f", and {added} more by request" if added else ""
         if method.width is None:
-            return Stop("blocks", done, f"{blocks}, as asked")
-        return Stop("most_blocks", done, f"{blocks}, the most that the study allows; {wide(precisions, method.width)}")
+            asked = f"{blocks}: {method.last_block} as asked{more}" if added else f"{blocks}, as asked"
+            return Stop("blocks", done, asked, added)
+        return Stop("most_blocks", done, f"{blocks}, the most that the study allows{more}; {wide(precisions, method.width)}", added)
     if method.budget_s is not None and spent_s + block_s > method.budget_s:
         budget = span_text(method.budget_s)
         left = f"{blocks} took {span_text(spent_s)} of the budget of {budget}, and another takes about {span_text(block_s)}"
-        return Stop("budget", done, left if method.width is None else f"{left}; {wide(precisions, method.width)}")
+        return Stop("budget", done, left if method.width is None else f"{left}; {wide(precisions, method.width)}", added)
     return None
 
 

@@ -69,7 +69,7 @@ class Site:
             "/found": self._found,
             "/report": self._report,
         }
-        doing = {"/stop": self._stop, "/skip": self._skip, "/start": self._start}
+        doing = {"/stop": self._stop, "/skip": self._skip, "/extend": self._extend, "/start": self._start}
         routes = [Route(path, answer, methods=["GET"]) for path, answer in reading.items()]
         routes += [Route(path, answer, methods=["POST"]) for path, answer in doing.items()]
         return Guard(Starlette(routes=[*routes, Route("/news", self._news, methods=["GET"])]), rules)
@@ -139,6 +139,9 @@ class Site:
         if asked is None or asked.get("trial") != self._board.number:
             return _json({"message": "that trial has ended"}, 409)
         return await _done(self._board.controls.skip, "no trial goes on that could be skipped")
+
+    async def _extend(self, _: Request) -> Response:
+        return await _done(self._board.controls.extend, "the last block is over")
 
     async def _start(self, request: Request) -> Response:
         start = self._board.controls.start

@@ -16,10 +16,12 @@ class Controls:
     """Ends what goes on as Ctrl-C at the prompt does; False where nothing does."""
     skip: Callable[[], bool] | None = None
     """Rejects the trial that goes on, and goes on with the next; False where none does."""
+    extend: Callable[[], bool] | None = None
+    """Has a run go on for one more block than was asked for; False where its last one is over."""
     start: Callable[[Mapping[str, str]], None] | None = None
     """Starts the load that a form asks for, by the names of `weir load`'s flags. A `WeirError` says what is wrong with it."""
 
     @property
     def names(self) -> list[str]:
         """Those that there are."""
-        return [name for name in ("stop", "skip", "start") if getattr(self, name) is not None]
+        return [name for name in ("stop", "skip", "extend", "start") if getattr(self, name) is not None]

@@ -16,6 +16,8 @@ class Stop:
     """How many blocks were run."""
     text: str
     """In a sentence."""
+    added: int = 0
+    """How many of them somebody asked for who looked on, on top of what the study asks for."""
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
