@@ -30,7 +30,7 @@ SCALE := quick
 STUDIES :=
 
 .PHONY: studies
-studies: setup ## Run every study, half an hour in all; a report of each in runs/SCALE (SCALE=quick|evidence, STUDIES="one another")
+studies: setup ## Run every study, fifty minutes in all; a report of each in runs/SCALE (SCALE=quick|evidence, STUDIES="one another")
 	scripts/studies $(SCALE) runs/$(SCALE) $(STUDIES)
 
 ##@ Develop
