@@ -41,7 +41,7 @@ def test_a_run_on_another_node_is_shown_and_stopped_here(
     page.locator("#extend").click()
     page.locator("#skip").click()
     expect(page.locator("#trials tr")).to_contain_text("skipped by the viewer")
-    expect(page.locator("#run-progress")).to_contain_text("trial 2 of 2, block 2 of 2")
+    expect(page.locator("#run-progress")).to_contain_text("trial 2 of 2 · block 2 of 2")
     page.locator("#stop").click()
     expect(page.locator("#point")).to_have_text(re.compile("^Ended early"), timeout=60_000)
     _, err = process.communicate()

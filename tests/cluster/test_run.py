@@ -150,15 +150,17 @@ def test_what_cannot_be_kept_here_stays_on_its_node(study: Study, start_weir: St
     process = start_weir("run", study("good"), "--out", out, "--cluster", cluster.address, "--agents", "1")
     assert process.stderr is not None
     read_until(process.stderr, "trial 1 of 1")
-    (out / "mine").write_text("in its way")
+    # In its way.
+    (out / "run.weir").mkdir()
     _, err = process.communicate()
     assert process.returncode == ExitCode.USAGE, err
+    assert f"{out / 'run.weir'}: cannot be written: Is a directory" in err
     kept = re.search(r"what was made is in (\S+) on ", err)
     assert kept is not None, err
     with RunReader(Path(kept.group(1)) / "run.weir") as reader:
         assert len(reader.trials()) == 1
     shutil.rmtree(Path(kept.group(1)).parent)
-    assert [path.name for path in tmp_path.glob("run/*")] == ["mine"]
+    assert list((out / "run.weir").iterdir()) == []
 
     process = start_weir("run", study("good", blocks=2), "--out", tmp_path / "other", "--cluster", cluster.address, "--agents", "1")
     assert process.stderr is not None

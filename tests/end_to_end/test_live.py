@@ -181,9 +181,9 @@ def test_a_run_goes_on_for_a_block_that_somebody_asks_for_and_says_so(
 ) -> None:
     process = start_weir("run", study("good", duration_s=1, prime_s=2), "--live", "--out", "out")
     page = look(address(process))
-    expect(page.locator("#run-progress")).to_contain_text("trial 1 of 1, block 1 of 1")
+    expect(page.locator("#run-progress")).to_contain_text("trial 1 of 1 · block 1 of 1")
     page.locator("#extend").click()
-    expect(page.locator("#run-progress")).to_contain_text("trial 2 of 2, block 2 of 2")
+    expect(page.locator("#run-progress")).to_contain_text("trial 2 of 2 · block 2 of 2")
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == 0, err
     with RunReader(tmp_path / "out") as reader:

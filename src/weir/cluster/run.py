@@ -188,7 +188,7 @@ class _Weir:
             yield archive
         except OSError as error:
             where = f"what was made is in {self.run_folder} on {self._node.name}"
-            raise UsageError(f"{error.filename}: cannot be written: {error.strerror}", hint=where) from None
+            raise UsageError(f"{error.filename2 or error.filename}: cannot be written: {error.strerror}", hint=where) from None
         with suppress(WeirError):
             self._node.call("remove", self._folder, timeout_s=SENT_WITHIN_S)
 

@@ -10,7 +10,7 @@ from statistics import fmean
 from weir import stats
 from weir.findings.evidence import CellTrials
 from weir.findings.types import StackFindings, Wave
-from weir.findings.words import listed, ratio_text, significant
+from weir.findings.words import amount, listed, ratio_text, significant
 from weir.model.histogram import recorded_in
 from weir.model.load import ClosedLoad
 
@@ -46,7 +46,7 @@ def waves_sentence(stacks: Sequence[StackFindings]) -> str:
     for stack in stacks:
         if stack.arm != "main" or not stack.waves:
             continue
-        waves = listed([f"{significant(wave.answers)} from {_begins(wave)} on" for wave in stack.waves])
+        waves = listed([f"{amount(wave.answers)} from {_begins(wave)} on" for wave in stack.waves])
         lowest = next(iter(stack.ceilings), None)
         expected = ""
         if lowest is not None and lowest.of == "stack" and lowest.wait_s is not None:
