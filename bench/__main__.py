@@ -100,7 +100,7 @@ PARTS = {
     "ceiling": Part(measure_ceiling, 5, 1, _loads_s(1)),
     "live": Part(measure_live, 21, 3, _loads_s(4), by_default=False),
     "front-ends": Part(measure_front_ends, 9, 3, _loads_s(2), by_default=False),
-    "cluster": Part(measure_cluster, 7, 3, _loads_s(3, 3), by_default=False),
+    "cluster": Part(measure_cluster, 31, 3, _loads_s(3, 3), by_default=False),
     "report": Part(measure_report, 5, 1, lambda rounds, _seconds, _connections: 150 + rounds * 10, by_default=False),
     "memory": Part(measure_memory, 1, 600, lambda rounds, seconds, _: SHORT_S + seconds + 1, by_default=False, needs_quiet=False),
 }

@@ -83,9 +83,9 @@ def test_of_a_first_run_whose_node_is_lost_what_was_finished_is_here_and_it_goes
     out = tmp_path / "run"
     on_cluster = ("--cluster", cluster.address, "--agents", "1")
 
-    process = start_weir("run", study("good", blocks=4), "--out", out, *on_cluster)
+    process = start_weir("run", study("good", blocks=6), "--out", out, *on_cluster)
     assert process.stderr is not None
-    read_until(process.stderr, "trial 2 of 4")
+    read_until(process.stderr, "trial 2 of 6")
     wait_until((out / "run.weir").is_file, "no copy came back")
     for agent in agents():
         os.kill(agent, signal.SIGKILL)
@@ -93,18 +93,18 @@ def test_of_a_first_run_whose_node_is_lost_what_was_finished_is_here_and_it_goes
     assert process.returncode == ExitCode.TARGET, err
     assert f"weir run --resume {out} --cluster … goes on with what had come back; what was finished there is in " in err
     before = finished(out)
-    assert 1 <= len(before) < 4
+    assert 1 <= len(before) < 6
 
     process = start_weir("run", "--resume", out, *on_cluster)
     assert process.stderr is not None
-    read_until(process.stderr, "trial 4 of 4")
+    read_until(process.stderr, "trial 6 of 6")
     wait_until(lambda: len(finished(out)) > len(before), "nothing came back meanwhile")
     _, err = process.communicate()
     assert process.returncode == 0, err
     assert "weir-finished" not in err
     with RunReader(out / "run.weir") as reader:
         assert reader.ended == "complete"
-    assert len(finished(out)) == 4
+    assert len(finished(out)) == 6
     assert before.items() <= finished(out).items()
     assert not list(out.glob(".weir-*"))
 
