@@ -84,3 +84,12 @@ def processes() -> Iterator[tuple[int, list[str]]]:
             except OSError:
                 continue
             yield int(folder.name), command.decode("utf-8", "replace").split("\0")
+
+
+def scenario_of_files(folder: Path) -> str:
+    """A line of a study's load: a scenario in a file that names a file of rows. Its step is called `who`."""
+    (folder / "names.csv").write_text("name\none\n")
+    (folder / "shop").mkdir()
+    feeder = '[feeders.rows]\nformat = "csv"\nfile = "../names.csv"\n'
+    (folder / "shop" / "buy.toml").write_text(feeder + '[[steps]]\nname = "who"\npath = "/{{csv rows.name}}"\n')
+    return 'scenario = "shop/buy.toml"'

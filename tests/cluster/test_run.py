@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines, processes
+from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines, processes, scenario_of_files
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.ordeal import has_worked, read_until, wait_until
 from weir import __version__
@@ -129,11 +129,7 @@ def test_a_study_with_a_scenario_of_files_goes_to_the_node_for_stacks_with_them(
 ) -> None:
     cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
     out = tmp_path / "run"
-    (tmp_path / "names.csv").write_text("name\none\n")
-    (tmp_path / "shop").mkdir()
-    feeder = '[feeders.rows]\nformat = "csv"\nfile = "../names.csv"\n'
-    (tmp_path / "shop" / "buy.toml").write_text(feeder + '[[steps]]\nname = "who"\npath = "/{{csv rows.name}}"\n')
-    file = study("good", load='scenario = "shop/buy.toml"')
+    file = study("good", load=scenario_of_files(tmp_path))
     done = weir("run", file, "--out", out, "--cluster", cluster.address, "--agents", "1")
     assert done.returncode == 0, done.stderr
     with RunReader(out / "run.weir") as reader:

@@ -1,8 +1,12 @@
 """`weir load` at the prompt, against real servers."""
 
+import contextlib
 import json
 import os
+import pty
 import signal
+import subprocess
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,6 +42,35 @@ def test_the_json_has_the_agreed_keys_and_its_counts_add_up(tmp_path: Path, weir
     assert sum(result["errors"].values()) == requests["failed"] == 0
     times = result["response_time_us"]
     assert times["min"] <= times["p50"] <= times["p90"] <= times["p99"] <= times["max"]
+
+
+@pytest.mark.parametrize(("words", "is_shown"), [(["--quiet"], False), ([], True)], ids=["quiet", "as ever"])
+def test_at_a_terminal_a_quiet_load_shows_its_figures_and_nothing_before(serve: Serve, words: list[str], is_shown: bool) -> None:
+    terminal, inside = pty.openpty()
+    command: list[str | Path] = [
+        Path(sysconfig.get_path("scripts"), "weir"),
+        "load",
+        f"http://{serve('null')}/",
+        "-R",
+        "500",
+        "-d",
+        "1s",
+        *words,
+    ]
+    with subprocess.Popen(
+        command, stdin=inside, stdout=inside, stderr=inside, env={**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
+    ) as process:
+        os.close(inside)
+        said = b""
+        # Linux says that nobody writes any more by an error.
+        with contextlib.suppress(OSError):
+            while part := os.read(terminal, 65536):
+                said += part
+    os.close(terminal)
+    assert process.returncode == 0, said
+    assert b"none failed" in said
+    hides_the_cursor = b"\x1b[?25l"
+    assert (hides_the_cursor in said) == is_shown
 
 
 def test_json_on_standard_output_is_nothing_but_json(weir: Weir, serve: Serve) -> None:
