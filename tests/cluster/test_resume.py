@@ -9,8 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from tests.cluster.conftest import StartNodes, StartWeir, Weir, agents, scenario_of_files
+from tests.cluster.conftest import StartNodes, StartWeir, Weir, agents, engines, processes, scenario_of_files
 from tests.end_to_end import conftest as end_to_end
+from tests.end_to_end.conftest import servers_of
 from tests.end_to_end.ordeal import read_until, wait_until
 from tests.support.synthetic_run import write_run
 from weir.cluster.ray_cluster import RayCluster
@@ -108,6 +109,30 @@ def test_of_a_first_run_whose_node_is_lost_what_was_finished_is_here_and_it_goes
     assert [summary is not None and summary.steps is not None and summary.steps["who"].ok > 0 for summary in summaries] == [True] * 6
     assert before.items() <= finished(out).items()
     assert not list(out.glob(".weir-*"))
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("who", ["driver", "node"])
+def test_a_kill_of_the_driver_or_of_the_node_ends_a_run_there_with_what_was_finished_and_leaves_nothing_running(
+    study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path, who: str
+) -> None:
+    cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
+    process = start_weir(
+        "run", study("good", blocks=3, duration_s=2), "--out", tmp_path / "run", "--cluster", cluster.address, "--agents", "1"
+    )
+    assert process.stderr is not None
+    read_until(process.stderr, "trial 2 of 3")
+    (words,) = [words for _, words in processes() if "--driven" in words and "--out" in words]
+    there = Path(words[words.index("--out") + 1])
+    os.kill(process.pid if who == "driver" else cluster.raylets[1], signal.SIGKILL)
+    _, err = process.communicate()
+    assert process.returncode == (-signal.SIGKILL if who == "driver" else ExitCode.TARGET), err
+    wait_until(lambda: not [pid for pid, words in processes() if "--driven" in words], "weir goes on there")
+    wait_until(lambda: not (engines() or agents() or servers_of(tmp_path)), "something of it goes on there")
+    with RunReader(there / "run.weir") as reader:
+        assert reader.ended == "interrupted"
+    assert 1 <= len(finished(there)) < 3
+    shutil.rmtree(there.parent)
 
 
 def test_a_run_file_that_is_too_large_to_travel_is_refused_before_anything_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
