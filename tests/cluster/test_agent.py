@@ -45,6 +45,18 @@ def test_lines_go_both_ways_and_the_end_has_the_status_and_the_errors(agent: Age
     assert all_news(agent, ended) == [("line", b"cba\n"), ("line", b"fed\n"), ("end", (3, b"oh\n"))]
 
 
+def test_lines_that_may_wait_wait_for_one_that_may_not_and_come_with_it(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weir.cluster.agent.HELD_S", 3600.0)
+    agent.start(7, [sys.executable, "-c", "import sys; [print(line.strip(), flush=True) for line in sys.stdin]"])
+    agent.write(7, b"tick 1\ntick 2\nnow\n")
+    patient = (b"tick",)
+    news = agent.news(30.0, patient)
+    assert news == [(7, "line", b"tick 1\n"), (7, "line", b"tick 2\n"), (7, "line", b"now\n")]
+    agent.write(7, b"tick 3\n")
+    agent.close_input(7)
+    assert agent.news(30.0, patient) == [(7, "line", b"tick 3\n"), (7, "end", (0, b""))]
+
+
 def test_what_is_written_to_one_that_has_ended_is_lost_without_an_error(agent: Agent) -> None:
     agent.start(1, [sys.executable, "-c", ""])
     all_news(agent, ended)

@@ -30,6 +30,9 @@ News = tuple[int, Literal["line", "end"], Any]
 _WAITING_LINES = 8192
 """Lines that may wait to be asked for; beyond them the engine waits, which leaves intervals out then and says so."""
 _LINES_AT_A_TIME = 512
+HELD_S = 0.5
+"""For so long after an answer lines that may wait are held back, to go together: each answer costs both ends milliseconds of CPU, which on
+one machine a saturating load has not."""
 _GRACE_S = 20.0
 """How long an engine may take to end what it has started, after its input has closed."""
 _LOOK_EVERY_S = 0.25
@@ -51,7 +54,9 @@ class Agent:
         self._news: queue.Queue[News] = queue.Queue(_WAITING_LINES)
         self._engines: dict[int, subprocess.Popen[bytes]] = {}
         self._made: list[Any] = []
-        self._asked_at = time.monotonic()
+        self._patient: tuple[bytes, ...] = ()
+        self._urgent = threading.Event()
+        self._asked_at = self._told_at = time.monotonic()
         self._files = Path(os.environ.get("WEIR_CACHE") or Path.home() / ".cache" / "weir").expanduser() / "from-driver"
         threading.Thread(target=self._end_without_lease, args=(lease_s,), daemon=True).start()
 
@@ -226,15 +231,21 @@ class Agent:
         """Sends a signal to it, if it still runs."""
         self._engines[engine].send_signal(number)
 
-    def news(self, wait_s: float) -> list[News]:
-        """What has come since it was last asked, after `wait_s` at the latest."""
+    def news(self, wait_s: float, patient: tuple[bytes, ...] = ()) -> list[News]:
+        """What has come since it was last asked, after `wait_s` at the latest. Lines that begin as one of `patient` may wait for others."""
         self._asked_at = time.monotonic()
         found: list[News] = []
+        self._patient = patient
         with contextlib.suppress(queue.Empty):
             found.append(self._news.get(timeout=wait_s))
+            # In one wait: to be woken for each of them would cost as much again.
+            self._urgent.wait(max(0.0, self._told_at + HELD_S - time.monotonic()))
+            self._urgent.clear()
             while len(found) < _LINES_AT_A_TIME:
                 found.append(self._news.get_nowait())
         self._asked_at = time.monotonic()
+        if found:
+            self._told_at = self._asked_at
         return found
 
     def _forward(self, engine: int, process: "subprocess.Popen[bytes]") -> None:
@@ -245,9 +256,12 @@ class Agent:
         stderr.start()
         for line in process.stdout:
             self._news.put((engine, "line", line))
+            if not line.startswith(self._patient):
+                self._urgent.set()
         status = process.wait()
         stderr.join()
         self._news.put((engine, "end", (status, b"".join(errors))))
+        self._urgent.set()
 
     def _end_without_lease(self, lease_s: float) -> None:
         while time.monotonic() - self._asked_at < lease_s:

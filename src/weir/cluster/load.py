@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from weir.cluster.agent import HELD_S
 from weir.cluster.members import LOST_S, AgentLostError, Member, RemoteEngine
 from weir.cluster.merge import IntervalMerger, merged_end, with_reason
 from weir.engine_process import Record
@@ -273,7 +274,8 @@ class SharedLoad:
 
     def _watch(self) -> None:
         """Gives an agent up that tells no intervals any more, or does not end when it is told to."""
-        silent_s = LOST_S + self._interval_s
+        # From when it came, which may be that much after it was made.
+        silent_s = LOST_S - HELD_S + self._interval_s
         while not self._finished.wait(_LOOK_EVERY_S):
             now, stopped_at = time.monotonic(), self._stopped_at
             for share in self._shares:

@@ -30,7 +30,9 @@ LOST_S = 2.0
 LEASE_S = 5.0
 """Without a question for so long an agent ends what it has started."""
 _NEWS_WITHIN_S = 0.5
-_LOOK_EVERY_S = 0.1
+_PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
+"""How lines begin that may come some tenths of a second later."""
+_LOOK_EVERY_S = 0.25
 _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 
@@ -363,7 +365,7 @@ class _Asking:
                 member.lose(first_line(error))
 
     def _ask_all(self) -> None:
-        asked = {member.actor.news.remote(_NEWS_WITHIN_S): member for member in self._members}
+        asked = {member.actor.news.remote(_NEWS_WITHIN_S, _PATIENT): member for member in self._members}
         while asked and not self._closed.is_set():
             ready, _ = self._ray.wait(list(asked), num_returns=1, timeout=_LOOK_EVERY_S)
             if ready:
@@ -379,7 +381,7 @@ class _Asking:
                     continue
                 member.heard_at = now
                 if member.lost is None:
-                    asked[member.actor.news.remote(_NEWS_WITHIN_S)] = member
+                    asked[member.actor.news.remote(_NEWS_WITHIN_S, _PATIENT)] = member
                     member.take(news)
             for question, member in list(asked.items()):
                 if self._is_strict.is_set() and now - member.heard_at > LOST_S:
