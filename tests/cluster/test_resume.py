@@ -113,7 +113,7 @@ def test_of_a_first_run_whose_node_is_lost_what_was_finished_is_here_and_it_goes
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("who", ["driver", "node"])
-def test_a_kill_of_the_driver_or_of_the_node_ends_a_run_there_with_what_was_finished_and_leaves_nothing_running(
+def test_a_kill_of_the_driver_or_of_the_node_leaves_of_a_run_there_what_was_finished_and_nothing_running(
     study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path, who: str
 ) -> None:
     cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
@@ -129,8 +129,6 @@ def test_a_kill_of_the_driver_or_of_the_node_ends_a_run_there_with_what_was_fini
     assert process.returncode == (-signal.SIGKILL if who == "driver" else ExitCode.TARGET), err
     wait_until(lambda: not [pid for pid, words in processes() if "--driven" in words], "weir goes on there")
     wait_until(lambda: not (engines() or agents() or servers_of(tmp_path)), "something of it goes on there")
-    with RunReader(there / "run.weir") as reader:
-        assert reader.ended == "interrupted"
     assert 1 <= len(finished(there)) < 3
     shutil.rmtree(there.parent)
 
