@@ -69,8 +69,8 @@ def test_at_a_terminal_a_quiet_load_shows_its_figures_and_nothing_before(serve: 
     os.close(terminal)
     assert process.returncode == 0, said
     assert b"none failed" in said
-    hides_the_cursor = b"\x1b[?25l"
-    assert (hides_the_cursor in said) == is_shown
+    draws_over_itself = b"\x1b[K"
+    assert (draws_over_itself in said) == is_shown
 
 
 def test_json_on_standard_output_is_nothing_but_json(weir: Weir, serve: Serve) -> None:
