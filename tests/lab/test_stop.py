@@ -63,6 +63,9 @@ def test_blocks_that_somebody_asks_for_come_on_top_and_are_told_from_those_of_th
     assert most is not None
     assert (most.rule, most.added) == ("most_blocks", 1)
     assert "the most that the study allows, and 1 more by request;" in most.text
+    narrow = asked(8, method(width=0.05, most_blocks=6), 0.01, more=2)
+    assert narrow is not None
+    assert (narrow.rule, narrow.added) == ("width", 1)
     assert asked(6, method(budget_s=300), more=2, spent_s=250) == Stop(
         "budget", 5, "5 blocks took 4 min of the budget of 5 min, and another takes about 60 s", added=1
     )

@@ -49,11 +49,11 @@ def stop_before(
         return None
     done = block - 1
     blocks = f"{done} block{'s' if done > 1 else ''}"
-    if method.width is not None and done >= method.blocks and is_narrow(precisions, method.width):
-        widest = max(precision.half_width or 0.0 for precision in precisions)
-        return Stop("width", done, f"after {blocks} every interval is within ±{method.width:.1%} (the widest is ±{widest:.1%})")
     # Also of a run that is resumed, which was asked for them before.
     added = max(0, done - method.last_block) if method.last_block is not None else 0
+    if method.width is not None and done >= method.blocks and is_narrow(precisions, method.width):
+        widest = max(precision.half_width or 0.0 for precision in precisions)
+        return Stop("width", done, f"after {blocks} every interval is within ±{method.width:.1%} (the widest is ±{widest:.1%})", added)
     if method.last_block is not None and block > method.last_block + asked_for:
         more = f", and {added} more by request" if added else ""
         if method.width is None:
