@@ -118,10 +118,10 @@ def test_a_kill_of_the_driver_or_of_the_node_leaves_of_a_run_there_what_was_fini
 ) -> None:
     cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
     process = start_weir(
-        "run", study("good", blocks=3, duration_s=2), "--out", tmp_path / "run", "--cluster", cluster.address, "--agents", "1"
+        "run", study("good", blocks=40, duration_s=2), "--out", tmp_path / "run", "--cluster", cluster.address, "--agents", "1"
     )
     assert process.stderr is not None
-    read_until(process.stderr, "trial 2 of 3")
+    read_until(process.stderr, "trial 2 of 40")
     (words,) = [words for _, words in processes() if "--driven" in words and "--out" in words]
     there = Path(words[words.index("--out") + 1])
     os.kill(process.pid if who == "driver" else cluster.raylets[1], signal.SIGKILL)
@@ -129,7 +129,7 @@ def test_a_kill_of_the_driver_or_of_the_node_leaves_of_a_run_there_what_was_fini
     assert process.returncode == (-signal.SIGKILL if who == "driver" else ExitCode.TARGET), err
     wait_until(lambda: not [pid for pid, words in processes() if "--driven" in words], "weir goes on there")
     wait_until(lambda: not (engines() or agents() or servers_of(tmp_path)), "something of it goes on there")
-    assert 1 <= len(finished(there)) < 3
+    assert 1 <= len(finished(there)) < 40
     shutil.rmtree(there.parent)
 
 
