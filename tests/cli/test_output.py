@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.side_by_side import WEIR
+from tests.support.synthetic_load import write_load
 from tests.support.synthetic_run import SyntheticStudy, write_run
 from weir.cli import output
 from weir.model.errors import ExitCode
@@ -102,5 +103,17 @@ def test_findings_break_between_words_at_a_terminal(tmp_path: Path) -> None:
     lines = told_at_a_terminal([WEIR, "findings", run], 60)
     piped = subprocess.run([WEIR, "findings", run], capture_output=True, text=True, check=True).stdout
     assert max(map(len, piped.splitlines())) > 80
+    assert max(map(len, lines)) <= 60
+    assert " ".join(lines).split() == piped.split()
+
+
+@pytest.mark.usefixtures("bundle")
+def test_the_text_of_a_load_breaks_between_words_and_goes_on_further_in(tmp_path: Path) -> None:
+    kept = write_load(tmp_path / "load.weir")
+    lines = told_at_a_terminal([WEIR, "report", kept], 60)
+    piped = subprocess.run([WEIR, "report", kept], capture_output=True, text=True, check=True).stdout
+    long = next(line for line in piped.splitlines() if len(line) > 60)
+    at = lines.index(next(line for line in lines if long.startswith(line) and line.strip()))
+    assert lines[at + 1].startswith(long[: len(long) - len(long.lstrip())] + "    ")
     assert max(map(len, lines)) <= 60
     assert " ".join(lines).split() == piped.split()

@@ -16,7 +16,7 @@ from weir.cli.live_view import LiveView
 from weir.cli.load_file import KeptLoad, file_of, with_kept_intervals
 from weir.cli.load_model import LoadFlags, chosen_load, default_duration_s
 from weir.cli.load_text import summary_text
-from weir.cli.output import QUIET_OPTION, at_terminal, say, teller, write_json
+from weir.cli.output import QUIET_OPTION, at_terminal, print_lines, say, teller, write_json
 from weir.cli.transport import TlsFlags, connect_to, kernel_timestamps, local_addresses, several_targets, tls
 from weir.cli.values import cpu_list, request
 from weir.generators.engine import LoadListener
@@ -271,7 +271,7 @@ def load(
         if kept is not None:
             kept.finish(end, summary, resources, interrupted=interrupted)
     if json_ != "-":
-        print(summary_text(summary, plan.load, resources, plan.pipeline))
+        print_lines(summary_text(summary, plan.load, resources, plan.pipeline))
     if json_ is not None:
         value = summary.model_dump(by_alias=True)
         if resources is not None:

@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,20 @@ QUIET_OPTION = typer.Option("-q", "--quiet", help="Say nothing while it goes on:
 def teller(*, quiet: bool) -> Callable[[str], None]:
     """What tells how far something is: `say`, or nothing that does."""
     return (lambda _: None) if quiet else say
+
+
+def print_lines(text: str) -> None:
+    """Lines on standard output. At a terminal those that are too long for it break between words, and go on further in than they began."""
+    if stdout.file.isatty():
+        text = "\n".join(_folded(line, stdout.width) for line in text.split("\n"))
+    print(text)
+
+
+def _folded(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    further = line[: len(line) - len(line.lstrip())] + "    "
+    return "\n".join(textwrap.wrap(line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False))
 
 
 def print_json(value: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from weir.cli.load_text import summary_text
-from weir.cli.output import say, stdout
+from weir.cli.output import print_lines, say, stdout
 from weir.model.errors import UsageError
 from weir.model.text import printable
 from weir.store import RUN_FILE_NAME, RunReader, find_run
@@ -121,7 +121,7 @@ def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = Fa
             try:
                 write_load_html(reader, load, html)
             finally:
-                print("\n".join(printable(line) for line in text.split("\n")))
+                print_lines("\n".join(printable(line) for line in text.split("\n")))
         else:
             findings = of_run(reader)
             against = None

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use weir_net::Endpoint;
+use weir_net::{Endpoint, MOST_PARTING};
 use weir_plan::scenario::Scenario;
 use weir_plan::{Body, Load, Method, Plan, PlanError, Process, Profile, Target, Think, Tls};
 use weir_scenario::{Base, Compiled};
@@ -43,7 +43,7 @@ impl Prepared {
     /// When the host has no address, the body's file cannot be read, or the connections are more than this process may have.
     pub fn new(mut plan: Plan) -> Result<Self, LoadError> {
         let targets = plan.parsed_targets()?;
-        allow_files(own_connections(&plan))?;
+        allow_files(own_connections(&plan), plan.threads)?;
         let body = read_body(plan.request.body.as_ref())?;
         let render = |target: &Target| {
             render_request(&RequestParts {
@@ -300,8 +300,9 @@ fn resolve(target: &Target, from: Option<IpAddr>) -> Result<SocketAddr, LoadErro
 }
 
 /// Raises the limit of open files as far as the connections need and the system allows.
-fn allow_files(connections: usize) -> Result<(), LoadError> {
-    let needed = connections as u64 + OTHER_FILES;
+fn allow_files(connections: usize, threads: usize) -> Result<(), LoadError> {
+    let others = OTHER_FILES + (threads * MOST_PARTING) as u64;
+    let needed = connections as u64 + others;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current.is_none_or(|current| current >= needed) {
         return Ok(());
@@ -321,6 +322,6 @@ fn allow_files(connections: usize) -> Result<(), LoadError> {
     }
     Err(LoadError::Files {
         connections,
-        limit: current.unwrap_or(0).saturating_sub(OTHER_FILES),
+        limit: current.unwrap_or(0).saturating_sub(others),
     })
 }

@@ -146,6 +146,16 @@ impl<D: Driver> Secured<D> {
         }
     }
 
+    /// Drops what is known of a connection that is given up.
+    fn forget(&mut self, slot: Slot) {
+        self.places[slot as usize].session = None;
+        let is_of_slot = |completion: &Completion| {
+            matches!(*completion, Completion::Connected(of) | Completion::Received(of) | Completion::Ended(of)
+                | Completion::Failed(of, _) if of == slot)
+        };
+        self.pending.retain(|pending| !is_of_slot(pending));
+    }
+
     fn broken(&mut self, slot: Slot, text: String) -> Completion {
         self.close(slot);
         self.failure = Some(text);
@@ -198,13 +208,13 @@ impl<D: Driver> Driver for Secured<D> {
     }
 
     fn close(&mut self, slot: Slot) {
-        self.places[slot as usize].session = None;
         self.below.close(slot);
-        let is_of_slot = |completion: &Completion| {
-            matches!(*completion, Completion::Connected(of) | Completion::Received(of) | Completion::Ended(of)
-                | Completion::Failed(of, _) if of == slot)
-        };
-        self.pending.retain(|pending| !is_of_slot(pending));
+        self.forget(slot);
+    }
+
+    fn close_after_peer(&mut self, slot: Slot) {
+        self.below.close_after_peer(slot);
+        self.forget(slot);
     }
 
     fn wait(&mut self, wait: Wait) -> io::Result<bool> {

@@ -86,6 +86,10 @@ pub trait Driver: Sized {
     /// Closes a connection, or the attempt at one. Nothing is reported about the slot any more, until it is used again.
     fn close(&mut self, slot: Slot);
 
+    /// As [`Self::close`], of a connection that the peer has said it will close: it is kept open until the peer has done so, for a
+    /// tenth of a second at most, so that its port is free for another one. The slot is free at once.
+    fn close_after_peer(&mut self, slot: Slot);
+
     /// Waits until something completes. Gives whether anything may have.
     ///
     /// # Errors

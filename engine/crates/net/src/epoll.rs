@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags};
 
 use crate::message::receive_message;
+use crate::parting::Parting;
 use crate::socket::{connect_error, start_connecting};
 use crate::{Completion, Driver, Endpoint, Payload, Slot, Wait};
 
@@ -44,6 +45,8 @@ enum State {
 struct Socket {
     descriptor: OwnedFd,
     state: State,
+    /// Whether an edge has told that the peer closed its side, though what it sent before may not have been read.
+    is_ending: bool,
     /// What the kernel has not taken yet.
     unsent: Option<Unsent>,
 }
@@ -78,6 +81,7 @@ pub struct EpollDriver {
     later: Vec<(Slot, u32)>,
     /// Those of the turn before, to be read on now.
     resumed: Vec<(Slot, u32)>,
+    parting: Parting,
     /// Failures that were seen while asking, to be reported by `next`.
     failures: Vec<(Slot, u32, Errno)>,
     buffer: Vec<u8>,
@@ -103,6 +107,7 @@ impl Driver for EpollDriver {
             reads: 0,
             later: Vec::new(),
             resumed: Vec::new(),
+            parting: Parting::default(),
             failures: Vec::new(),
             buffer: vec![0; RECEIVE_BYTES],
             received: 0,
@@ -130,6 +135,7 @@ impl Driver for EpollDriver {
                 place.socket = Some(Socket {
                     descriptor,
                     state: State::Connecting,
+                    is_ending: false,
                     unsent: None,
                 });
             }
@@ -184,12 +190,15 @@ impl Driver for EpollDriver {
     }
 
     fn close(&mut self, slot: Slot) {
-        let place = &mut self.places[slot as usize];
-        // Dropping the descriptor closes it, which also takes it out of the epoll set. What was seen of it is out of date.
-        place.socket = None;
-        place.generation = place.generation.wrapping_add(1);
-        if self.reading == Some(slot) {
-            self.reading = None;
+        // Dropping the descriptor closes it, which also takes it out of the epoll set.
+        self.give_up(slot);
+    }
+
+    fn close_after_peer(&mut self, slot: Slot) {
+        let data = event_data(slot, self.places[slot as usize].generation);
+        let socket = self.give_up(slot);
+        if let Some(socket) = socket.filter(|socket| !socket.is_ending) {
+            self.parting.keep(data.u64(), socket.descriptor);
         }
     }
 
@@ -197,6 +206,7 @@ impl Driver for EpollDriver {
         self.events.clear();
         self.position = 0;
         self.resumed.append(&mut self.later);
+        while self.parting.overdue().is_some() {}
         let timeout = match wait {
             _ if self.has_own_work() => timespec(0),
             Wait::Poll => timespec(0),
@@ -250,8 +260,12 @@ impl Driver for EpollDriver {
                 .as_mut()
                 .filter(|_| place.generation == generation)
             else {
+                if flags.intersects(ENDED) {
+                    self.parting.ended(event.data.u64());
+                }
                 continue;
             };
+            socket.is_ending |= flags.intersects(ENDED);
             if socket.state == State::Connecting {
                 if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
                     if let Some(errno) = connect_error(&socket.descriptor) {
@@ -294,6 +308,16 @@ impl Driver for EpollDriver {
 }
 
 impl EpollDriver {
+    /// Empties a slot. What was seen of its connection is out of date.
+    fn give_up(&mut self, slot: Slot) -> Option<Socket> {
+        let place = &mut self.places[slot as usize];
+        place.generation = place.generation.wrapping_add(1);
+        if self.reading == Some(slot) {
+            self.reading = None;
+        }
+        place.socket.take()
+    }
+
     /// Whether there is something to do that epoll does not know of.
     fn has_own_work(&self) -> bool {
         !self.failures.is_empty() || !self.resumed.is_empty()

@@ -14,6 +14,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{self, Shutdown};
 
 use self::ring::{Incoming, Outgoing, Ring};
+use crate::parting::Parting;
 use crate::socket::{connect_error, start_connecting};
 use crate::{Completion, Driver, Endpoint, Payload, Slot, Wait};
 
@@ -35,6 +36,8 @@ enum Operation {
 #[derive(Debug)]
 struct Socket {
     descriptor: OwnedFd,
+    /// Whether the end of the stream was reported.
+    has_ended: bool,
     has_unsent: bool,
     /// Bytes that wait for those before them: two sends on a socket at once could change places.
     waiting: Vec<u8>,
@@ -58,6 +61,7 @@ pub struct UringDriver {
     once: Vec<&'static [Cell<u8>]>,
     /// Descriptors that requests which are not submitted yet may name: closed after the next submission.
     closing: Vec<OwnedFd>,
+    parting: Parting,
     failures: Vec<(Slot, u32, Errno)>,
     /// Whether the kernel stamps what comes.
     stamps: bool,
@@ -76,6 +80,7 @@ impl Driver for UringDriver {
             payloads: Vec::new(),
             once: Vec::new(),
             closing: Vec::new(),
+            parting: Parting::default(),
             failures: Vec::new(),
             stamps: false,
             received: None,
@@ -105,6 +110,7 @@ impl Driver for UringDriver {
                 );
                 place.socket = Some(Socket {
                     descriptor,
+                    has_ended: false,
                     has_unsent: false,
                     waiting: Vec::new(),
                     sends_owned: false,
@@ -177,17 +183,29 @@ impl Driver for UringDriver {
     }
 
     fn close(&mut self, slot: Slot) {
-        let place = &mut self.places[slot as usize];
-        place.generation = next_generation(place.generation);
-        if let Some(socket) = place.socket.take() {
-            // Receiving holds the socket open until it ends, and this ends it. That there is nothing to shut down is fine.
-            let _ = net::shutdown(&socket.descriptor, Shutdown::Both);
-            self.closing.push(socket.descriptor);
+        if let Some(socket) = self.give_up(slot) {
+            self.shut(socket.descriptor);
+        }
+    }
+
+    fn close_after_peer(&mut self, slot: Slot) {
+        let key = tag(
+            Operation::Receive,
+            slot,
+            self.places[slot as usize].generation,
+        );
+        match self.give_up(slot) {
+            Some(socket) if socket.has_ended => self.shut(socket.descriptor),
+            Some(socket) => self.parting.keep(key, socket.descriptor),
+            None => {}
         }
     }
 
     fn wait(&mut self, wait: Wait) -> io::Result<bool> {
         self.return_buffer();
+        while let Some(descriptor) = self.parting.overdue() {
+            self.shut(descriptor);
+        }
         let wait = if self.failures.is_empty() {
             wait
         } else {
@@ -211,6 +229,9 @@ impl Driver for UringDriver {
                 if let Some(buffer) = completed.buffer {
                     self.ring.give_back(buffer);
                 }
+                if operation == Operation::Receive && !completed.goes_on {
+                    self.closing.extend(self.parting.ended(completed.tag));
+                }
                 if is_current {
                     let completion = match operation {
                         Operation::Connect => self.connected(slot, completed.result),
@@ -223,7 +244,7 @@ impl Driver for UringDriver {
                 }
                 continue;
             }
-            let Some(socket) = &self.places[slot as usize].socket else {
+            let Some(socket) = &mut self.places[slot as usize].socket else {
                 continue;
             };
             match (completed.result, completed.buffer) {
@@ -233,6 +254,7 @@ impl Driver for UringDriver {
                         buffer
                             .into_iter()
                             .for_each(|buffer| self.ring.give_back(buffer));
+                        socket.has_ended = true;
                         return Some(Completion::Ended(slot));
                     };
                     if !completed.goes_on {
@@ -266,6 +288,19 @@ impl Driver for UringDriver {
 }
 
 impl UringDriver {
+    /// Empties a slot. What is still under way of its connection is out of date.
+    fn give_up(&mut self, slot: Slot) -> Option<Socket> {
+        let place = &mut self.places[slot as usize];
+        place.generation = next_generation(place.generation);
+        place.socket.take()
+    }
+
+    fn shut(&mut self, descriptor: OwnedFd) {
+        // Receiving holds the socket open until it ends, and this ends it. That there is nothing to shut down is fine.
+        let _ = net::shutdown(&descriptor, Shutdown::Both);
+        self.closing.push(descriptor);
+    }
+
     #[inline]
     fn return_buffer(&mut self) {
         if let Some(incoming) = self.received.take() {

@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use weir_net::{
-    Completion, Driver, Endpoint, EpollDriver, Errno, Payload, Slot, Stamping, UringDriver, Wait,
+    Completion, Driver, Endpoint, EpollDriver, Errno, MOST_PARTING, Payload, Slot, Stamping,
+    UringDriver, Wait,
 };
 
 const A_WHILE: Wait = Wait::AtMostNs(5_000_000_000);
@@ -52,6 +53,10 @@ impl<D: Driver> Driver for Stamped<D> {
 
     fn close(&mut self, slot: Slot) {
         self.0.close(slot);
+    }
+
+    fn close_after_peer(&mut self, slot: Slot) {
+        self.0.close_after_peer(slot);
     }
 
     fn wait(&mut self, wait: Wait) -> std::io::Result<bool> {
@@ -329,6 +334,83 @@ fn nothing_is_heard_of_a_closed_connection_on_a_slot_used_again<D: Driver>() {
     assert_eq!(next(&mut driver), Seen::Received(0, b"mine".to_vec()));
 }
 
+/// Whether this end of a connection has been closed, as its peer sees it.
+fn is_closed(peer: &mut TcpStream) -> bool {
+    peer.set_nonblocking(true).unwrap();
+    match peer.read(&mut [0]) {
+        Ok(0) => true,
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn a_connection_that_its_peer_is_to_close_is_closed_when_it_has<D: Driver>() {
+    let (listener, address) = listener();
+    let mut driver = D::new(1).unwrap();
+    let mut peers: Vec<TcpStream> = Vec::new();
+    for _ in 0..3 {
+        driver.connect(0, &address);
+        assert_eq!(next(&mut driver), Seen::Connected(0));
+        peers.push(listener.accept().unwrap().0);
+        driver.close_after_peer(0);
+    }
+    driver.connect(0, &address);
+    assert_eq!(next(&mut driver), Seen::Connected(0));
+    let mut present = listener.accept().unwrap().0;
+    for peer in &mut peers {
+        assert!(!is_closed(peer));
+        peer.shutdown(Shutdown::Write).unwrap();
+        while !is_closed(peer) {
+            driver.wait(A_WHILE).unwrap();
+            assert_eq!(driver.next(), None);
+            driver.wait(Wait::Poll).unwrap();
+        }
+    }
+    present.write_all(b"mine").unwrap();
+    assert_eq!(next(&mut driver), Seen::Received(0, b"mine".to_vec()));
+}
+
+fn a_connection_that_its_peer_has_closed_already_is_closed_at_once<D: Driver>() {
+    let (mut driver, mut peer) = connected::<D>();
+    peer.write_all(b"bye").unwrap();
+    peer.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(next(&mut driver), Seen::Received(0, b"bye".to_vec()));
+    driver.close_after_peer(0);
+    assert_eq!(driver.next(), None);
+    driver.wait(Wait::Poll).unwrap();
+    assert!(is_closed(&mut peer));
+
+    let (mut driver, mut peer) = connected::<D>();
+    peer.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(next(&mut driver), Seen::Ended(0));
+    driver.close_after_peer(0);
+    driver.wait(Wait::Poll).unwrap();
+    assert!(is_closed(&mut peer));
+}
+
+fn a_peer_that_never_closes_is_not_waited_for_for_ever<D: Driver>() {
+    let (mut driver, mut peer) = connected::<D>();
+    driver.close_after_peer(0);
+    while !is_closed(&mut peer) {
+        driver.wait(Wait::AtMostNs(1_000_000)).unwrap();
+        assert_eq!(driver.next(), None);
+    }
+}
+
+fn of_too_many_connections_that_wait_for_their_peers_the_oldest_are_closed<D: Driver>() {
+    let (listener, address) = listener();
+    let mut driver = D::new(1).unwrap();
+    let mut peers: Vec<TcpStream> = Vec::new();
+    for _ in 0..MOST_PARTING + 20 {
+        driver.connect(0, &address);
+        assert_eq!(next(&mut driver), Seen::Connected(0));
+        peers.push(listener.accept().unwrap().0);
+        driver.close_after_peer(0);
+    }
+    driver.wait(Wait::Poll).unwrap();
+    assert!(peers[..20].iter_mut().all(is_closed));
+}
+
 fn a_reset_is_a_failure_and_not_an_end<D: Driver>() {
     let (mut driver, peer) = connected::<D>();
     let payload = driver.register(b"unread".to_vec());
@@ -424,6 +506,10 @@ on_every_back_end!(
     a_connection_comes_from_the_address_it_is_told,
     a_refused_connection_fails_and_its_slot_can_be_used_again,
     nothing_is_heard_of_a_closed_connection_on_a_slot_used_again,
+    a_connection_that_its_peer_is_to_close_is_closed_when_it_has,
+    a_connection_that_its_peer_has_closed_already_is_closed_at_once,
+    a_peer_that_never_closes_is_not_waited_for_for_ever,
+    of_too_many_connections_that_wait_for_their_peers_the_oldest_are_closed,
     a_reset_is_a_failure_and_not_an_end,
     a_wait_is_as_long_as_asked_to_the_tenth_of_a_millisecond,
     what_comes_is_stamped_when_it_comes_if_so_asked,

@@ -105,12 +105,16 @@ impl<D: Driver> LoadThread<D> {
                 self.end_at_failure(ErrorKind::Check, now);
             }
         }
-        if answer.keep_alive && self.keep_alive && !self.driver.has_unsent(slot) {
-            self.go_on(slot, now);
-        } else {
-            self.driver.close(slot);
-            self.reconnect(slot, now);
+        let has_unsent = self.driver.has_unsent(slot);
+        if answer.keep_alive && self.keep_alive && !has_unsent {
+            return self.go_on(slot, now);
         }
+        if answer.keep_alive || has_unsent {
+            self.driver.close(slot);
+        } else {
+            self.driver.close_after_peer(slot);
+        }
+        self.reconnect(slot, now);
     }
 
     fn connected(&mut self, slot: Slot, now: u64) {

@@ -1,7 +1,7 @@
 //! Connections that are made otherwise: for each request, over a Unix socket, from an address of choice, over IPv6.
 
-use std::io::{BufReader, Write};
-use std::net::IpAddr;
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::net::{IpAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -39,6 +39,39 @@ fn without_keep_alive_each_request_has_a_connection_of_its_own() {
     let least = |clock: &str| run.summary()[clock]["min"].as_f64().unwrap();
     assert!(least("schedule_lag_us") > 0.0);
     assert!(least("response_time_us") > least("schedule_lag_us"));
+}
+
+#[test]
+fn a_connection_that_the_server_says_it_closes_is_left_for_it_to_close() {
+    const CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
+    let before: Mutex<Option<TcpStream>> = Mutex::new(None);
+    let (open, closed_by_client) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (seen_open, seen_closed) = (Arc::clone(&open), Arc::clone(&closed_by_client));
+    // It closes a connection when the next one is there: so the client has gone on, and whether it has closed the first can be seen.
+    let address = server(move |mut stream| {
+        if let Some(earlier) = before.lock().unwrap().take() {
+            earlier.set_nonblocking(true).unwrap();
+            match (&earlier).read(&mut [0]) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => &seen_open,
+                _ => &seen_closed,
+            }
+            .fetch_add(1, Ordering::Relaxed);
+        }
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        if read_request(&mut reader).is_some() {
+            let _ = stream.write_all(CLOSE);
+            *before.lock().unwrap() = Some(stream);
+        }
+    });
+    Run::of(&with(closed(address, 1), "keep_alive", false)).assert_all_ok();
+    let seen = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    // After a tenth of a second it is closed all the same, which a busy machine can take once.
+    assert!(
+        seen(&open) > 10 * seen(&closed_by_client),
+        "{} {}",
+        seen(&open),
+        seen(&closed_by_client)
+    );
 }
 
 #[test]
