@@ -8,7 +8,7 @@ from bench.contest import Contest, Round, contest_table
 from bench.latency import PacedRound, latency_bars
 from bench.paced import QUANTILES, Paced
 from bench.peers import WRK, Job
-from bench.throughput import at_least, length_at, weir_plan
+from bench.throughput import at_least, length_at, user_cpu_bar, weir_plan
 
 
 def rounds(*throughputs_rps: float) -> list[Round]:
@@ -38,6 +38,14 @@ def test_a_row_has_throughput_ratio_cpu_and_the_most_memory_of_any_round() -> No
 @pytest.mark.parametrize(("bar", "reached"), [(1.25, True), (1.26, False)])
 def test_a_bar_holds_the_median_ratio_against_what_is_asked(bar: float, reached: bool) -> None:
     assert at_least(CONTEST, "weir", WRK, bar).reached is reached
+
+
+@pytest.mark.parametrize(("asleep_us", "reached"), [(0.57, True), (0.58, False)])
+def test_user_cpu_is_held_against_wrks_on_the_same_machine(asleep_us: float, reached: bool) -> None:
+    bar = user_cpu_bar("GET", asleep_us, 0.9, 1.0)
+    assert bar.reached is reached
+    assert bar.found == f"{asleep_us * 0.7:.2f} µs there: {asleep_us} µs where wrk takes 1.00; 0.90 µs with looking"
+    assert user_cpu_bar("GET", asleep_us, 0.9, None).reached is None
 
 
 def test_a_bar_that_is_missed_while_weir_has_time_to_spare_shows_what_those_reached_who_do_least() -> None:

@@ -73,5 +73,11 @@ def middles(edges: Array) -> list[float]:
 
 
 def line_of(values: Array) -> Line:
-    """Four significant digits are more than a chart can show; NaN becomes a gap."""
-    return [None if math.isnan(value) else float(f"{value:.4g}") for value in values]
+    """The values as they are drawn; NaN becomes a gap."""
+    return [None if math.isnan(value) else as_drawn(value) for value in values]
+
+
+def as_drawn(value: float) -> float:
+    """Four significant digits, which are more than a chart can show; of a whole number without a point, which is shorter on the page."""
+    rounded = float(f"{value:.4g}")
+    return int(rounded) if rounded.is_integer() else rounded

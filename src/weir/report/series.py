@@ -12,7 +12,7 @@ import numpy as np
 from weir import stats
 from weir.findings import Point
 from weir.model.histograms import Samples, samples_of
-from weir.report.lines import MOST_POINTS, Array, Line, NamedLine, coarser, line_of, mean_of, middles, slices
+from weir.report.lines import MOST_POINTS, Array, Line, NamedLine, as_drawn, coarser, line_of, mean_of, middles, slices
 from weir.report.process_series import SHORTEST_THREADS_SLICE_S, machine_lines, memory_lines, thread_lines, tier_lines, traffic_lines
 from weir.store import IntervalRow, RunReader
 
@@ -158,7 +158,7 @@ def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
     )
     deepest = math.log10(max(1.0, samples[0] / stats.SAMPLES_BEYOND))
     is_known = [bool(samples[0]) and nine <= deepest + 1e-9 for nine in nines]
-    return [float(f"{value / 1e6:.4g}") if known else None for value, known in zip(quantiles[:, 0], is_known, strict=True)]
+    return [as_drawn(value / 1e6) if known else None for value, known in zip(quantiles[:, 0], is_known, strict=True)]
 
 
 def nines_of(samples: Sequence[Samples]) -> list[float]:
@@ -179,7 +179,7 @@ def quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow
     for probability, values in zip((0.5, 0.9, 0.99), quantiles, strict=True):
         # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
         enough = samples * (1 - probability) >= 10 - 1e-6
-        lines.append([round(float(value) / 1e6, 5) if shown else None for value, shown in zip(values, enough, strict=True)])
+        lines.append([as_drawn(value / 1e6) if shown else None for value, shown in zip(values, enough, strict=True)])
     return lines[0], lines[1], lines[2]
 
 
