@@ -87,7 +87,7 @@ pub trait Driver: Sized {
     fn close(&mut self, slot: Slot);
 
     /// As [`Self::close`], of a connection that the peer has said it will close: it is kept open until the peer has done so, for a
-    /// tenth of a second at most, so that its port is free for another one. The slot is free at once.
+    /// tenth of a second or until the next wait after it, so that its port is free for another one. The slot is free at once.
     fn close_after_peer(&mut self, slot: Slot);
 
     /// Waits until something completes. Gives whether anything may have.
