@@ -35,8 +35,8 @@ pub struct Connection {
     pub continued: bool,
     /// Requests that wait for their time.
     pub delayed: usize,
-    /// When the last of them is due: answers of one connection keep the order of its requests.
-    pub last_due: Option<Instant>,
+    /// The earliest and the latest that the last of them may be answered: answers of one connection keep the order of its requests.
+    pub last_due: Option<(Instant, Instant)>,
     /// Tells this connection from an earlier one in the same slot.
     pub generation: u32,
     /// What epoll was asked to report.

@@ -15,7 +15,7 @@ use crate::fault::{self, Fault};
 use crate::queue::Queue;
 use crate::request::{self, Parsed, Persistence, Request};
 use crate::service_time::Draws;
-use crate::waiting::{Due, Waiting};
+use crate::waiting::{self, Due, Waiting};
 use crate::{Behaviour, Ended, Error, Listener};
 
 const LISTENER: u64 = u64::MAX;
@@ -62,7 +62,8 @@ impl<'a> Server<'a> {
         watch: Option<BorrowedFd<'a>>,
     ) -> Result<Self, Error> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let waiting = Waiting::new()?;
+        let began = Instant::now();
+        let waiting = Waiting::new(began)?;
         epoll::add(
             &epoll,
             listener,
@@ -73,7 +74,7 @@ impl<'a> Server<'a> {
             &epoll,
             &waiting.timer,
             EventData::new_u64(TIMER),
-            EventFlags::IN,
+            EventFlags::IN | EventFlags::ET,
         )?;
         if let Some(watch) = watch {
             epoll::add(&epoll, watch, EventData::new_u64(WATCH), EventFlags::IN)?;
@@ -97,7 +98,7 @@ impl<'a> Server<'a> {
                 }
                 _ => None,
             },
-            began: Instant::now(),
+            began,
             buffer: vec![0; RECEIVE_BYTES],
             answered: 0,
             accepting_paused: false,
@@ -328,13 +329,16 @@ impl<'a> Server<'a> {
         fault: Option<Fault>,
     ) {
         let now = Instant::now();
-        let at = match connection.last_due {
-            Some(last) => last.max(now + wait),
-            None => now + wait,
-        };
-        connection.last_due = Some(at);
+        let mut at = now + wait;
+        let mut latest = at + waiting::slack(wait);
+        if let Some((last_at, last_latest)) = connection.last_due {
+            at = at.max(last_at);
+            latest = latest.max(last_latest);
+        }
+        connection.last_due = Some((at, latest));
         connection.delayed += 1;
         let due = Due {
+            latest,
             at,
             number: self.answered,
             slot,
@@ -348,7 +352,6 @@ impl<'a> Server<'a> {
 
     /// Answers the delayed requests whose time has come.
     fn answer_due(&mut self) -> Result<(), Error> {
-        self.waiting.acknowledge();
         let now = Instant::now();
         while let Some(due) = self.waiting.pop(now) {
             let place = self.connections.get_mut(due.slot);
