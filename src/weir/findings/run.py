@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
 
 from weir import stats
 from weir.findings.answer import answer_of, point_sentence
@@ -46,12 +47,16 @@ def of_run(reader: RunReader) -> RunFindings:
     groups = group_points(cells, trials)
     baselines = [baseline_of(group.members, info.baseline) for group in groups]
     jobs = [
-        (member, names[member.cell.id], member is baseline)
+        _StackJob(member, names[member.cell.id], member is baseline)
         for group, baseline in zip(groups, baselines, strict=True)
         for member in group.members
     ]
-    # Begun first: most of what follows does without it.
-    stacks = for_each(reader, jobs, _stack)
+
+    def part(own: RunReader, job: _StackJob | None) -> StackFindings | tuple[BreakEven, ...]:
+        return _stack(own, job) if job is not None else break_evens(groups, names, info.baseline, indicative=info.indicative)
+
+    # Begun first: most of what follows does without it. One of the workers looks for break-evens, which take longest, at the beginning.
+    parts = for_each(reader, [None, *jobs], part)
     compared = _compared(info, groups, baselines, names)
     copies = compare_copies(groups, names, indicative=info.indicative)
     # A run that goes on until its intervals are narrow may be beyond the blocks that it began with.
@@ -74,13 +79,14 @@ def of_run(reader: RunReader) -> RunFindings:
     held_back = bottlenecks(groups, names, info.placement)
     by_cell = {member.cell.id: member for group in groups for member in group.members}
     same = same_servers([by_cell[cell.id] for cell in cells if cell.id in by_cell], names, indicative=info.indicative)
-    break_even_points = break_evens(groups, names, info.baseline, indicative=info.indicative)
     scaled = scalings(groups, names)
     proven = proofs(held_back, list(by_cell.values()))
     variation = variation_of(reader, [trial for trial in used if _is_level(trial.cell.load)])
     drifts = _drifts(reader, used)
     ran = what_ran(cells, trials, names, next((baseline.cell.stack_label for baseline in baselines if baseline is not None), None))
-    of_stacks = iter(stacks())
+    found = parts()
+    (break_even_points,) = (one for one in found if isinstance(one, tuple))
+    of_stacks = iter([one for one in found if isinstance(one, StackFindings)])
     points = [
         _point(reader.info.published, group, tuple(islice(of_stacks, len(group.members))), comparisons, labels)
         for group, comparisons in zip(groups, compared, strict=True)
@@ -167,9 +173,16 @@ def _compared(
     return [[found for of_metric in zip(*(compared[pair] for pair in of_point), strict=True) for found in of_metric] for of_point in mine]
 
 
-def _stack(reader: RunReader, job: tuple[CellTrials, str, bool]) -> StackFindings:
-    member, name, is_baseline = job
-    return stack_findings(member, name, lambda trial_id: reader.histogram(trial_id, "response_time_ns"), baseline=is_baseline)
+class _StackJob(NamedTuple):
+    """One stack at one point, to be found out about."""
+
+    member: CellTrials
+    name: str
+    is_baseline: bool
+
+
+def _stack(reader: RunReader, job: _StackJob) -> StackFindings:
+    return stack_findings(job.member, job.name, lambda trial_id: reader.histogram(trial_id, "response_time_ns"), baseline=job.is_baseline)
 
 
 def _point(

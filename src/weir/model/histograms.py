@@ -20,12 +20,31 @@ class Samples(NamedTuple):
     often: Integers
 
 
+_NONE = Samples(*(np.zeros(0, np.int64) for _ in range(3)))
+
+_TOGETHER_BYTES = 16 * 1024
+"""Of histograms decoded at a time. What is made of them stays in the cache, and below the size (128 KiB) from which the allocator asks for
+new memory each time, whose pages cost more than the sums: with two megabytes at once it takes two and a half times as long."""
+
+
 def samples_of(parts: Sequence[bytes]) -> Samples:
     """The samples of all histograms in `parts`."""
+    found, first = [], 0
+    ends = np.cumsum([len(part) for part in parts])
+    while first < len(parts):
+        # As many as fit, and always one.
+        after = max(first + 1, int(np.searchsorted(ends, (ends[first - 1] if first else 0) + _TOGETHER_BYTES, side="right")))
+        samples = _samples_of(parts[first:after])
+        found.append(samples._replace(part=samples.part + first))
+        first = after
+    return Samples(*(np.concatenate(column) for column in zip(*found, strict=True))) if found else _NONE
+
+
+def _samples_of(parts: Sequence[bytes]) -> Samples:
     payload = np.frombuffer(b"".join(part[HEADER_BYTES:] for part in parts), np.uint8)
     ends = np.flatnonzero(payload < 128)
     if not len(ends):
-        return Samples(*(np.zeros(0, np.int64) for _ in range(3)))
+        return _NONE
     starts = np.concatenate(([0], ends[:-1] + 1))
     numbers = (payload[starts] & 127).astype(np.int64)
     # Almost all numbers have one byte: what further ones add is added for those that have them.
