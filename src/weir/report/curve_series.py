@@ -2,12 +2,12 @@
 measured, the law that fits it, where stacks change sides, and where it was the generator that gave out."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
-from weir.findings import BY_KEY, Measure, Point, RunFindings, StackFindings
+from weir.findings import BY_KEY, BreakEven, Measure, Point, RunFindings, StackFindings
 from weir.findings.along import CONNECTIONS, LOADS, RATE, Along, lines_along, unit_along
 from weir.findings.metrics import CPU, MEAN, MEMORY, P99, THROUGHPUT
 from weir.findings.words import amount as amount_text
@@ -16,7 +16,7 @@ from weir.model.run import Trial
 from weir.report.lines import Line
 from weir.report.numbers import display
 from weir.report.strips import colours_of
-from weir.stats import Scalability
+from weir.stats import Crossing, Scalability
 
 _LAW_POINTS = 48
 _METRICS = (THROUGHPUT, P99, MEAN, CPU, MEMORY)
@@ -64,6 +64,7 @@ class CurveCrossing:
     low: float | None
     high: float | None
     text: str
+    """Who, where, and within what interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class CurveSeries:
     limited: list[float]
     """Amounts at which the generator may have been the limit in a trial of any stack."""
     sentence: str
+    """Under the first chart, behind what its marks mean."""
 
     @property
     def heading(self) -> str:
@@ -101,8 +103,12 @@ class CurveSeries:
         return _AXES.get(self.axis, self.axis)
 
     def chart_sentence(self, chart: CurveChart) -> str:
-        """Under a chart that is not the first: who has the least and the most at the largest amount that all were measured at, and where
-        there is none, or one stack alone, how each went."""
+        """Under a chart that is not the first: who has the least and the most, and where two stacks change sides."""
+        return " ".join([self._levels(chart), *changes_of_sides(self.crossings, chart.metric)])
+
+    def _levels(self, chart: CurveChart) -> str:
+        """Who has the least and the most at the largest amount that all were measured at, and where there is none, or one stack alone, how
+        each went."""
         for amount in reversed(self.measured):
             at = self.amounts.index(amount)
             known = sorted((value, line.name) for line in chart.lines if (value := line.values[at]) is not None)
@@ -127,6 +133,11 @@ class CurveSeries:
             f"{line.name} goes from {significant(start)} {unit} at {amount_text(from_amount)} {self.unit} "
             f"to {significant(end)} {unit} at {amount_text(to_amount)}"
         )
+
+
+def changes_of_sides(crossings: Sequence[CurveCrossing], metric: str) -> list[str]:
+    """What is to be said of the dashed lines of a metric's chart."""
+    return [crossing.text for crossing in crossings if crossing.metric == metric]
 
 
 def curve_series(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
@@ -183,14 +194,14 @@ def _curve(findings: RunFindings, along: Along[Point], limited: Set[int]) -> Cur
     charts.insert(_METRICS.index(CPU), chart(_CPUS, _cpus_in_use))
     if any(stack.failed_share for by_place in found.values() for stack in by_place.values()):
         charts.insert(1, chart(_FAILED, lambda stack: stack.failed_share * 100 if stack.evidence.used else None))
+    unit = "req/s" if axis == RATE else unit_along(axis)
     crossings = [
-        CurveCrossing(change.metric, crossing.at, crossing.low, crossing.high, f"{change.name} and {change.against_name}")
+        CurveCrossing(change.metric, crossing.at, crossing.low, crossing.high, _crossing_text(change, crossing, unit))
         for change in findings.break_evens
         if (change.axis, change.where) == (axis, where)
         for crossing in change.crossings
     ]
     used = {amount: {trial for stack in point.stacks for trial in stack.evidence.used} for amount, point in by_amount.items()}
-    unit = "req/s" if axis == RATE else unit_along(axis)
     return CurveSeries(
         axis,
         where,
@@ -205,7 +216,7 @@ def _curve(findings: RunFindings, along: Along[Point], limited: Set[int]) -> Cur
             if (law := laws.get(label)) is not None and law.knee is not None and measured[0] < law.knee < measured[-1]
         ],
         [amount for amount in measured if used[amount] & limited],
-        _sentence(findings, axis, where, unit),
+        " ".join([*changes_of_sides(crossings, THROUGHPUT), *_peaks(findings, where, unit)]) or "No two stacks change sides.",
     )
 
 
@@ -238,19 +249,17 @@ def _cpus_in_use(stack: StackFindings) -> float | None:
     return sum(used) / len(used) if used else None
 
 
-def _sentence(findings: RunFindings, axis: str, where: str, unit: str) -> str:
+def _crossing_text(change: BreakEven, crossing: Crossing, unit: str) -> str:
     """In a few words; the findings below say it with what it rests on."""
-    said = []
-    for found in findings.break_evens:
-        if (found.axis, found.where, found.metric) == (axis, where, THROUGHPUT):
-            for crossing in found.crossings:
-                interval = "" if not crossing.has_interval else f" ({_end(crossing.low)}–{_end(crossing.high)})"
-                said.append(f"{found.name} and {found.against_name} change sides at {significant(crossing.at)} {unit}{interval}.")
+    interval = f"{_end(crossing.low)}–{_end(crossing.high)}" if crossing.has_interval else "no interval"
+    return f"{change.name} and {change.against_name} change sides at {significant(crossing.at)} {unit} ({interval})."
+
+
+def _peaks(findings: RunFindings, where: str, unit: str) -> Iterator[str]:
     for scaling in findings.scalings:
         peak = scaling.fitted.peak_at if scaling.where == where and scaling.fitted is not None else None
         if peak is not None:
-            said.append(f"{scaling.name} peaks at {significant(peak.value)} {unit}.")
-    return " ".join(said) or "No two stacks change sides."
+            yield f"{scaling.name} peaks at {significant(peak.value)} {unit}."
 
 
 def _end(value: float | None) -> str:
