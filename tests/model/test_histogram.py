@@ -41,6 +41,19 @@ def test_many_histograms_decoded_together_are_those_decoded_one_by_one(tables: l
     assert found == [counts_in(part) for part in parts]
 
 
+def test_more_histograms_than_are_decoded_at_a_time_each_keep_what_is_theirs() -> None:
+    large = encoded({index: 1 + index % 200 for index in range(0, 20_000, 2)})
+    small = [encoded({number: number + 1}) for number in range(400)]
+    parts = [large, *small[:200], encoded({}), large, *small[200:], encoded({})]
+    # A large one alone is more than a piece holds, and so are the small ones together.
+    assert len(large) > 16 * 1024
+    assert sum(map(len, small)) > 16 * 1024
+    found: list[dict[int, int]] = [{} for _ in parts]
+    for part, bucket, count in zip(*(column.tolist() for column in samples_of(parts)), strict=True):
+        found[part][bucket] = count
+    assert found == [counts_in(part) for part in parts]
+
+
 @given(some.dictionaries(some.integers(0, HIGHEST_NS), some.integers(1, 100_000), max_size=40))
 def test_counts_that_are_encoded_are_read_again_by_us_and_by_the_package(samples: dict[int, int]) -> None:
     counts: dict[int, int] = {}

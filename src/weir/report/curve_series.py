@@ -104,7 +104,7 @@ class CurveSeries:
 
     def chart_sentence(self, chart: CurveChart) -> str:
         """Under a chart that is not the first: who has the least and the most, and where two stacks change sides."""
-        return " ".join([self._levels(chart), *changes_of_sides(self.crossings, chart.metric)])
+        return " ".join([self._levels(chart), *_changes_of_sides(self.crossings, chart.metric)])
 
     def _levels(self, chart: CurveChart) -> str:
         """Who has the least and the most at the largest amount that all were measured at, and where there is none, or one stack alone, how
@@ -133,11 +133,6 @@ class CurveSeries:
             f"{line.name} goes from {significant(start)} {unit} at {amount_text(from_amount)} {self.unit} "
             f"to {significant(end)} {unit} at {amount_text(to_amount)}"
         )
-
-
-def changes_of_sides(crossings: Sequence[CurveCrossing], metric: str) -> list[str]:
-    """What is to be said of the dashed lines of a metric's chart."""
-    return [crossing.text for crossing in crossings if crossing.metric == metric]
 
 
 def curve_series(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
@@ -216,7 +211,7 @@ def _curve(findings: RunFindings, along: Along[Point], limited: Set[int]) -> Cur
             if (law := laws.get(label)) is not None and law.knee is not None and measured[0] < law.knee < measured[-1]
         ],
         [amount for amount in measured if used[amount] & limited],
-        " ".join([*changes_of_sides(crossings, THROUGHPUT), *_peaks(findings, where, unit)]) or "No two stacks change sides.",
+        " ".join([*_changes_of_sides(crossings, THROUGHPUT), *_peaks(findings, where, unit)]) or "No two stacks change sides.",
     )
 
 
@@ -247,6 +242,11 @@ def _cpus_in_use(stack: StackFindings) -> float | None:
     rates = {trial.trial: trial.value for trial in stack.measure(THROUGHPUT).trials}
     used = [trial.value / 1e6 * rates[trial.trial] for trial in stack.measure(CPU).trials if trial.trial in rates]
     return sum(used) / len(used) if used else None
+
+
+def _changes_of_sides(crossings: Sequence[CurveCrossing], metric: str) -> list[str]:
+    """What is to be said of the dashed lines of a metric's chart."""
+    return [crossing.text for crossing in crossings if crossing.metric == metric]
 
 
 def _crossing_text(change: BreakEven, crossing: Crossing, unit: str) -> str:

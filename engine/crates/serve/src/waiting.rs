@@ -1,6 +1,6 @@
 //! Answers that wait for their time, and the one timer that wakes the loop for the next of them.
 //!
-//! To wake for each of ten thousand answers costs half as much again as to send them. So an answer may be late by a thousandth of what it
+//! To wake for each of ten thousand answers costs as much as to send them. So an answer may be late by a thousandth of what it
 //! waited, a millisecond at most, where others were sent so shortly before: one waking does for all that became due. An answer that is
 //! alone comes at its time.
 
