@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy.interpolate import PchipInterpolator
 
 from weir import stats
+from weir.stats.crossing import pchip_slopes
 
 PLACES = (4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
@@ -134,3 +136,13 @@ def test_a_mean_of_exactly_nothing_is_no_crossing_of_its_own() -> None:
 def test_what_has_no_place_or_no_value_is_refused(wrong: dict[float, float]) -> None:
     with pytest.raises(ValueError, match="expected"):
         stats.crossings([wrong] * 10)
+
+
+@pytest.mark.parametrize("places", [2, 3, 4, 9])
+def test_slopes_are_those_of_scipys_interpolation(places: int) -> None:
+    random = np.random.default_rng(places)
+    axis = np.cumsum(random.uniform(0.1, 3.0, places))
+    # With equal neighbours and with extremes, and ends that turn.
+    rows = np.concatenate([random.normal(size=(500, places)), random.integers(-1, 2, size=(500, places)).astype(float)])
+    of_scipy = PchipInterpolator(axis, rows, axis=1).derivative()(axis)
+    assert pchip_slopes(axis, rows) == pytest.approx(of_scipy, rel=1e-9, abs=1e-12)

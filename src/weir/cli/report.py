@@ -67,7 +67,7 @@ def _rendered(path: Path, form: str) -> str:
         raise UsageError(f"--format: found {form!r}, expected one of {', '.join(FORMATS)}", hint="weir report --help")
     # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
     from weir.findings import of_load, of_run
-    from weir.report import exports, load_exports, render_html, render_json, render_load_html
+    from weir.report import begin_charts, exports, load_exports, render_html, render_json, render_load_html
 
     of_samples = {"jmeter": exports.jmeter, "locust": exports.locust, "hgrm": exports.hgrm}
     with RunReader(path) as reader:
@@ -82,9 +82,11 @@ def _rendered(path: Path, form: str) -> str:
                 **{name: lambda: of_samples[form](exports.of_load(reader, load)) for name in of_samples},
             }
         else:
+            # Before the findings, which do not wait for them.
+            charts = begin_charts(reader) if form == "html" else None
             run = of_run(reader)
             forms = {
-                "html": lambda: render_html(reader, run),
+                "html": lambda: render_html(reader, run, charts=charts),
                 "json": lambda: render_json(run) + "\n",
                 "md": lambda: exports.markdown(run),
                 "csv": lambda: exports.table(run),
@@ -110,7 +112,7 @@ def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = Fa
     # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
     from weir.findings import gate as gating
     from weir.findings import of_load, of_run
-    from weir.report import render_json, render_terminal, write_html, write_load_html
+    from weir.report import begin_charts, render_json, render_terminal, write_html, write_load_html
 
     with RunReader(path) as reader:
         if reader.info.is_load:
@@ -123,6 +125,7 @@ def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = Fa
             finally:
                 print_lines("\n".join(printable(line) for line in text.split("\n")))
         else:
+            charts = begin_charts(reader)
             findings = of_run(reader)
             against = None
             if compare is not None:
@@ -130,7 +133,7 @@ def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = Fa
                     against = gating.gate(base, reader, gating.METRICS, COMPARED_THRESHOLD, any_environment=True)
             # The file before the terminal, which may be closed by now; and the answer is printed where there is no space for the file.
             try:
-                write_html(reader, findings, html, against)
+                write_html(reader, findings, html, against, charts=charts)
             finally:
                 if json:
                     print(render_json(findings))

@@ -29,6 +29,7 @@ from weir.findings.work import compare_work, weakened
 from weir.model.load import ClosedLoad, Load, constant_from_s
 from weir.model.run import PublishedFigure, RunInfo, Trial
 from weir.model.stop import Stop
+from weir.stats import distributions
 from weir.store import RunReader
 from weir.workers import for_each, uncollected
 
@@ -55,6 +56,8 @@ def of_run(reader: RunReader) -> RunFindings:
     def part(own: RunReader, job: _StackJob | None) -> StackFindings | tuple[BreakEven, ...]:
         return _stack(own, job) if job is not None else break_evens(groups, names, info.baseline, indicative=info.indicative)
 
+    # Not by each worker.
+    distributions.load()
     # Begun first: most of what follows does without it. One of the workers looks for break-evens, which take longest, at the beginning.
     parts = for_each(reader, [None, *jobs], part)
     compared = _compared(info, groups, baselines, names)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.findings import Point
 from weir.report.lines import Array, Line, line_of, slices
+from weir.report.shown import Shown
 from weir.store import IntervalRow, RunReader
 
 
@@ -33,20 +33,19 @@ class AnswerSeries:
     lines: list[AnswerLine]
 
 
-def answer_series(reader: RunReader, point: Point) -> AnswerSeries:
-    """Answers so far of every stack of a point with a used trial, the mean over trials, and the ceilings, each once."""
-    shown = [(colour, stack) for colour, stack in enumerate(one for one in point.stacks if one.arm == "main") if stack.evidence.used]
-    if not any(stack.ceilings for _, stack in shown):
+def answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeries:
+    """Answers so far of every stack of a point, the mean over trials, and the ceilings, each once."""
+    if not any(stack.ceilings for stack in shown):
         return AnswerSeries([], [])
-    intervals = {trial: reader.intervals(trial) for _, stack in shown for trial in stack.evidence.used}
+    intervals = {trial: reader.intervals(trial) for stack in shown for trial in stack.trials}
     edges = slices([row for rows in intervals.values() for row in rows])
     lines: list[AnswerLine] = []
     ceilings: dict[str, AnswerLine] = {}
-    for colour, stack in shown:
-        trials = [_answered(intervals[trial], edges) for trial in stack.evidence.used]
-        lines.append(AnswerLine(stack.name, colour, line_of(np.mean(trials, axis=0))))
+    for stack in shown:
+        trials = [_answered(intervals[trial], edges) for trial in stack.trials]
+        lines.append(AnswerLine(stack.name, stack.colour, line_of(np.mean(trials, axis=0))))
         for ceiling in stack.ceilings:
-            own = colour if ceiling.of == "stack" else None
+            own = stack.colour if ceiling.of == "stack" else None
             ceilings.setdefault(ceiling.because, AnswerLine(ceiling.because, own, line_of(edges * ceiling.throughput_rps), is_ceiling=True))
     return AnswerSeries([round(float(edge), 4) for edge in edges], [*lines, *ceilings.values()])
 

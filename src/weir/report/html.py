@@ -12,6 +12,7 @@ from weir.findings.points import PointNames
 from weir.findings.words import significant
 from weir.model.run import Trial
 from weir.report import exports, sentences
+from weir.report.charts import Charts, begin_charts
 from weir.report.curve_series import curve_series
 from weir.report.generator_table import GENERATORS_NOTE, generator_cells
 from weir.report.numbers import display, found_text, interval_text, size_ratio_text, size_text
@@ -25,7 +26,9 @@ from weir.store import RunReader
 from weir.workers import for_each, uncollected
 
 
-def write_html(reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None) -> None:
+def write_html(
+    reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None, *, charts: Charts | None = None
+) -> None:
     """Write the report of a run to `path`, whole or not at all.
 
     Args:
@@ -33,25 +36,29 @@ def write_html(reader: RunReader, findings: RunFindings, path: Path, against: Ga
         findings: of it.
         path: where the page goes.
         against: what comparing it with another run came to.
+        charts: of the run, where they were begun before its findings.
 
     Raises:
         WeirError: the web bundle is missing, or the file cannot be written.
     """
-    write_page(render_html(reader, findings, against), path)
+    write_page(render_html(reader, findings, against, charts=charts), path)
 
 
 @uncollected
-def render_html(reader: RunReader, findings: RunFindings, against: Gate | None = None) -> str:
+def render_html(reader: RunReader, findings: RunFindings, against: Gate | None = None, *, charts: Charts | None = None) -> str:
     """The report of a run, as a page.
 
     Args:
         reader: the run.
         findings: of it.
         against: what comparing it with another run came to.
+        charts: of the run, where they were begun before its findings.
     """
+    begun = charts or begin_charts(reader)
     # Compiled here, and not by each worker.
     template_of(TEMPLATE)
-    parts = for_each(reader, range(len(findings.points)), lambda own, number: point_part(own, findings, number))
+    of_points = begun()
+    parts = for_each(reader, range(len(findings.points)), lambda _, number: point_part(findings, of_points[number], number))
     curves = curve_series(findings, reader.trials())
     values: dict[str, Any] = {
         "info": reader.info,

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from weir.findings import BY_KEY, Point, RunFindings
 from weir.findings.metrics import CPU, MEMORY, METRICS, P50, P99, READY, THROUGHPUT
 from weir.report import sentences
-from weir.report.ceiling_series import answer_series
+from weir.report.charts import PointCharts
 from weir.report.numbers import display
 from weir.report.page import island, plain, template_of
-from weir.report.series import point_series
 from weir.report.strips import colours_of, measure_strip, ratio_strip, tile_rows
-from weir.store import RunReader
 
 TABLE_METRICS = (THROUGHPUT, P50, P99, CPU, MEMORY, READY)
 RESOURCE_METRICS = (CPU, MEMORY, READY)
@@ -33,11 +31,10 @@ class PointPart:
     """Of its charts, as `island` makes it."""
 
 
-def point_part(reader: RunReader, findings: RunFindings, number: int) -> PointPart:
+def point_part(findings: RunFindings, charts: PointCharts, number: int) -> PointPart:
     """The part of the page about the point with this number, from 0."""
     point: Point = findings.points[number]
-    together = max(1, sum(len(one.stacks) for one in findings.points))
-    series, answers = point_series(reader, point, together), answer_series(reader, point)
+    series, answers = charts.series, charts.answers
     colours = colours_of(point)
     markup = template_of(TEMPLATE).render(
         findings=findings,

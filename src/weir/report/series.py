@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from weir import stats
-from weir.findings import Point
 from weir.model.histograms import Samples, samples_of
 from weir.report.lines import MOST_POINTS, Array, Line, NamedLine, as_drawn, coarser, line_of, mean_of, middles, slices
 from weir.report.process_series import SHORTEST_THREADS_SLICE_S, machine_lines, memory_lines, thread_lines, tier_lines, traffic_lines
+from weir.report.shown import Shown
 from weir.store import IntervalRow, RunReader
 
 FEWEST_POINTS = 40
@@ -78,17 +78,15 @@ class PointSeries:
     """Whether the generator tells what happened when; otherwise only the server's processes have lines over time."""
 
 
-def point_series(reader: RunReader, point: Point, together: int = 1) -> PointSeries:
-    """The series of every stack of `point` with a usable trial; the A/A copy is not drawn over time.
+def point_series(reader: RunReader, shown: Sequence[Shown], together: int = 1) -> PointSeries:
+    """The series of the stacks of a point.
 
     Args:
         reader: the run.
-        point: where.
+        shown: the stacks.
         together: how many stacks at how many points, multiplied, share the page.
     """
-    main = [stack for stack in point.stacks if stack.arm == "main"]
-    shown = [(colour, stack) for colour, stack in enumerate(main) if stack.evidence.used]
-    drawn = {stack.label: evenly(stack.evidence.used, max(FEWEST_TRIALS, MOST_TRIALS // together)) for _, stack in shown}
+    drawn = {stack.label: evenly(stack.trials, max(FEWEST_TRIALS, MOST_TRIALS // together)) for stack in shown}
     intervals = {trial: reader.intervals(trial) for trials in drawn.values() for trial in trials}
     most_points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_SLICES // together))
     sampled = {trial: reader.samples(trial) for trial in intervals}
@@ -98,13 +96,13 @@ def point_series(reader: RunReader, point: Point, together: int = 1) -> PointSer
     threads_edges = coarser(edges, SHORTEST_THREADS_SLICE_S)
     histograms = {
         stack.label: samples_of(
-            [data for trial in stack.evidence.used if (data := reader.histogram(trial, "response_time_ns")) is not None]
+            [data for trial in stack.trials if (data := reader.histogram(trial, "response_time_ns")) is not None]
         )
-        for _, stack in shown
+        for stack in shown
     }
     nines = nines_of(list(histograms.values()))
     stacks = []
-    for colour, stack in shown:
+    for stack in shown:
         mine = {trial: intervals[trial] for trial in drawn[stack.label]}
         rates = np.array([rates_of(rows, edges, "completed") for rows in mine.values()])
         samples = [sampled[trial] for trial in mine]
@@ -113,20 +111,20 @@ def point_series(reader: RunReader, point: Point, together: int = 1) -> PointSer
             StackSeries(
                 label=stack.label,
                 name=stack.name,
-                colour=colour,
+                colour=stack.colour,
                 trials=len(mine),
                 rate_rps=line_of(mean_of(rates)),
                 # fmin and fmax pass over slices that a trial did not see.
                 rate_low_rps=line_of(np.fmin.reduce(rates)),
                 rate_high_rps=line_of(np.fmax.reduce(rates)),
-                failed_rps=line_of(mean_of([rates_of(rows, edges, "failed") for rows in mine.values()])) if stack.failed_share else [],
+                failed_rps=line_of(mean_of([rates_of(rows, edges, "failed") for rows in mine.values()])) if stack.has_failed else [],
                 p50_ms=p50,
                 p90_ms=p90,
                 p99_ms=p99,
                 tiers=tier_lines(samples, coarse_edges),
                 machine_percent=machine_lines([reader.cpu_samples(trial) for trial in mine], coarse_edges, reader.info.placement),
                 distribution_ms=latency_distribution(histograms[stack.label], nines),
-                of_trials=len(stack.evidence.used),
+                of_trials=len(stack.trials),
                 waiting=waiting_lines(list(mine.values()), edges),
                 errors_rps=error_lines(list(mine.values()), edges),
                 memory_mb=memory_lines(samples, coarse_edges),

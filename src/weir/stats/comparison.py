@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
+from weir.stats.distributions import binomial_above, chi_square_exceeded, student_below, student_quantile
 from weir.stats.mean import CONFIDENCE, Estimate, mean_interval
 
 EQUIVALENCE_MARGIN = 0.02
@@ -58,7 +58,7 @@ def paired_ratio(numerators: Sequence[float], denominators: Sequence[float], con
         return Ratio(value, None, None, len(logs), None, None)
     spread = float(np.std(logs, ddof=1))
     t = estimate.value / (spread / math.sqrt(len(logs)))
-    p_value = 2 * float(special.stdtr(len(logs) - 1, -abs(t)))
+    p_value = 2 * student_below(-abs(t), len(logs) - 1)
     return Ratio(value, math.exp(estimate.low), math.exp(estimate.high), len(logs), p_value, spread)
 
 
@@ -78,7 +78,7 @@ class Change:
         """One-sided, of the hypothesis that the ratio is at most `bound`; None without an interval."""
         if self.error is None or self.degrees is None:
             return None
-        return float(special.stdtr(self.degrees, -(math.log(self.value) - math.log(bound)) / self.error))
+        return student_below(-(math.log(self.value) - math.log(bound)) / self.error, self.degrees)
 
     def p_below(self, bound: float) -> float | None:
         """One-sided, of the hypothesis that the ratio is at least `bound`; None without an interval."""
@@ -110,7 +110,7 @@ def change(before: Sequence[float], after: Sequence[float], confidence: float = 
     if error == 0:
         return Change(math.exp(moved), None, None, None, None)
     degrees = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
-    reach = float(special.stdtrit(degrees, (1 + confidence) / 2)) * error
+    reach = student_quantile((1 + confidence) / 2, degrees) * error
     return Change(math.exp(moved), math.exp(moved - reach), math.exp(moved + reach), error, degrees)
 
 
@@ -147,7 +147,7 @@ def more_than_chance(errors: int, intervals: int, rate: float = 1 - CONFIDENCE) 
     >>> more_than_chance(1, 6), more_than_chance(3, 6)
     (False, True)
     """
-    return errors > 0 and float(special.bdtrc(errors - 1, intervals, rate)) < 0.05
+    return errors > 0 and binomial_above(errors - 1, intervals, rate) < 0.05
 
 
 def pooled_spread(differences: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
@@ -165,6 +165,6 @@ def pooled_spread(differences: Sequence[float], confidence: float = CONFIDENCE) 
     total = float((observed**2).sum())
     count = len(observed)
     tail = (1 - confidence) / 2
-    low = math.sqrt(total / float(special.chdtri(count, tail)))
-    high = math.sqrt(total / float(special.chdtri(count, 1 - tail)))
+    low = math.sqrt(total / chi_square_exceeded(tail, count))
+    high = math.sqrt(total / chi_square_exceeded(1 - tail, count))
     return Estimate(math.sqrt(total / count), low, high, count)

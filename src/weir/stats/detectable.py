@@ -2,8 +2,7 @@
 
 import math
 
-from scipy import special
-
+from weir.stats.distributions import noncentral_student_below, student_quantile
 from weir.stats.mean import CONFIDENCE, MOST_BLOCKS
 
 POWER = 0.8
@@ -39,11 +38,11 @@ def detectable_ratio(
     # Here and not above: it takes longer to import than all else here.
     from scipy.optimize import brentq
 
-    critical = -float(special.stdtrit(blocks - 1, (1 - confidence) / comparisons / 2))
+    critical = -student_quantile((1 - confidence) / comparisons / 2, blocks - 1)
 
     def beyond(noncentrality: float) -> float:
         # The other tail holds nothing where the power is above a half.
-        return 1 - float(special.nctdtr(blocks - 1, noncentrality, critical)) - power
+        return 1 - noncentral_student_below(critical, blocks - 1, noncentrality) - power
 
     highest = critical + 1.0
     while beyond(highest) < 0:

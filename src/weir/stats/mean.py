@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+
+from weir.stats.distributions import normal_quantile, student_quantile
 
 Array = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ class Estimate:
 
 def t_quantile(confidence: float, degrees: int) -> float:
     """How many standard errors a two-sided interval of `confidence` reaches to each side."""
-    return float(special.stdtrit(degrees, (1 + confidence) / 2))
+    return student_quantile((1 + confidence) / 2, degrees)
 
 
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
@@ -67,7 +68,7 @@ def needed_blocks(variation: float, half_width: float, confidence: float = CONFI
     blocks = 2
     while blocks < MOST_BLOCKS and t_quantile(confidence, blocks - 1) * variation / math.sqrt(blocks) > half_width:
         # Jump to where the normal quantile would allow it, then step: t only ever asks for more.
-        blocks = max(blocks + 1, math.floor((special.ndtri((1 + confidence) / 2) * variation / half_width) ** 2))
+        blocks = max(blocks + 1, math.floor((normal_quantile((1 + confidence) / 2) * variation / half_width) ** 2))
     return min(blocks, MOST_BLOCKS)
 
 

@@ -10,8 +10,8 @@ import math
 from functools import cache
 
 import numpy as np
-from scipy import special
 
+from weir.stats.distributions import normal_quantile
 from weir.stats.mean import CONFIDENCE, Array, t_quantile
 
 LEAST_BLOCKS = 10
@@ -25,7 +25,7 @@ def widening(blocks: int, confidence: float = CONFIDENCE) -> float:
     >>> round(widening(10), 3), round(widening(20), 3)
     (1.217, 1.096)
     """
-    return math.sqrt(blocks / (blocks - 1)) * t_quantile(confidence, blocks - 1) / float(special.ndtri((1 + confidence) / 2))
+    return math.sqrt(blocks / (blocks - 1)) * t_quantile(confidence, blocks - 1) / normal_quantile((1 + confidence) / 2)
 
 
 @cache
