@@ -1,5 +1,6 @@
 """How long the report of a run of a thousand trials takes: from its file to findings, to a page, and to charts in a browser."""
 
+import os
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from tests.support.browser import chromium
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
 from weir.findings import of_run
 from weir.model.load import ClosedLoad
-from weir.report import render_html
+from weir.report import begin_charts, render_html
 from weir.store import RunReader
 
 CONNECTIONS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280)
@@ -26,6 +27,7 @@ TRIAL_S = 10.0
 BAR_RENDERED_S = 2.0
 BAR_DRAWN_S = 1.0
 BAR_BYTES = 2_000_000
+COMMAND = "weir report --format html"
 DRAWN = "drawn, the first thirty charts"
 ALL_DRAWN = "drawn, every chart"
 _DRAW_ALL = """() => new Promise(done => {
@@ -44,33 +46,35 @@ def measure_report(setting: Setting) -> Found:
     print("report: writing a run of 1,000 trials …", file=sys.stderr)
     path = write_run(setting.folder / "run.weir", study)
     page = setting.folder / "report.html"
-    times: dict[str, list[float]] = {"findings": [], "page": [], DRAWN: [], ALL_DRAWN: [], "weir report --format html": []}
+    # The modules compiled, as they are wherever weir ran before.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    times: dict[str, list[float]] = {COMMAND: [], "of it findings": [], "of it the page": [], DRAWN: [], ALL_DRAWN: []}
     for _ in range(setting.rounds):
         with RunReader(path) as reader:
             began = time.perf_counter()
+            charts = begin_charts(reader)
             findings = of_run(reader)
             found = time.perf_counter()
-            page.write_text(render_html(reader, findings))
-            times["findings"].append(found - began)
-            times["page"].append(time.perf_counter() - found)
+            page.write_text(render_html(reader, findings, charts=charts))
+            times["of it findings"].append(found - began)
+            times["of it the page"].append(time.perf_counter() - found)
         for name, seconds in _drawn_s(page).items():
             times[name].append(seconds)
         began = time.perf_counter()
-        subprocess.run([WEIR, "report", str(path), "--format", "html"], check=True, stdout=subprocess.DEVNULL, timeout=120)
-        times["weir report --format html"].append(time.perf_counter() - began)
+        subprocess.run([WEIR, "report", str(path), "--format", "html"], check=True, stdout=subprocess.DEVNULL, timeout=120, env=environment)
+        times[COMMAND].append(time.perf_counter() - began)
     middle = {name: median(values) for name, values in times.items() if values}
     size = page.stat().st_size
     rows = [[name, f"{value:.2f}", f"{min(times[name]):.2f} to {max(times[name]):.2f}"] for name, value in middle.items()]
-    rendered_s = middle["findings"] + middle["page"]
     drawn_s = middle.get(DRAWN)
     return Found(
         "The report of a run of 1,000 trials: 4 stacks at 25 loads in 10 blocks, 10 s each in intervals of 0.1 s",
         Table(["from the run file", "seconds", "range"], rows),
         [
             Bar(
-                f"rendered within {BAR_RENDERED_S:g} s, findings and page",
-                f"{rendered_s:.2f} s",
-                rendered_s <= BAR_RENDERED_S,
+                f"rendered within {BAR_RENDERED_S:g} s, by the command and with its start",
+                f"{middle[COMMAND]:.2f} s",
+                middle[COMMAND] <= BAR_RENDERED_S,
             ),
             Bar(f"at most {BAR_BYTES / 1e6:g} MB", f"{size / 1e6:.2f} MB", size <= BAR_BYTES),
             Bar(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.audit import audit_file
+from weir.audit.audit import audit_file
 
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
 

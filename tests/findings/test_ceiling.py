@@ -10,7 +10,8 @@ from rich.console import Console
 from tests.support.synthetic_run import SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
 from weir.model.run import Ceiling
-from weir.report.ceiling_series import AnswerSeries, answer_series
+from weir.report import begin_charts
+from weir.report.ceiling_series import AnswerSeries
 from weir.report.terminal import render_terminal
 from weir.store import RunReader
 
@@ -23,8 +24,8 @@ USERS = Ceiling("load", 20_000, "400 users ÷ 0.02 s")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunFindings, AnswerSeries]]:
     study = SyntheticStudy(duration_s=2.0, aa=None, ceilings={"flask-gunicorn": (THREADS, USERS), "sanic": (USERS,)})
     with RunReader(write_run(tmp_path_factory.mktemp("run") / "run.weir", study)) as reader:
-        findings = of_run(reader)
-        yield findings, answer_series(reader, findings.points[0])
+        (charts,) = begin_charts(reader)()
+        yield of_run(reader), charts.answers
 
 
 def test_each_stack_is_held_against_the_lowest_of_its_ceilings(run: tuple[RunFindings, AnswerSeries]) -> None:
@@ -57,6 +58,6 @@ def test_the_chart_counts_answers_up_under_each_ceiling_once(run: tuple[RunFindi
 
 def test_a_run_without_ceilings_says_and_draws_nothing(tmp_path: Path) -> None:
     with RunReader(write_run(tmp_path / "run.weir", SyntheticStudy(duration_s=2.0))) as reader:
-        (point,) = of_run(reader).points
+        (point,), (charts,) = of_run(reader).points, begin_charts(reader)()
         assert point.ceilings == ""
-        assert answer_series(reader, point).lines == []
+        assert charts.answers.lines == []

@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
 from weir.findings.metrics import MEMORY, P99, THROUGHPUT
+from weir.findings.points import group_points
+from weir.findings.words import sentence_names
 from weir.model.run import Placement
-from weir.report import sentences
+from weir.report import begin_charts, sentences
 from weir.report.lines import MOST_POINTS, coarser, slices, slope
 from weir.report.process_series import machine_lines
 from weir.report.series import PointSeries, evenly, point_series
+from weir.report.shown import shown_at
 from weir.report.strips import linear_ticks, measure_strip, ratio_strip, ratio_ticks, tile_rows
 from weir.store import CpuSampleRow, IntervalRow, RunReader
 
@@ -26,8 +29,8 @@ from weir.store import CpuSampleRow, IntervalRow, RunReader
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunFindings, PointSeries]]:
     path = write_run(tmp_path_factory.mktemp("run") / "run.weir", SyntheticStudy(stacks=(FLASK, SANIC, NETTY), duration_s=6.0))
     with RunReader(path) as reader:
-        findings = of_run(reader)
-        yield findings, point_series(reader, findings.points[0])
+        (charts,) = begin_charts(reader)()
+        yield of_run(reader), charts.series
 
 
 def interval(index: int, length_s: float, end_s: float | None = None) -> IntervalRow:
@@ -213,8 +216,10 @@ def test_of_many_trials_some_are_drawn_from_the_first_to_the_last(trials: tuple[
 
 def test_a_page_with_many_stacks_says_of_how_many_trials_it_draws_some(tmp_path: Path) -> None:
     with RunReader(write_run(tmp_path / "run.weir", SyntheticStudy(blocks=5, duration_s=1.0))) as reader:
-        (point,) = of_run(reader).points
-        all_of_them, some = point_series(reader, point), point_series(reader, point, together=150)
+        cells = reader.cells()
+        (point,) = group_points(cells, reader.trials())
+        shown = shown_at(point, sentence_names(cells))
+        all_of_them, some = point_series(reader, shown), point_series(reader, shown, together=150)
     assert [(stack.trials, stack.of_trials) for stack in all_of_them.stacks] == [(5, 5), (5, 5)]
     assert [(stack.trials, stack.of_trials) for stack in some.stacks] == [(3, 5), (3, 5)]
     assert "Mean over 3 of 5 trials" in sentences.rate_sentence(some)

@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 from weir import stats
+from weir.stats.scalability import not_negative_least_squares
 
 PLACES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
@@ -103,3 +105,11 @@ def test_few_places_are_refused_and_few_blocks_have_no_interval() -> None:
 def test_what_cannot_be_is_refused(wrong: dict[float, float]) -> None:
     with pytest.raises(ValueError, match="expected"):
         stats.scalability([wrong] * 10)
+
+
+def test_least_squares_without_negative_coefficients_are_scipys() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(500):
+        columns, wanted = rng.normal(size=(8, 3)), rng.normal(size=8)
+        expected, _ = nnls(columns, wanted)
+        assert not_negative_least_squares(columns, wanted) == pytest.approx(expected, rel=1e-9, abs=1e-12)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from weir.audit import Audited, audit_file
+from weir.audit.audit import Audited, audit_file
 from weir.cli.output import stdout, write_json
 from weir.load_values import duration_s
 from weir.model.errors import ExitCode

@@ -10,7 +10,8 @@ from typer.core import TyperCommand
 
 from weir.cli.jmeter_run import Wanted, run_plan
 from weir.cli.output import say
-from weir.compat.jmx import TestPlan, read_test_plan
+from weir.compat.jmx.plan import TestPlan
+from weir.compat.jmx.read import read_test_plan
 from weir.model.errors import ExitCode, UsageError
 from weir.model.text import printable
 

@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 
 from weir.cli.load_file import KeptLoad, file_of
 from weir.cli.output import say
-from weir.compat.jmx import Native, TestPlan, native_of
 from weir.compat.jmx.jtl import write_jtl
+from weir.compat.jmx.native import Native, native_of
+from weir.compat.jmx.plan import TestPlan
 from weir.compat.jmx.samples import Ran, Samples, samples_of
 from weir.compat.jmx.summariser import Summariser, Threads, moment_text
 from weir.compat.jmx.tables import aggregate_report, rows_of, summary_report

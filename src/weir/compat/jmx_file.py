@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weir.compat.conversion import Conversion, Gap
-from weir.compat.jmx import native_of, read_test_plan
+from weir.compat.jmx.native import native_of
+from weir.compat.jmx.read import read_test_plan
 from weir.model.errors import UsageError
 
 _USAGE = "weir convert jmx PLAN.jmx -Jthreads=100"

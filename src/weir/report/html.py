@@ -26,9 +26,7 @@ from weir.store import RunReader
 from weir.workers import for_each, uncollected
 
 
-def write_html(
-    reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None, *, charts: Charts | None = None
-) -> None:
+def write_html(reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None, *, charts: Charts | None = None) -> None:
     """Write the report of a run to `path`, whole or not at all.
 
     Args:
@@ -57,8 +55,6 @@ def render_html(reader: RunReader, findings: RunFindings, against: Gate | None =
     begun = charts or begin_charts(reader)
     # Compiled here, and not by each worker.
     template_of(TEMPLATE)
-    of_points = begun()
-    parts = for_each(reader, range(len(findings.points)), lambda _, number: point_part(findings, of_points[number], number))
     curves = curve_series(findings, reader.trials())
     values: dict[str, Any] = {
         "info": reader.info,
@@ -88,7 +84,8 @@ def render_html(reader: RunReader, findings: RunFindings, against: Gate | None =
         "settings": _settings(findings),
         "placement": _placement(reader),
     }
-    done = parts()
+    of_points = begun()
+    done = for_each(reader, range(len(findings.points)), lambda _, number: point_part(findings, of_points[number], number))()
     data = f'{{"curves":{island([plain(curve) for curve in curves])},"points":[{",".join(part.data for part in done)}]}}'
     return render_page("report.html.j2", data, parts=[Markup(part.markup) for part in done], **values)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from weir import stats
 from weir.model.histograms import Samples, samples_of
-from weir.report.lines import MOST_POINTS, Array, Line, NamedLine, as_drawn, coarser, line_of, mean_of, middles, slices
+from weir.report.lines import MOST_POINTS, Array, Line, NamedLine, coarser, line_of, mean_of, middles, slices
 from weir.report.process_series import SHORTEST_THREADS_SLICE_S, machine_lines, memory_lines, thread_lines, tier_lines, traffic_lines
 from weir.report.shown import Shown
 from weir.store import IntervalRow, RunReader
@@ -95,9 +95,7 @@ def point_series(reader: RunReader, shown: Sequence[Shown], together: int = 1) -
     coarse_edges = coarser(edges, SHORTEST_COARSE_SLICE_S)
     threads_edges = coarser(edges, SHORTEST_THREADS_SLICE_S)
     histograms = {
-        stack.label: samples_of(
-            [data for trial in stack.trials if (data := reader.histogram(trial, "response_time_ns")) is not None]
-        )
+        stack.label: samples_of([data for trial in stack.trials if (data := reader.histogram(trial, "response_time_ns")) is not None])
         for stack in shown
     }
     nines = nines_of(list(histograms.values()))
@@ -155,8 +153,8 @@ def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
         np.zeros_like(found.bucket), found.bucket, found.often, 1, [1 - 10**-value for value in nines]
     )
     deepest = math.log10(max(1.0, samples[0] / stats.SAMPLES_BEYOND))
-    is_known = [bool(samples[0]) and nine <= deepest + 1e-9 for nine in nines]
-    return [as_drawn(value / 1e6) if known else None for value, known in zip(quantiles[:, 0], is_known, strict=True)]
+    is_known = (samples[0] > 0) & (np.array(nines) <= deepest + 1e-9)
+    return line_of(np.where(is_known, quantiles[:, 0] / 1e6, np.nan))
 
 
 def nines_of(samples: Sequence[Samples]) -> list[float]:
@@ -177,7 +175,7 @@ def quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow
     for probability, values in zip((0.5, 0.9, 0.99), quantiles, strict=True):
         # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
         enough = samples * (1 - probability) >= 10 - 1e-6
-        lines.append([as_drawn(value / 1e6) if shown else None for value, shown in zip(values, enough, strict=True)])
+        lines.append(line_of(np.where(enough, values / 1e6, np.nan)))
     return lines[0], lines[1], lines[2]
 
 

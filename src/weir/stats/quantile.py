@@ -83,23 +83,33 @@ def quantiles_by_group(
     Returns:
         How many samples each group has; and for each probability a row of the groups' quantiles, NaN of a group without samples.
     """
-    values, below = _below(group, bucket, count, groups)
-    samples = below[:, -1]
-    # The lowest quantile is the first sample.
-    wanted = np.maximum(1, _wanted(samples, probabilities))
-    # A group without samples has no bucket with enough of them.
-    at = [np.searchsorted(mine, of_group).clip(max=len(values) - 1) for mine, of_group in zip(below, wanted, strict=True)]
-    return samples, np.where(samples > 0, values[at].T, np.nan)
+    values, counts = _counts(group, bucket, count, groups)
+    # Few buckets of a group have any samples: only those are added up, those of all groups one after the other.
+    flat = counts.reshape(-1)
+    has_samples = np.flatnonzero(flat > 0)
+    up_to = np.concatenate(([0.0], flat[has_samples].cumsum()))
+    edges = up_to[np.searchsorted(has_samples, np.arange(groups + 1) * len(values))]
+    samples = np.diff(edges)
+    # The lowest quantile is the first sample. Any bucket does for a group without samples.
+    wanted = edges[:-1, np.newaxis] + np.maximum(1, _wanted(samples, probabilities))
+    at = np.concatenate((has_samples, [0]))[np.searchsorted(up_to[1:], wanted)]
+    return samples, np.where(samples > 0, values[at % len(values)].T, np.nan)
 
 
 def _below(group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int) -> tuple[Array, Array]:
     """The values of all buckets from the lowest to the highest with samples, and how many samples each group has up to each of them."""
+    values, counts = _counts(group, bucket, count, groups)
+    # In place: the tables of a thousand trials are large, and memory that is new costs more than the sums.
+    return values, np.cumsum(counts, axis=1, out=counts)
+
+
+def _counts(group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int) -> tuple[Array, Array]:
+    """The values of the same buckets, and how many samples each group has in each of them."""
     lowest = int(bucket.min(initial=0))
     width = int(bucket.max(initial=0)) - lowest + 1
     counts = np.bincount(group * width + (bucket - lowest), weights=count, minlength=groups * width)
     table: Array = counts.astype(np.float64, copy=False).reshape(groups, width)
-    # In place: the tables of a thousand trials are large, and memory that is new costs more than the sums.
-    return highest()[lowest : lowest + width].astype(np.float64), np.cumsum(table, axis=1, out=table)
+    return highest()[lowest : lowest + width].astype(np.float64), table
 
 
 def _wanted(samples: Array, probabilities: Sequence[float]) -> Array:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def scalability(throughput: Sequence[Mapping[float, float]], *, confidence: floa
     """Fit the law to throughput over concurrency.
 
     N/X = (1 + α(N−1) + βN(N−1))/γ is linear in 1/γ, α/γ and β/γ, none of which is negative: a least-squares problem with bounds that has
-    one solution (Lawson & Hanson's NNLS), with no starting values to get it wrong. Its residuals are weighted so that they are relative.
+    one solution, with no starting values to get it wrong. Its residuals are weighted so that they are relative.
     Intervals are Student's over the jackknife that leaves out one block at a time. (Gunther, Guerrilla Capacity Planning, 2007, chapter 5.)
 
     Args:
@@ -144,19 +145,34 @@ def scalability(throughput: Sequence[Mapping[float, float]], *, confidence: floa
 
 def _fit(axis: Array, means: Array) -> tuple[float, float, float]:
     """γ, α and β."""
-    # Here and not above: it takes longer to import than all else here.
-    from scipy.optimize import nnls
-
     weight = means / axis
     columns = np.column_stack([weight, weight * (axis - 1), weight * axis * (axis - 1)])
     # Columns of one size: their solution is the same, their rounding is not.
     scale = np.linalg.norm(columns, axis=0)
-    solution, _ = nnls(columns / scale, np.ones(len(axis)))
-    inverse, contention, coherency = solution / scale
+    inverse, contention, coherency = not_negative_least_squares(columns / scale, np.ones(len(axis))) / scale
     if inverse <= 0:
         # Even one user is slower than the law allows: nothing is left to divide by.
         inverse = 1e-12
     return 1 / inverse, contention / inverse, coherency / inverse
+
+
+def not_negative_least_squares(columns: Array, wanted: Array) -> Array:
+    """The coefficients, none of them negative, with which few columns come nearest to `wanted`.
+
+    The solution is the free one of the columns that it uses, so with three columns it is the best of seven. scipy.optimize's, which is for
+    many columns, takes longer to load than a report of a hundred points to make.
+    """
+    best, nearest = np.zeros(columns.shape[1]), float(wanted @ wanted)
+    for used in product((False, True), repeat=columns.shape[1]):
+        if not any(used):
+            continue
+        of_used = columns[:, used]
+        found = np.linalg.lstsq(of_used, wanted)[0]
+        missed = wanted - of_used @ found
+        if (found >= 0).all() and missed @ missed < nearest:
+            best, nearest = np.zeros(columns.shape[1]), float(missed @ missed)
+            best[list(used)] = found
+    return best
 
 
 def _law(parameters: tuple[float, float, float], axis: Array) -> Array:

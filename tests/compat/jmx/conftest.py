@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from weir.compat.jmx import TestPlan, read_test_plan
+from weir.compat.jmx.plan import TestPlan
+from weir.compat.jmx.read import read_test_plan
 
 Read = Callable[..., TestPlan]
 

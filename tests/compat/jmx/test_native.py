@@ -10,7 +10,8 @@ import pytest
 
 from tests.compat.jmx.conftest import Read
 from tests.support.jmx import assertion, constant_timer, data_set, element, get, group, plan, uniform_timer
-from weir.compat.jmx import Native, native_of, read_test_plan
+from weir.compat.jmx.native import Native, native_of
+from weir.compat.jmx.read import read_test_plan
 from weir.model.load import ClosedLoad, Profile, Request, Think, value_at
 from weir.scenario import read_scenario
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.compat.jmx.conftest import Read
 from tests.support.jmx import assertion, get, group, plan
-from weir.compat.jmx import native_of
 from weir.compat.jmx.jtl import COLUMNS, write_jtl
+from weir.compat.jmx.native import native_of
 from weir.compat.jmx.samples import Ran, Samples, samples_of
 from weir.compat.jmx.summariser import Figures, Summariser, Threads, duration_text, moment_text
 from weir.compat.jmx.tables import AGGREGATE_COLUMNS, SUMMARY_COLUMNS, aggregate_report, rows_of, summary_report

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.compat.jmx.native import Native
 from weir.model.load import highest
 from weir.model.request_log import NO_STEP, OUTCOMES
+
+if TYPE_CHECKING:
+    # Reports ask for the tables of samples alone, without what reads plans.
+    from weir.compat.jmx.native import Native
 
 Integers = NDArray[np.int64]
 _CONNECT, _TIMEOUT, _UNANSWERED = (OUTCOMES.index(name) for name in ("connect", "timeout", "unanswered"))
@@ -19,7 +22,7 @@ _CONNECT, _TIMEOUT, _UNANSWERED = (OUTCOMES.index(name) for name in ("connect", 
 class Ran:
     """A thread group that has run."""
 
-    native: Native
+    native: "Native"
     started_unix_ns: int
     """When its clock began."""
     requests: NDArray[Any]
@@ -30,7 +33,7 @@ class Ran:
 class Samples:
     """The samples of several thread groups, in the order of their ends. All arrays are of the same length."""
 
-    groups: tuple[Native, ...]
+    groups: "tuple[Native, ...]"
     group: Integers
     """Of each sample, its place in `groups`."""
     step: Integers
