@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 
 from weir.report.process_series import memory_lines, thread_lines, traffic_lines
-from weir.store import NetworkSampleRow, SampleRow, ThreadStateRow
+from weir.store import NetworkSampleRow, ThreadStateRow, UseRow
 
 EDGES = np.array([0.0, 1.0, 2.0, 3.0])
 
 
-def sample(t_s: float, name: str, tier: str, rss_mb: float, written_mb: float | None) -> SampleRow:
+def sample(t_s: float, name: str, tier: str, rss_mb: float, written_mb: float | None) -> UseRow:
     written = None if written_mb is None else round(written_mb * 1e6)
-    return SampleRow(
-        t_s, name, tier, 1, 1, 0.0, 0.0, round(rss_mb * 1e6), None, None, None, 0, 0, 0, 0, None,
-        None if written is None else 0, written, None, None, None, None,
-    )  # fmt: skip
+    return UseRow(t_s, name, tier, 0.0, 0.0, round(rss_mb * 1e6), None if written is None else 0, written)
 
 
 def pool(t_s: float, name: str, threads: int, on_cpu_s: float, lock_s: float) -> ThreadStateRow:

@@ -75,7 +75,7 @@ def capacity(
     if longest_s < shortest_s:
         raise UsageError(f"--longest: found {longest}, expected at least --shortest {shortest}")
     think_s = None if think is None else think_time(think).mean_s
-    # Here and not above: scipy takes most of a second to import, and a wrong flag does not need it.
+    # Here and not above: findings take as long to import as all else, and a wrong flag does not need it.
     from weir.lab.blocks import Progress
     from weir.lab.capacity import Server, Wanted, started_stack
     from weir.stats import Goal

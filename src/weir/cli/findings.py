@@ -19,7 +19,7 @@ def findings(
 
     Example: weir findings runs/sync-vs-async-1 --json
     """
-    # Here and not above: scipy takes most of a second to import, and a missing file does not need it.
+    # Here and not above: findings take as long to import as all else, and a missing file does not need it.
     from weir.findings import of_run
     from weir.findings.all import told
     from weir.report import render_json

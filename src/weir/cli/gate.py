@@ -35,7 +35,7 @@ def gate(
 
     Example: weir gate runs/main runs/branch --threshold 5%
     """
-    # Here and not above: scipy takes most of a second to import, and a wrong flag does not need it.
+    # Here and not above: findings take as long to import as all else, and a wrong flag does not need it.
     from weir.findings.gate import METRICS, markdown
     from weir.findings.gate import gate as held_against
 

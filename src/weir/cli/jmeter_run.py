@@ -224,7 +224,7 @@ def _write_files(samples: Samples, wanted: Wanted) -> None:
 
 
 def _write_dashboard(group: _Group, *, interrupted: bool) -> None:
-    # Here and not above: scipy takes most of a second to import, which no other plan needs.
+    # Here and not above: findings take as long to import as all else, which no other plan needs.
     from weir.findings import of_load
     from weir.report import write_load_html
     from weir.store import RunReader

@@ -257,7 +257,7 @@ def _columns() -> int | None:
 
 
 def _write_html(file: Path, html: Path) -> None:
-    # Here and not above: scipy takes most of a second to import.
+    # Here and not above: findings take as long to import as all else.
     from weir.findings import of_load
     from weir.report import write_load_html
     from weir.store import RunReader

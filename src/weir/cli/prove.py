@@ -31,7 +31,7 @@ def prove(
 
     Example: weir prove runs/api-capacity-1 --stack nest-typeorm-nginx
     """
-    # Here and not above: scipy takes most of a second to import, and a missing file does not need it.
+    # Here and not above: findings take as long to import as all else, and a missing file does not need it.
     from weir.findings import of_run
     from weir.findings.evidence import by_cell
     from weir.findings.experiment import proof_of

@@ -65,7 +65,7 @@ def _rendered(path: Path, form: str) -> str:
     """What the run or the load at `path` says, in one of `FORMATS`."""
     if form not in FORMATS:
         raise UsageError(f"--format: found {form!r}, expected one of {', '.join(FORMATS)}", hint="weir report --help")
-    # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
+    # Here and not above: findings take as long to import as all else, and `weir load` does not need it.
     from weir.findings import of_load, of_run
     from weir.report import begin_charts, exports, load_exports, render_html, render_json, render_load_html
 
@@ -109,7 +109,7 @@ def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = Fa
         compare: a run file to compare it with.
         json: print the findings of a run as JSON in place of its answer.
     """
-    # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
+    # Here and not above: findings take as long to import as all else, and `weir load` does not need it.
     from weir.findings import gate as gating
     from weir.findings import of_load, of_run
     from weir.report import begin_charts, render_json, render_terminal, write_html, write_load_html

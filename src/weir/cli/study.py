@@ -123,7 +123,7 @@ def _basis(assume_cv: str | None, pilot: Path | None) -> tuple[Overhead, dict[st
             cv * math.sqrt(2),
             f"assuming that trials of one cell differ by {cv * 100:.3g} % of their mean (--assume-cv says otherwise, --pilot measures it)",
         )
-    # Here and not above: scipy takes most of a second to import.
+    # Here and not above: findings take as long to import as all else.
     from weir.findings.pilot import pilot_of
 
     with RunReader(find_run(pilot)) as reader:

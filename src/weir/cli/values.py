@@ -62,7 +62,7 @@ def metrics(asked: list[str] | None, usual: Sequence[str], command: str) -> Sequ
     Raises:
         UsageError: there is no such metric.
     """
-    # Here and not above: scipy takes most of a second to import, and `weir load` does not need it.
+    # Here and not above: findings take as long to import as all else, and `weir load` does not need it.
     from weir.findings import BY_KEY
 
     for metric in asked or ():

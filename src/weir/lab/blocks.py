@@ -187,7 +187,7 @@ class _Rule:
         return self._spent_s / self._trials if self._trials else self._planned_trial_s
 
     def _precisions(self) -> list[Precision]:
-        # scipy takes most of a second to load: only runs that are stopped on width need it here.
+        # statistics take a while to load: only runs that are stopped on width need it here.
         from weir.findings.precision import blocks_needed, main_ratios
 
         width = self._method.width

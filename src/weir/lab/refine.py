@@ -46,7 +46,7 @@ def refine(
         run_cells: measures all blocks of such cells.
         progress: what is told meanwhile.
     """
-    # scipy takes most of a second to load: only runs that are refined need it here.
+    # statistics take a while to load: only runs that are refined need it here.
     from weir.findings import wanted_points_in
 
     measured = extra_cells(study, cells, writer, stack_cpus)

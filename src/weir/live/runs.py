@@ -118,7 +118,7 @@ class RunFolder:
             UnknownRunError: there is no such run.
             WeirError: its file is damaged, or the web bundle is missing.
         """
-        # Here and not above: scipy takes most of a second to import, and a page that nobody looks at needs none of it.
+        # Here and not above: findings take as long to import as all else, and a page that nobody looks at needs none of it.
         from weir.findings import of_load, of_run
         from weir.report import render_html, render_load_html
 

@@ -24,8 +24,7 @@ class Samples(NamedTuple):
 _NONE = Samples(*(np.zeros(0, np.int64) for _ in range(3)))
 
 _TOGETHER_BYTES = 64 * 1024
-"""Of histograms decoded at a time. What is made of them stays in the cache, and below the size (128 KiB) from which the allocator asks for
-new memory each time, whose pages cost more than the sums: with two megabytes at once it takes two and a half times as long."""
+"""Of histograms decoded at a time: what is made of them stays in the cache."""
 
 
 def samples_of(parts: Sequence[bytes]) -> Samples:

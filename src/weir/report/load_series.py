@@ -53,7 +53,7 @@ def load_series(reader: RunReader, findings: LoadFindings) -> LoadSeries:
     rate = rates_of(rows, edges, "completed")
     p50, p90, p99 = quantiles_over_time(reader, {trial.id: rows}, coarse)
     threads = coarser(edges, max(_slice_s(rows), SHORTEST_THREADS_SLICE_S))
-    samples = [reader.samples(trial.id)]
+    samples = [reader.use(trial.id)]
     answered = replace(
         _stack("answered", 0, rate_rps=line_of(rate)),
         p50_ms=p50,

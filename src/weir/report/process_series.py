@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from weir.model.records import THREAD_STATES
 from weir.model.run import Placement
 from weir.report.lines import Array, NamedLine, line_of, mean_of, slope
-from weir.store import CpuSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow
+from weir.store import CpuSampleRow, NetworkSampleRow, ThreadStateRow, UseRow
 
 SHORTEST_THREADS_SLICE_S = 1.0
 """Threads are read about once a second."""
@@ -17,7 +17,7 @@ MOST_CPU_LINES = 8
 """On machines with more CPUs they are drawn as the mean of each role's."""
 
 
-def tier_lines(samples: Sequence[Sequence[SampleRow]], edges: Array) -> list[NamedLine]:
+def tier_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[NamedLine]:
     """User and system time of each tier in CPUs, the mean over trials; each process group of a tier added up."""
     lines = []
     for tier in sorted({row.tier for rows in samples for row in rows}):
@@ -66,7 +66,7 @@ def _rows(cpus: Sequence[int], placement: Placement) -> list[tuple[str, list[int
     return [(label, members) for label, members in rows if members]
 
 
-def memory_lines(samples: Sequence[Sequence[SampleRow]], edges: Array) -> list[NamedLine]:
+def memory_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[NamedLine]:
     """Resident memory of each tier in MB at the middle of each slice, the mean over trials; each process group of a tier added up."""
     at = (edges[:-1] + edges[1:]) / 2
     lines = []
@@ -79,7 +79,7 @@ def memory_lines(samples: Sequence[Sequence[SampleRow]], edges: Array) -> list[N
     return lines
 
 
-def traffic_lines(samples: Sequence[Sequence[SampleRow]], networks: Sequence[Sequence[NetworkSampleRow]], edges: Array) -> list[NamedLine]:
+def traffic_lines(samples: Sequence[Sequence[UseRow]], networks: Sequence[Sequence[NetworkSampleRow]], edges: Array) -> list[NamedLine]:
     """MB a second: each tier's reading and writing of disks, and the machine's loopback device; the mean over trials."""
     lines = []
     for tier in sorted({row.tier for rows in samples for row in rows}):
@@ -129,7 +129,7 @@ def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
     return np.where(_is_sampled(list(pools.values()), edges), total, np.nan)
 
 
-def _groups(samples: Sequence[Sequence[SampleRow]], tier: str) -> list[list[list[SampleRow]]]:
+def _groups(samples: Sequence[Sequence[UseRow]], tier: str) -> list[list[list[UseRow]]]:
     """Of each trial that has samples of a tier, those of each of its process groups."""
     found = []
     for rows in samples:
@@ -139,7 +139,7 @@ def _groups(samples: Sequence[Sequence[SampleRow]], tier: str) -> list[list[list
     return found
 
 
-def _is_sampled(groups: Sequence[Sequence[SampleRow] | Sequence[ThreadStateRow]], edges: Array) -> NDArray[np.bool_]:
+def _is_sampled(groups: Sequence[Sequence[UseRow] | Sequence[ThreadStateRow]], edges: Array) -> NDArray[np.bool_]:
     """Which slices lie between a trial's first and last reading, give or take half a slice."""
     times = [row.t_s for rows in groups for row in rows]
     width = float(edges[1] - edges[0])

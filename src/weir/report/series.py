@@ -89,7 +89,7 @@ def point_series(reader: RunReader, shown: Sequence[Shown], together: int = 1) -
     drawn = {stack.label: evenly(stack.trials, max(FEWEST_TRIALS, MOST_TRIALS // together)) for stack in shown}
     intervals = {trial: reader.intervals(trial) for trials in drawn.values() for trial in trials}
     most_points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_SLICES // together))
-    sampled = {trial: reader.samples(trial) for trial in intervals}
+    sampled = {trial: reader.use(trial) for trial in intervals}
     lasted_s = max((rows[-1].t_s for rows in sampled.values() if rows), default=1.0)
     edges = slices([row for rows in intervals.values() for row in rows], most_points, lasted_s=max(lasted_s, SHORTEST_COARSE_SLICE_S))
     coarse_edges = coarser(edges, SHORTEST_COARSE_SLICE_S)

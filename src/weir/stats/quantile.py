@@ -126,12 +126,13 @@ def _ends(below: Array, probabilities: Sequence[float], confidence: float) -> ND
     of all draws lies in the first bucket where n draws have enough: it is found by halving over buckets, and no draw's own quantile needs
     to be known.
     """
-    drawn = draws(len(below))
-    wanted = np.repeat(_wanted(drawn @ below[:, -1], probabilities), 2, axis=1)
-    needed = np.tile(middle_of(len(drawn), confidence), len(probabilities)) + 1
+    drawn = draws(len(below)).T
+    # A row for each end of each quantile, a column for each draw: rows are what is counted.
+    wanted = np.repeat(_wanted(below[:, -1] @ drawn, probabilities).T, 2, axis=0)
+    needed = np.tile(middle_of(drawn.shape[1], confidence), len(probabilities)) + 1
     low, high = np.zeros(len(needed), dtype=np.int64), np.full(len(needed), below.shape[1] - 1, dtype=np.int64)
     while (low < high).any():
         middle = (low + high) // 2
-        enough = (drawn @ below[:, middle] >= wanted).sum(axis=0) >= needed
+        enough = np.count_nonzero(below[:, middle].T @ drawn >= wanted, axis=1) >= needed
         low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
     return low.reshape(-1, 2)

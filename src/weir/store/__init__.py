@@ -9,7 +9,7 @@ from weir.store.locate import RUN_FILE_NAME, find_run
 from weir.store.reader import RunReader
 from weir.store.recorder import Recorder
 from weir.store.rows import Answered, IntervalRow
-from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow
+from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow, UseRow
 from weir.store.writer import RunWriter
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "RunWriter",
     "SampleRow",
     "ThreadStateRow",
+    "UseRow",
     "away",
     "find_run",
 ]

@@ -18,9 +18,9 @@ from weir.model.verdict import TrialVerdict
 from weir.store import rows
 from weir.store.connection import explained, open_read_only
 from weir.store.locate import find_run
-from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow
+from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow, UseRow
 
-_Row = TypeVar("_Row", SampleRow, CpuSampleRow, ThreadStateRow, NetworkSampleRow, MachineSampleRow)
+_Row = TypeVar("_Row", SampleRow, UseRow, CpuSampleRow, ThreadStateRow, NetworkSampleRow, MachineSampleRow)
 
 
 @dataclass(slots=True)
@@ -125,6 +125,10 @@ class RunReader:
     def samples(self, trial_id: int) -> list[SampleRow]:
         """Readings of the processes, by time."""
         return self._readings(SampleRow, "sample", trial_id, "t_s, name")
+
+    def use(self, trial_id: int) -> list[UseRow]:
+        """Of `samples` what charts draw."""
+        return self._readings(UseRow, "sample", trial_id, "t_s, name")
 
     def cpu_samples(self, trial_id: int) -> list[CpuSampleRow]:
         """Readings of the machine's CPUs, by time."""
