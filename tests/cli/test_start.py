@@ -30,7 +30,9 @@ def test_a_command_begins_without_what_only_findings_databases_and_the_live_page
 
 
 def test_findings_begin_without_what_only_intervals_searches_and_fits_need() -> None:
-    assert not {"MLRsearch", "scipy.special", "scipy.optimize", "scipy.interpolate", "ruptures"} & modules_of("import weir.findings, weir.report")
+    assert not {"MLRsearch", "scipy.special", "scipy.optimize", "scipy.interpolate", "ruptures"} & modules_of(
+        "import weir.findings, weir.report"
+    )
 
 
 def test_only_workers_of_a_locustfile_load_what_it_runs_on() -> None:

@@ -1,6 +1,7 @@
 """A real Ray cluster of several nodes, all on this machine."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -62,6 +63,13 @@ def start_nodes() -> Iterator[StartNodes]:
 def nodes(start_nodes: StartNodes) -> Nodes:
     """A head for nothing, and two nodes for loads, of which each has room for four agents."""
     return start_nodes({}, {"weir_load": 4}, {"weir_load": 4})
+
+
+def noticed_within_s(said: str) -> list[float]:
+    """Of each loss of an agent that this tells, how long after the last that was heard of it it was noticed."""
+    silences = re.findall(r"no (?:answer|interval) (?:for|within) ([\d.]+) s|\(([\d.]+) s after its last answer\)", said)
+    assert silences, said
+    return [float(silence or after) for silence, after in silences]
 
 
 def agents() -> list[int]:

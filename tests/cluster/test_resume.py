@@ -9,11 +9,12 @@ from types import ModuleType
 
 import pytest
 
-from tests.cluster.conftest import StartNodes, StartWeir, Weir, agents, engines, processes, scenario_of_files
+from tests.cluster.conftest import StartNodes, StartWeir, Weir, agents, engines, noticed_within_s, processes, scenario_of_files
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.conftest import servers_of
 from tests.end_to_end.ordeal import read_until, wait_until
 from tests.support.synthetic_run import write_run
+from weir.cluster.members import LOST_S
 from weir.cluster.ray_cluster import RayCluster
 from weir.cluster.run import resume_there
 from weir.model.errors import ExitCode, UsageError
@@ -59,6 +60,7 @@ def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goe
     _, err = process.communicate()
     assert process.returncode == ExitCode.TARGET, err
     assert "is lost" in err
+    assert max(noticed_within_s(err)) <= LOST_S
     there = re.search(r"what was finished there is in (\S+) on ", err)
     assert there is not None
     assert before.items() <= finished(Path(there.group(1))).items()

@@ -11,12 +11,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, engines, processes
+from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, engines, noticed_within_s, processes
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.conftest import END_S
 from tests.end_to_end.ordeal import has_worked, read_until, wait_until
 from tests.support.records import group, sample
 from weir.cluster.clock import Clock
+from weir.cluster.members import LOST_S
 from weir.cluster.services import read_here
 from weir.model.errors import ExitCode
 from weir.model.records import CpuSample
@@ -254,6 +255,7 @@ def test_a_database_elsewhere_lets_nobody_else_in_and_keeps_nobody_waiting_when_
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == ExitCode.TARGET, said + err
     assert "is lost" in err
+    assert max(noticed_within_s(err)) <= LOST_S
 
 
 def data_folders() -> list[Path]:

@@ -26,7 +26,7 @@ from weir.model.errors import GeneratorError, TargetError, WeirError
 from weir.places import engine_binary
 
 LOST_S = 2.0
-"""Without an answer for so long an agent is lost."""
+"""Within so long after its last answer it is noticed that an agent is lost."""
 LEASE_S = 5.0
 """Without a question for so long an agent ends what it has started."""
 _NEWS_WITHIN_S = 0.5
@@ -80,12 +80,16 @@ class Member:
         try:
             return self._ray.get(getattr(self.actor, method).remote(*arguments), timeout=timeout_s)
         except errors.GetTimeoutError:
-            self.lose(f"no answer for {timeout_s:g} s")
+            self.lose(f"no answer within {timeout_s:g} s")
         except errors.RayTaskError as error:
             raise TargetError(f"{self.name}: {error.cause or error}") from None
         except errors.RayError as error:
-            self.lose(first_line(error))
+            self.lose(self.found_lost(error))
         raise self.error()
+
+    def found_lost(self, error: Exception) -> str:
+        """Why it is lost, as Ray says it, and how soon that came."""
+        return f"{first_line(error)} ({time.monotonic() - self.heard_at:.1f} s after its last answer)"
 
     def prepare(self) -> None:
         """Waits until it is there, and gives it the engine.
@@ -377,14 +381,16 @@ class _Asking:
                 try:
                     news = self._ray.get(question)
                 except self._ray.exceptions.RayError as error:
-                    member.lose(first_line(error))
+                    member.lose(member.found_lost(error))
                     continue
                 member.heard_at = now
                 if member.lost is None:
                     asked[member.actor.news.remote(_NEWS_WITHIN_S, _PATIENT)] = member
                     member.take(news)
             for question, member in list(asked.items()):
-                if self._is_strict.is_set() and now - member.heard_at > LOST_S:
-                    member.lose(f"no answer for {LOST_S:g} s")
+                silent_s = now - member.heard_at
+                # Another look would come too late.
+                if self._is_strict.is_set() and silent_s > LOST_S - _LOOK_EVERY_S:
+                    member.lose(f"no answer for {silent_s:.1f} s")
                 if member.lost is not None:
                     del asked[question]

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ EXTRA = "pip install 'weirbench[cluster]'"
 """What installs weir with Ray."""
 _PLACED_WITHIN_S = 20.0
 _LISTENS_WITHIN_S = 3.0
+_HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+"""What a client begins with (RFC 9113, 3.4): the preface, and settings without any."""
 _QUIET = {
     # What is printed belongs to weir.
     "RAY_DISABLE_IMPORT_WARNING": "1",
@@ -31,6 +34,8 @@ _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Ray says on standard output what became of its workers; weir notices by itself.
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+    # And on standard error, once a second, that it is not let in.
+    "RAY_BACKEND_LOG_LEVEL": "error",
 }
 
 
@@ -91,10 +96,11 @@ def joined(address: str) -> Iterator["RayCluster"]:
         _require_listener(address)
         with _own_handler():
             found.init(address=address, log_to_driver=False, configure_logging=False, logging_level=logging.CRITICAL)
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError, found.exceptions.RayError) as error:
         raise TargetError(
             f"--cluster: found {address}, expected a Ray cluster that this machine has joined: {first_line(error)}",
-            hint=f"ray start --address {address} on this machine, or ray start --head for a first node",
+            hint=f"ray start --address {address} on this machine, or ray start --head for a first node; where its nodes have RAY_AUTH_MODE "
+            "or RAY_USE_TLS, the same here",
         ) from None
     try:
         yield RayCluster(found)
@@ -108,10 +114,25 @@ def first_line(error: BaseException) -> str:
 
 
 def _require_listener(address: str) -> None:
-    """Ray itself tries for a minute where nobody listens."""
+    """Ray itself tries for a minute where nobody listens, and where one side has TLS and the other has none."""
     host, _, port = address.rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host, int(port)), _LISTENS_WITHIN_S).close()
+    if not (host and port.isdecimal()):
+        return
+    with socket.create_connection((host, int(port)), _LISTENS_WITHIN_S) as connection:
+        # As Ray reads it.
+        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+            # Whom to trust is Ray's to say.
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            try:
+                context.wrap_socket(connection).close()
+            except OSError:
+                raise OSError("RAY_USE_TLS is set here, and what answers there has no TLS") from None
+        else:
+            connection.sendall(_HTTP2_PREFACE)
+            # The highest byte of the length of its settings.
+            if connection.recv(1) != b"\0":
+                raise OSError("what answers there is no Ray without TLS, and RAY_USE_TLS is not set here")
 
 
 @contextmanager
