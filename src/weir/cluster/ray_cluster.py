@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from weir.model.errors import TargetError, UsageError
+from weir.model.variables import Variable
 
 Role = Literal["load", "stack", "service"]
 EXTRA = "pip install 'weirbench[cluster]'"
@@ -120,7 +121,7 @@ def _require_listener(address: str) -> None:
         return
     with socket.create_connection((host, int(port)), _LISTENS_WITHIN_S) as connection:
         # As Ray reads it.
-        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+        if os.environ.get(Variable.RAY_USE_TLS, "0").lower() in ("1", "true"):
             # Whom to trust is Ray's to say.
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

@@ -23,6 +23,8 @@ class Variable(StrEnum):
     """The user's cache directory. Default: `~/.cache`."""
     JAVA_HOME = "JAVA_HOME"
     """The JDK that is looked at first where a stack needs one; others follow if it is too old."""
+    RAY_USE_TLS = "RAY_USE_TLS"
+    """Ray's own: `1` where the nodes of a cluster have it too."""
     NO_COLOR = "NO_COLOR"
     """If it is set, no colour at a terminal. Colour never means anything by itself."""
     TERM = "TERM"
