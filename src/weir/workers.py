@@ -85,7 +85,8 @@ def for_each(reader: RunReader, parts: Sequence[Part], function: Callable[[RunRe
             with receiving:
                 try:
                     done = receiving.recv()
-                except EOFError as error:
+                # The latter where it was killed while it sent.
+                except (EOFError, OSError) as error:
                     raise WeirError(
                         f"{reader.path}: a process that worked on it was killed, expected it to end by itself",
                         hint="see whether the machine ran out of memory (dmesg), then ask again: the run file is as it was",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.conftest import StartNodes, Weir
+from tests.cluster.conftest import Nodes, StartNodes, Weir
 from tests.end_to_end import conftest as end_to_end
 from weir.model.errors import ExitCode
 from weir.store import RunReader
@@ -67,3 +67,17 @@ def test_a_run_goes_over_a_cluster_that_lets_in_only_whom_it_knows(
     done = weir("load", "http://127.0.0.1:1/", *on_cluster)
     assert done.returncode == ExitCode.TARGET, done.stderr
     assert "RAY_" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [({"RAY_USE_TLS": "1"}, "what answers there has no TLS"), ({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": "/nowhere"}, "oken")],
+)
+def test_what_nodes_do_not_have_or_was_forgotten_here_is_told(
+    variables: Mapping[str, str], told: str, weir: Weir, nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    done = weir("load", "http://127.0.0.1:1/", "--cluster", nodes.address, "--agents", "1")
+    assert done.returncode == ExitCode.TARGET, done.stderr
+    assert told in done.stderr

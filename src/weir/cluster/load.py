@@ -281,8 +281,9 @@ class SharedLoad:
             for share in self._shares:
                 if share.end is not None or share.lost is not None:
                     continue
-                if stopped_at is None and now - share.heard_at > silent_s:
-                    share.member.lose(f"no interval for {silent_s:.1f} s")
+                silence_s = now - share.heard_at
+                if stopped_at is None and silence_s > silent_s:
+                    share.member.lose(f"no interval for {silence_s:.1f} s")
                 elif stopped_at is not None and now - max(stopped_at, share.heard_at) > _ENDS_WITHIN_S:
                     share.member.lose(f"it did not end within {_ENDS_WITHIN_S:g} s")
 
