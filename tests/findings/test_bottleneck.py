@@ -1,14 +1,12 @@
 """What holds a stack back, in runs whose truth is known."""
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.synthetic_run import NETTY, SANIC, SyntheticStudy, write_run
+from tests.support.synthetic_run import NETTY, SANIC, SyntheticStudy, put_elsewhere, write_run
 from weir.findings import of_run
 from weir.findings.types import Bottleneck
 from weir.model.load import ClosedLoad
@@ -66,19 +64,43 @@ def test_tiers_on_one_cpu_share_it_and_have_widths_of_their_own(tmp_path: Path) 
     assert cpu.utilisation == pytest.approx(0.9, rel=0.02)
 
 
-def test_a_service_on_another_machine_takes_nothing_of_the_stacks_cpus(tmp_path: Path) -> None:
+def elsewhere(path: Path, postgres_s: float, cpus: int | None = 2) -> Bottleneck:
+    """With a database on a node and a proxy beside the stack."""
+
     def change(_: str, __: int, result: TrialResult) -> TrialResult:
         assert result.resources is not None
-        tiers = {"app": tier(0.4), "delay": tier(0.9)}
-        return replace(result, resources=replace(result.resources, tiers=tiers), logs={"app": "app.log", "delay": "delay.log"})
+        tiers = {"app": tier(0.4), "nginx": tier(0.1), "postgres": tier(postgres_s)}
+        logs = {name: f"{name}.log" for name in tiers}
+        return replace(result, resources=replace(result.resources, tiers=tiers), logs=logs)
 
-    path = write_run(tmp_path / "run.weir", replace(STUDY, change=change))
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE run SET placement = json_set(placement, '$.services_on', '10.0.0.3')")
-        connection.commit()
-    with RunReader(path) as reader:
+    run_file = write_run(path / "run.weir", replace(STUDY, change=change))
+    put_elsewhere(run_file, ["postgres"], "10.0.0.3", cpus)
+    with RunReader(run_file) as reader:
         (found,) = of_run(reader).bottlenecks
-    assert [(use.name, use.tiers) for use in found.resources if use.tiers] == [("CPU 1 (app)", ("app",))]
+    return found
+
+
+def test_a_service_on_a_node_works_with_the_cpus_of_that_and_a_proxy_with_those_beside_the_stack(tmp_path: Path) -> None:
+    found = elsewhere(tmp_path, 0.9)
+    assert {use.name: (use.tiers, round(use.utilisation, 2)) for use in found.resources if use.tiers} == {
+        "CPU 1 (app and nginx)": (("app", "nginx"), 0.5),
+        "2 CPUs of 10.0.0.3 (postgres)": (("postgres",), 0.45),
+    }
+    # 9,900 req/s: 2 CPUs for 91 us.
+    assert {one.tier: one.width_rps for one in found.tiers}["postgres"] == pytest.approx(22_000, rel=0.05)
+    assert found.kind == "unknown"
+
+
+def test_a_node_for_services_that_is_full_is_the_bottleneck(tmp_path: Path) -> None:
+    found = elsewhere(tmp_path, 1.9)
+    assert (found.kind, found.what) == ("resource", "2 CPUs of 10.0.0.3 (postgres)")
+    assert "2 CPUs of 10.0.0.3 (postgres) are full (95%)" in found.sentence
+    assert "More of 2 CPUs of 10.0.0.3 (postgres): up to about" in found.would_prove
+
+
+def test_a_node_of_which_nobody_knows_the_cpus_is_never_said_to_be_full(tmp_path: Path) -> None:
+    found = elsewhere(tmp_path, 1.9, cpus=None)
+    assert [use.name for use in found.resources if use.tiers] == ["CPU 1 (app and nginx)"]
 
 
 def test_a_load_that_asks_for_no_more_is_named_as_the_limit(tmp_path: Path) -> None:

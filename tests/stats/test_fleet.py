@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.stats import BUSY, Station
-from weir.stats.fleet import Fleet, mean_response_s, simulated_times_s
+from weir.stats.fleet import Fleet, Times, mean_response_s, simulated_times_s
 
 
 def test_one_server_answers_as_the_closed_form_says() -> None:
@@ -45,6 +45,52 @@ def test_machines_that_take_turns_wait_less_than_their_parts_of_random_arrivals(
     fleet = [Fleet(Station(0.01, 1), 4)]
     simulated = float(np.mean(simulated_times_s(fleet, 320, requests=200_000)))
     assert 0.01 < simulated < mean_response_s(fleet, 320)
+
+
+def e_n_m_1_s(machines: int, busy: float, service_s: float) -> float:
+    """The mean response time of E_n/M/1: S ÷ (1 - σ), where σ is the transform of the time between arrivals at μ (1 - σ)."""
+    sigma = busy
+    for _ in range(10_000):
+        sigma = (busy * machines / (busy * machines + 1 - sigma)) ** machines
+    return service_s / (1 - sigma)
+
+
+@pytest.mark.parametrize("machines", [1, 4, 1_000])
+@pytest.mark.parametrize("busy", [0.5, 0.85])
+def test_one_of_any_number_of_machines_waits_as_the_queue_of_every_nth_arrival_does(machines: int, busy: float) -> None:
+    fleet = [Fleet(Station(0.01, 1), machines)]
+    means = [float(np.mean(simulated_times_s(fleet, busy * fleet[0].width_rps, seed=seed))) for seed in range(8)]
+    assert np.mean(means) == pytest.approx(e_n_m_1_s(machines, busy, 0.01), rel=0.03)
+
+
+def test_requests_that_meet_queues_which_are_still_empty_do_not_count() -> None:
+    fleet = [Fleet(Station(0.01, 1), 1)]
+    first = [simulated_times_s(fleet, 85, requests=50, seed=seed).mean() for seed in range(4_000)]
+    assert np.mean(first) == pytest.approx(1 / (100 - 85), rel=0.05)
+
+
+def every_event_s(fleets: list[Fleet], rate_rps: float, requests: int) -> Times:
+    """Every machine of every tier of one server, each given what leaves the tier before in turn."""
+    draw = np.random.default_rng(1)
+    arrived = np.cumsum(draw.exponential(1 / rate_rps, requests))
+    at = arrived.copy()
+    for fleet in fleets:
+        order = np.argsort(at)
+        works = draw.exponential(fleet.machine.demand_s, requests)
+        for turn in range(fleet.machines):
+            mine = order[turn :: fleet.machines]
+            done = np.cumsum(works[mine])
+            at[mine] = done + np.maximum.accumulate(at[mine] - (done - works[mine]))
+    return (at - arrived)[requests // 10 :]
+
+
+@pytest.mark.parametrize("machines", [(2, 2), (4, 2), (1, 5, 3), (10, 1)])
+def test_tiers_that_feed_each_other_answer_as_when_every_machine_is_simulated(machines: tuple[int, ...]) -> None:
+    fleets = [Fleet(Station(0.01 * count, 1), count) for count in machines]
+    every = every_event_s(fleets, 80, 800_000)
+    one = np.concatenate([simulated_times_s(fleets, 80, seed=seed) for seed in range(10)])
+    assert np.mean(one) == pytest.approx(np.mean(every), rel=0.04)
+    assert np.quantile(one, 0.99) == pytest.approx(np.quantile(every, 0.99), rel=0.06)
 
 
 @given(demand_s=st.floats(1e-4, 0.1), servers=st.floats(0.1, 16), machines=st.integers(1, 20), busy=st.floats(0.05, 0.98))

@@ -5,11 +5,14 @@ The trials obey physics (closed loop: mean response time below N/X; counts add u
 """
 
 import base64
+import json
 import math
 import random
+import sqlite3
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -199,6 +202,21 @@ def write_run(path: Path, study: SyntheticStudy = SyntheticStudy()) -> Path:
     if study.ended is not None:
         writer.close(study.ended)
     return path
+
+
+def put_elsewhere(path: Path, tiers: Sequence[str], node: str, cpus: int | None) -> None:
+    """Changes the run file `path` as if services had been on a node with so many CPUs, None of which the file tells nothing."""
+    facts = {} if cpus is None else {"cpus": list(range(cpus))}
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE run SET placement = json_set(placement, '$.services_on', ?)", (node,))
+        connection.execute("UPDATE run SET environment = json_set(environment, '$.services_on', json(?))", (json.dumps({node: facts}),))
+        counted = "processes, threads, cpu_user_s, cpu_system_s, rss_bytes, voluntary_switches, involuntary_switches"
+        for tier in tiers:
+            connection.execute(
+                f"INSERT INTO sample (trial_id, t_s, name, tier, {counted}) SELECT id, 0.5, ?, ?, 1, 1, 0.0, 0.0, 0, 0, 0 FROM trial",
+                (f"{tier}@{node}", tier),
+            )
+        connection.commit()
 
 
 def _cells(study: SyntheticStudy) -> list[tuple[Cell, SyntheticStack]]:

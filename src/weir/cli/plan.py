@@ -43,7 +43,7 @@ def plan(
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say how many load agents and machines of each tier a rate takes, from what a run measured. Exits with 1 where no number is enough.
+    """Say how many load agents and machines of each tier a rate takes, from what a run measured. Exits with 1 where an objective is missed.
 
     Example: weir plan --from runs/api-capacity-1 --stack nest-typeorm-nginx --target-rate 100k --objective 'p99<=50ms'
     """
@@ -52,6 +52,11 @@ def plan(
 
     if target_rate is None and replicas is None:
         raise UsageError("--target-rate: found none, expected requests a second, as 100k; or --replicas", hint="weir plan --help")
+    if target_rate is None and (flags := [name for name, given in (("--objective", objective_), ("--cpus", cpus)) if given]):
+        raise UsageError(
+            f"{', '.join(flags)}: found without --target-rate, expected with it: --replicas predicts what processes of this machine answer",
+            hint="add --target-rate RATE",
+        )
     rate_rps = None if target_rate is None else _rate(target_rate)
     condition = None if objective_ is None else objective(objective_)
     machines = _machines(cpus or [])
@@ -69,6 +74,8 @@ def plan(
                 "high_rps": one.high_rps,
                 "measured_rps": one.measured_rps,
                 "error": one.error,
+                "differences": list(one.differences),
+                "caution": one.caution,
             }
             for one in predictions
         ]
@@ -79,7 +86,7 @@ def plan(
         if predictions and (counts or any(one.measured_rps for one in predictions)):
             _print_predictions(predictions)
     if found is not None and not found.met:
-        say("weir: the objective cannot be met by more machines")
+        say("weir: the objective is not met" if found.alone is None else "weir: the objective cannot be met by more machines")
         raise typer.Exit(ExitCode.MISSED)
 
 
@@ -120,15 +127,18 @@ def _print(found: "MachinePlan") -> None:
 
 def _print_predictions(predictions: "tuple[ReplicaPrediction, ...]") -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("processes", "predicted req/s", "interval", "measured", "difference"):
+    for column in ("processes", "predicted req/s", "interval", "measured", "difference in a block"):
         table.add_column(column, justify="right")
     for one in predictions:
         measured = "–" if one.measured_rps is None else f"{one.measured_rps:,.0f}"
-        difference = "–" if one.error is None else f"{one.error:+.1%}"
+        difference = "–" if one.error is None else f"{one.error:+.1%} ({one.differences[0]:+.0%} to {one.differences[-1]:+.0%})"
         interval = "–" if one.low_rps is None or one.high_rps is None else f"{one.low_rps:,.0f}–{one.high_rps:,.0f}"
         table.add_row(str(one.replicas), f"{one.predicted_rps:,.0f}", interval, measured, difference)
     stdout.print()
     stdout.print(table)
+    for one in predictions:
+        if one.caution is not None:
+            stdout.print(printable(f"{one.replicas} processes: {one.caution}"), markup=False, highlight=False, style="dim")
 
 
 def _rate(text: str) -> float:

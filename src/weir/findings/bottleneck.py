@@ -20,6 +20,7 @@ from weir.model.load import ClosedLoad, Load
 from weir.model.records import THREAD_STATE_WORDS
 from weir.model.resources import StackResources, TierResources
 from weir.model.run import WEIR, Cell, Placement, Trial
+from weir.store import RunReader
 
 _AT_CEILING = 0.85
 """Who reaches this share of what arithmetic allows is held back by that."""
@@ -42,6 +43,26 @@ _KIND_OF: dict[str, BottleneckKind] = {"stack": "software limit", "load": "load"
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceNode:
+    """The machine that services had for themselves."""
+
+    name: str
+    cpus: int
+    """0 where the run file does not tell how many it has."""
+    tiers: frozenset[str]
+    """What ran there: a proxy before the stack stays beside it."""
+
+
+def service_node(reader: RunReader) -> ServiceNode | None:
+    """The machine that the run's services had for themselves; None where they were beside their stacks."""
+    node = reader.info.placement.services_on
+    if node is None:
+        return None
+    facts = reader.info.environment.get("services_on", {}).get(node, {})
+    return ServiceNode(node, len(facts.get("cpus", ())), reader.tiers_on(node))
+
+
+@dataclass(frozen=True, slots=True)
 class _Loaded:
     """A cell's used trials under one load."""
 
@@ -55,22 +76,33 @@ class _Loaded:
         return fmean(rates) if rates else 0.0
 
 
-def bottlenecks(groups: Sequence[PointCells], names: Mapping[int, str], placement: Placement) -> tuple[Bottleneck, ...]:
-    """Of each stack at each place that differs in more than the load: what held it back where it answered most."""
+def bottlenecks(
+    groups: Sequence[PointCells], names: Mapping[int, str], placement: Placement, node: ServiceNode | None = None
+) -> tuple[Bottleneck, ...]:
+    """Of each stack at each place that differs in more than the load: what held it back where it answered most.
+
+    Args:
+        groups: the cells of each point, with their trials.
+        names: of the cells, for sentences.
+        placement: where everything ran,
+        node: but for what ran there.
+    """
     places: dict[tuple[str, str], dict[int, _Loaded]] = {}
     for group in groups:
         for member in group.members:
             trials = tuple(trial for trial in member.used if trial.result.resources is not None)
             if member.cell.arm == "main" and trials:
                 places.setdefault((group.where, member.cell.stack_label), {})[member.cell.id] = _Loaded(member.cell, group.load, trials)
-    return tuple(_bottleneck(where, list(loaded.values()), names, placement) for (where, _), loaded in places.items())
+    return tuple(_bottleneck(where, list(loaded.values()), names, placement, node) for (where, _), loaded in places.items())
 
 
-def _bottleneck(where: str, loaded: Sequence[_Loaded], names: Mapping[int, str], placement: Placement) -> Bottleneck:
+def _bottleneck(
+    where: str, loaded: Sequence[_Loaded], names: Mapping[int, str], placement: Placement, node: ServiceNode | None
+) -> Bottleneck:
     heaviest = max(loaded, key=lambda one: one.throughput_rps)
     cell, reached = heaviest.cell, heaviest.throughput_rps
     demands = _demands(loaded)
-    resources = _resources(heaviest, demands, placement)
+    resources = _resources(heaviest, demands, placement, node)
     tiers = _tiers(demands, resources)
     fullest = resources[0] if resources else None
     loops = _blocked_loops(heaviest, len(placement.stack) if cell.cpus is None else cell.cpus)
@@ -118,11 +150,10 @@ def _demands(loaded: Sequence[_Loaded]) -> dict[str, stats.Demand]:
     busy: dict[str, list[tuple[float, float, int]]] = {}
     for number, one in enumerate(loaded):
         for trial in one.trials:
-            rate, summary = BY_KEY[THROUGHPUT].of(trial), trial.result.summary
-            if rate is None or rate <= 0 or summary is None or summary.duration_s <= 0:
-                continue
-            for tier, used in _tiers_of(trial).items():
-                busy.setdefault(tier, []).append((used.cpu_s / summary.duration_s, rate, number))
+            if (told := busy_of(trial)) is not None:
+                rate, of_tiers = told
+                for tier, used in of_tiers.items():
+                    busy.setdefault(tier, []).append((used, rate, number))
     demands = {}
     for tier, pairs in busy.items():
         used_s, rates, loads = zip(*pairs, strict=True)
@@ -130,6 +161,14 @@ def _demands(loaded: Sequence[_Loaded]) -> dict[str, stats.Demand]:
         if demand is not None:
             demands[tier] = demand
     return demands
+
+
+def busy_of(trial: Trial) -> tuple[float, dict[str, float]] | None:
+    """A trial's throughput, and how many CPUs each tier had busy on average; None where it does not tell."""
+    rate, summary = BY_KEY[THROUGHPUT].of(trial), trial.result.summary
+    if rate is None or rate <= 0 or summary is None or summary.duration_s <= 0 or trial.result.resources is None:
+        return None
+    return rate, {tier: used.cpu_s / summary.duration_s for tier, used in _tiers_of(trial).items()}
 
 
 def _resources_of(loaded: _Loaded) -> list[StackResources]:
@@ -147,19 +186,17 @@ def _services_of(trial: Trial) -> set[str]:
     return {name for name in trial.result.logs if name.partition("-")[0] != "app"} | {work.service for work in trial.result.work}
 
 
-def _resources(heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement: Placement) -> list[ResourceUse]:
+def _resources(heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement: Placement, node: ServiceNode | None) -> list[ResourceUse]:
     """What the tiers work with, the fullest first."""
     services = set().union(*map(_services_of, heaviest.trials))
     stack_cpus = placement.stack if heaviest.cell.cpus is None else placement.stack[-heaviest.cell.cpus :]
     shared: dict[tuple[int, ...], list[str]] = {}
+    there = [tier for tier in demands if node is not None and tier in node.tiers]
     uses = []
     kind: ResourceKind
     for tier in demands:
         cpus = (placement.services or stack_cpus) if tier in services else stack_cpus
-        if tier in services and placement.services_on is not None:
-            # Those of another machine, of which it may have any.
-            cpus = ()
-        if cpus:
+        if cpus and tier not in there:
             shared.setdefault(tuple(cpus), []).append(tier)
         limits = placement.limits.get(tier)
         if limits is not None and limits.cpus is not None:
@@ -172,6 +209,9 @@ def _resources(heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement
         name = f"{noun} {', '.join(map(str, cpus))} ({listed(tiers)})"
         kind = "cpus" if cpus == tuple(stack_cpus) else "service cpus"
         uses.append(_use(name, kind, float(len(cpus)), tiers, heaviest, demands))
+    if node is not None and node.cpus and there:
+        name = f"{counted(node.cpus, 'CPU')} of {node.name} ({listed(there)})"
+        uses.append(_use(name, "service cpus", float(node.cpus), there, heaviest, demands))
     busy = [fraction for trial in heaviest.trials if (fraction := _generator_busy(trial)) is not None]
     if busy:
         uses.append(ResourceUse(_GENERATOR, "generator", float(len(placement.load) or 1), 0.0, (), fmean(busy), None))
@@ -299,7 +339,7 @@ def _sentence(found: Bottleneck, blocks: int) -> str:
     match found.kind:
         case "resource":
             assert fullest is not None
-            verb = "are" if found.what.startswith("CPUs") else "is"
+            verb = "are" if fullest.kind.endswith("cpus") and fullest.servers > 1 else "is"
             text = f"{reached}: {found.what} {verb} full ({fullest.utilisation:.0%})."
         case "generator":
             text = f"{reached}: the generator is the limit, not the stack."

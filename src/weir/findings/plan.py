@@ -1,25 +1,28 @@
-"""How many machines of each kind a rate takes, from what a run has measured: mean value analysis, checked by a simulation of every event.
+"""How many machines of each kind a rate takes, from what a run has measured: mean value analysis, checked by a simulation.
 
 A machine of a tier is what that tier had in the run: so many CPUs, or a quota. What a request needs of it is the tier's service demand,
 with its interval. Everything that is assumed beyond that is said in the plan.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from statistics import fmean
+from itertools import islice
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 
 from weir import stats
+from weir.findings.bottleneck import busy_of
 from weir.findings.evidence import is_used
 from weir.findings.experiment import without_doubles
 from weir.findings.measured import Evidence
 from weir.findings.metrics import BY_KEY, THROUGHPUT
 from weir.findings.run import of_run
 from weir.findings.types import Bottleneck
-from weir.findings.words import amount, counted, significant
+from weir.findings.words import amount, counted, listed, significant
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, Load, OpenLoad
 from weir.model.run import WEIR, Cell, Trial
@@ -28,9 +31,11 @@ from weir.stats.fleet import Fleet, mean_response_s, simulated_times_s
 from weir.store import RunReader
 
 _AGENT = "load agent"
-_SIMULATED = 60_000
 _SIMULATIONS = 5
 _MOST_MACHINES = 100_000
+"""To a tier that has so many none are added: an objective that takes more is left unmet."""
+_IDLE = 20
+"""With so many times the machines that its work takes hardly any request of a tier meets another."""
 _MOST_USERS = 5_000
 """Mean value analysis takes a step for each of them."""
 
@@ -78,7 +83,9 @@ class MachinePlan:
     found_low: float | None
     found_high: float | None
     met: bool
-    """Whether it holds; without an objective: whether every tier has time left."""
+    """Whether it holds; true without an objective, as every tier has time left."""
+    alone: float | None
+    """The same figure where requests meet nobody, if even that misses the objective: no number of machines is enough. None: it does not."""
     assumptions: tuple[str, ...]
     evidence: Evidence
     sentence: str
@@ -102,11 +109,16 @@ class ReplicaPrediction:
     """and at the lower one."""
     measured_rps: float | None
     """None where the run has not measured that."""
+    differences: tuple[float, ...]
+    """Predicted ÷ measured - 1 of each block that has measured both, from what a request needed in that block; in rising order. What
+    neighbours of the machine take differs from block to block, and makes both slow."""
+    caution: str | None
+    """What makes its figures doubtful; None: nothing."""
 
     @property
     def error(self) -> float | None:
-        """Predicted ÷ measured - 1."""
-        return None if not self.measured_rps else self.predicted_rps / self.measured_rps - 1
+        """The median of the differences."""
+        return median(self.differences) if self.differences else None
 
 
 def plan_machines(
@@ -167,14 +179,15 @@ def plan_machines(
     machines = list(planned.values())
     mean = _figures(machines, rate_rps, delay_s, None)
     figure = _figures(machines, rate_rps, delay_s, objective)
-    met = all(fleet.busy(rate_rps) < 1 for fleet in machines) and (objective is None or _holds(objective, figure))
+    met = objective is None or _holds(objective, figure)
     plan = MachinePlan(
         label=found.label,
         name=found.name,
         where=found.where,
         rate_rps=rate_rps,
         objective=None if objective is None else objective.text,
-        agents=_agents(trials, rate_rps),
+        # At light loads a generator does more for each request.
+        agents=_agents([trial for trial in trials if trial.cell.id == cell.id], rate_rps),
         tiers=tiers,
         delay_us=delay_s * 1e6,
         mean_us=mean_response_s(machines, rate_rps, delay_s) * 1e6,
@@ -183,7 +196,8 @@ def plan_machines(
         found_low=None if objective is None else figure.low,
         found_high=None if objective is None else figure.high,
         met=met,
-        assumptions=tuple(_assumptions(found, tiers, delay_s)),
+        alone=None if met or objective is None else _alone(planned, rate_rps, delay_s, objective),
+        assumptions=tuple(_assumptions(found, tiers, delay_s, trials)),
         evidence=found.evidence,
         sentence="",
     )
@@ -214,8 +228,10 @@ def predict_replicas(reader: RunReader, *, stack: str | None = None, replicas: S
     # An interval that reaches 0 gives no upper end.
     has_interval = all(tier.demand.per_request_s.low is not None and low[tier.tier] > 0 for tier in found.tiers)
     predictions = []
+    base = [trial for trial in trials if trial.cell.id == cell.id]
     for count in wanted:
-        rates = [rate for trial in trials if count in alike and trial.cell.id == alike[count].id and (rate := BY_KEY[THROUGHPUT].of(trial))]
+        held_against = [trial for trial in trials if count in alike and trial.cell.id == alike[count].id]
+        rates = [rate for trial in held_against if (rate := BY_KEY[THROUGHPUT].of(trial))]
         predictions.append(
             ReplicaPrediction(
                 replicas=count,
@@ -224,9 +240,19 @@ def predict_replicas(reader: RunReader, *, stack: str | None = None, replicas: S
                 low_rps=_with_replicas(found, high, cell, count) if has_interval else None,
                 high_rps=_with_replicas(found, low, cell, count) if has_interval else None,
                 measured_rps=fmean(rates) if rates else None,
+                differences=tuple(sorted(_differences(found, cell, count, base, held_against))),
+                caution=_not_steady([*base, *held_against]),
             )
         )
     return tuple(predictions)
+
+
+def _differences(found: Bottleneck, cell: Cell, count: int, base: Sequence[Trial], held_against: Sequence[Trial]) -> Iterator[float]:
+    of_block = {trial.block: told for trial in base if (told := busy_of(trial)) is not None}
+    for trial in held_against:
+        if (rate := BY_KEY[THROUGHPUT].of(trial)) and trial.block in of_block:
+            base_rate, busy = of_block[trial.block]
+            yield _with_replicas(found, {tier: used / base_rate for tier, used in busy.items()}, cell, count) / rate - 1
 
 
 def _with_replicas(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, count: int) -> float:
@@ -268,7 +294,24 @@ def _measured(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
     cells = {cell.id: cell for cell in reader.cells()}
     of_stack = [one for one in found if stack in (None, one.label)]
     best = min(of_stack, key=lambda one: (cells[one.cell].replicas, -one.throughput_rps))
+    _check_whole(reader, best)
     return best, cells[best.cell]
+
+
+def _check_whole(reader: RunReader, found: Bottleneck) -> None:
+    """Holds the tiers whose machines are known against those that worked.
+
+    Raises:
+        UsageError: some are missing.
+    """
+    used = [trial.result.resources for trial in reader.trials() if trial.id in set(found.evidence.used)]
+    worked = {tier for resources in used if resources is not None for tier, use in resources.tiers.items() if use.cpu_s > 0}
+    if missing := worked - {tier.tier for tier in found.tiers}:
+        raise UsageError(
+            f"{reader.path}: found no CPUs of {reader.info.placement.services_on} (environment.services_on), where "
+            f"{listed(sorted(missing))} ran, expected how many they are: what a machine of it can do is not known",
+            hint=f"weir run {reader.info.study} --services-here",
+        )
 
 
 def _servers(found: Bottleneck, cell: Cell) -> dict[str, float]:
@@ -306,20 +349,36 @@ def _enough(stations: Mapping[str, stats.Station], rate_rps: float, delay_s: flo
         tier: Fleet(station, max(1, math.ceil(rate_rps * station.demand_s / (stats.BUSY * station.servers))))
         for tier, station in stations.items()
     }
-    if objective is None:
+    if objective is None or _alone(fleets, rate_rps, delay_s, objective) is not None:
         return fleets
-    alone = {tier: replace(fleet, machines=fleet.machines * 20) for tier, fleet in fleets.items()}
-    if not _holds(objective, _figures(list(alone.values()), rate_rps, delay_s, objective)):
-        # Even requests that meet nobody take longer.
-        return fleets
-    while not _holds(objective, _figures(list(fleets.values()), rate_rps, delay_s, objective)):
-        # Where most of the waiting is.
+
+    def holds(step: Mapping[str, Fleet]) -> bool:
+        return _holds(objective, _figures(list(step.values()), rate_rps, delay_s, objective))
+
+    # Twice as far each time, then back by halves: a simulation takes much longer than a step.
+    wider, missed = _wider(fleets, rate_rps), 0
+    steps = list(islice(wider, 1))
+    while not holds(steps[-1]) and (more := list(islice(wider, len(steps)))):
+        missed = len(steps)
+        steps += more
+    return steps[bisect_left(steps, True, missed, len(steps) - 1, key=holds)]
+
+
+def _wider(fleets: dict[str, Fleet], rate_rps: float) -> Iterator[dict[str, Fleet]]:
+    """These, and step by step more machines of the tier where most of the waiting is."""
+    yield fleets
+    while all(fleet.machines < _MOST_MACHINES for fleet in fleets.values()):
         worst = max(fleets, key=lambda tier: _waiting_s(fleets[tier], rate_rps))
-        more = max(1, fleets[worst].machines // 50)
-        fleets[worst] = replace(fleets[worst], machines=fleets[worst].machines + more)
-        if fleets[worst].machines > _MOST_MACHINES:
-            break
-    return fleets
+        machines = fleets[worst].machines
+        fleets = {**fleets, worst: replace(fleets[worst], machines=machines + max(1, machines // 50))}
+        yield fleets
+
+
+def _alone(fleets: Mapping[str, Fleet], rate_rps: float, delay_s: float, objective: Condition) -> float | None:
+    """The objective's figure where requests meet nobody, if it misses the objective; else None."""
+    idle = [replace(fleet, machines=fleet.machines * _IDLE) for fleet in fleets.values()]
+    figure = _figures(idle, rate_rps, delay_s, objective)
+    return None if _holds(objective, figure) else figure.value
 
 
 def _figures(fleets: Sequence[Fleet], rate_rps: float, delay_s: float, objective: Condition | None) -> stats.Estimate:
@@ -338,44 +397,61 @@ def _waiting_s(fleet: Fleet, rate_rps: float) -> float:
 
 def _simulated_us(fleets: Sequence[Fleet], rate_rps: float, delay_s: float, objective: Condition | None, seed: int) -> float:
     """The objective's figure in one simulation; the mean response time without one."""
-    if any(fleet.busy(rate_rps) >= 1 for fleet in fleets):
-        return math.inf
-    times_us = simulated_times_s(fleets, rate_rps, delay_s, requests=_SIMULATED, seed=seed) * 1e6
+    times_us = simulated_times_s(fleets, rate_rps, delay_s, seed=seed) * 1e6
     quantile = None if objective is None else objective.quantile
     return float(times_us.mean()) if quantile is None else float(np.quantile(times_us, quantile))
 
 
 def _agents(trials: Sequence[Trial], rate_rps: float) -> MachinesOf | None:
-    """Load agents like the run's generator."""
-    demands, threads = [], 1
-    for trial in trials:
-        summary = trial.result.summary
-        if trial.cell.generator != WEIR or summary is None or not summary.throughput_rps or summary.generator.busy_fraction is None:
-            continue
-        threads = summary.generator.threads
-        demands.append(summary.generator.busy_fraction * threads / summary.throughput_rps)
-    if not demands:
+    """Load agents like those that made the load of these trials."""
+    needed = [one for trial in trials if trial.cell.generator == WEIR and (one := _agent_of(trial)) is not None]
+    if not needed:
         return None
-    # By the heaviest loads: at light ones a generator does more for each request.
-    least = sorted(demands)[: max(2, len(demands) // 2)]
-    demand = stats.mean_interval(least)
-    station = stats.Station(demand.value, float(threads))
+    demand = stats.mean_interval([station.demand_s for station in needed])
+    threads = min(station.servers for station in needed)
 
-    def count(demand_s: float | None) -> int:
-        return max(1, math.ceil(rate_rps * (demand.value if demand_s is None else demand_s) / (stats.BUSY * threads)))
+    def count(demand_s: float) -> int:
+        return max(1, math.ceil(rate_rps * demand_s / (stats.BUSY * threads)))
 
-    fleet = Fleet(station, count(demand.value))
+    fleet = Fleet(stats.Station(demand.value, threads), count(demand.value))
     return MachinesOf(
-        _AGENT, fleet.machines, count(demand.low), count(demand.high), float(threads), demand.value * 1e6, _micro(demand.low),
+        _AGENT, fleet.machines, count(_low(demand)), count(_high(demand)), threads, demand.value * 1e6, _micro(demand.low),
         _micro(demand.high), fleet.busy(rate_rps),
     )  # fmt: skip
 
 
-def _assumptions(found: Bottleneck, tiers: Sequence[MachinesOf], delay_s: float) -> list[str]:
+def _agent_of(trial: Trial) -> stats.Station | None:
+    """What a request needed of the trial's generator, and the threads of one agent: of several the fewest that one had.
+
+    Their summary as one has the threads of all and the share of the busiest, which together are the work of neither.
+    """
+    summary = trial.result.summary
+    if summary is None:
+        return None
+    made_by = [(one.generator, one.throughput_rps) for one in summary.agents or ()] or [(summary.generator, summary.throughput_rps)]
+    busy = [use.busy_fraction * use.threads for use, _ in made_by if use.busy_fraction is not None]
+    answered_rps = sum(rate for _, rate in made_by)
+    if len(busy) < len(made_by) or answered_rps <= 0:
+        return None
+    return stats.Station(sum(busy) / answered_rps, float(min(use.threads for use, _ in made_by)))
+
+
+def _not_steady(trials: Sequence[Trial]) -> str | None:
+    """Servers that were still warming up need more for a request than later; a quota makes that last longer."""
+    drifting = [trial for trial in trials if trial.result.window is not None and trial.result.window.steady is False]
+    if not drifting:
+        return None
+    return (
+        f"{len(drifting)} of {counted(len(trials), 'trial')} behind it found no steady state: what a request needs may be that of a server "
+        "that is not warm yet, above all under a quota. A longer prime_s."
+    )
+
+
+def _assumptions(found: Bottleneck, tiers: Sequence[MachinesOf], delay_s: float, trials: Sequence[Trial]) -> list[str]:
     said = [
         "A request needs of each tier what it needed in the run, however many machines there are: no lock, cache or connection that they "
         "share.",
-        "Machines of a tier take turns, requests arrive independently of one another, and the time that one works is exponential.",
+        "Machines of a tier take turns, requests reach each tier independently of one another, and the time that one works is exponential.",
         f"No machine is to be busier than {stats.BUSY:.0%}.",
     ]
     if delay_s > 0:
@@ -388,6 +464,8 @@ def _assumptions(found: Bottleneck, tiers: Sequence[MachinesOf], delay_s: float)
         said.append(f"More than one {databases[0]} helps only where its work can be split: reads onto standbys, or rows onto shards.")
     if found.kind in ("software limit", "blocked event loop", "upstream"):
         said.append(f"In the run something else than a machine held it back: {found.what}. That has to be widened too.")
+    if caution := _not_steady(trials):
+        said.append(caution)
     if found.indicative:
         said.append("The run has too few blocks for a claim: its demands are indicative.")
     return said
@@ -399,10 +477,16 @@ def _sentence(plan: MachinePlan) -> str:
     held = ""
     if plan.objective is not None and plan.found is not None:
         held = f" with {plan.objective}"
-        if not plan.met:
+        if plan.alone is not None:
             return (
                 f"{plan.name} on {plan.where}: no number of machines answers {amount(plan.rate_rps)} req/s{held}: a request takes longer "
-                f"even where it meets nobody ({significant(plan.found / 1e3)} ms)."
+                f"even where it meets nobody ({significant(plan.alone / 1e3)} ms)."
+            )
+        if not plan.met:
+            largest = max(plan.tiers, key=lambda one: one.machines)
+            return (
+                f"{plan.name} on {plan.where}: {amount(plan.rate_rps)} req/s{held} take more than {largest.machines:,} machines of "
+                f"{largest.tier}, beyond which none were added: with these it is {significant(plan.found / 1e3)} ms."
             )
     return f"{plan.name} on {plan.where}: {amount(plan.rate_rps)} req/s{held} take {', '.join(machines)}{agents}."
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from weir import stats
 from weir.findings.answer import answer_of, point_sentence
 from weir.findings.audit import audit_trials
-from weir.findings.bottleneck import bottlenecks
+from weir.findings.bottleneck import bottlenecks, service_node
 from weir.findings.breakeven import WantedPoint, break_evens, break_evens_of, wanted_points
 from weir.findings.cautions import cautions_of
 from weir.findings.ceiling import ceiling_sentence
@@ -79,7 +79,7 @@ def of_run(reader: RunReader) -> RunFindings:
     )
     left_out = tuple(_left_out(trial, names[trial.cell.id], labels) for trial in trials if not is_used(trial))
     audit = audit_trials(used, info.placement)
-    held_back = bottlenecks(groups, names, info.placement)
+    held_back = bottlenecks(groups, names, info.placement, service_node(reader))
     by_cell = {member.cell.id: member for group in groups for member in group.members}
     same = same_servers([by_cell[cell.id] for cell in cells if cell.id in by_cell], names, indicative=info.indicative)
     scaled = scalings(groups, names)

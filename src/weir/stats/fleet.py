@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from weir.stats.queueing import Station
 
 Times = NDArray[np.float64]
-_WARM_UP = 0.1
-"""Of the simulated requests the first ones, which meet empty queues, are left out."""
+_RELAXATIONS = 5
+"""The first requests meet queues that are still empty: after so many relaxation times they are within 1 % (e⁻⁵) of what they stay at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +70,45 @@ def _whole(station: Station) -> tuple[int, float]:
     return servers, station.demand_s * servers / station.servers
 
 
-def simulated_times_s(fleets: Sequence[Fleet], rate_rps: float, delay_s: float = 0.0, *, requests: int = 100_000, seed: int = 0) -> Times:
-    """Response times of requests that arrive independently and pass all tiers, one after the other: a simulation of every event.
+def simulated_times_s(fleets: Sequence[Fleet], rate_rps: float, delay_s: float = 0.0, *, requests: int = 60_000, seed: int = 0) -> Times:
+    """Response times of requests that arrive independently and pass all tiers, one after the other: a simulation of one machine of each.
 
-    Service times are exponential, queues are served in order, and a tier's machines take turns.
+    Service times are exponential, queues are served in order, and a tier's machines take turns. These are statistically alike, and each
+    gets every n-th request: what it sees of Poisson arrivals comes in steps that are sums of n exponential ones, a queue E_n/M/m. So one
+    machine tells what all would, and it gets all of the simulated requests, however many machines there are: its queue fills.
+
+    Every tier is taken to get Poisson arrivals, and its times to be independent of those in the others. Of tiers that are one machine with
+    one server that is exact (Burke, 1956; Reich, 1957). Otherwise what leaves a tier is Poisson arrivals, each put off by a time of its
+    own, and put together from many queues: nearly Poisson again. It is a little less regular than what really leaves, so that the times
+    come out rather too long than too short: up to 3 % against a simulation of all machines.
 
     Args:
-        fleets: the tiers, in the order in which a request passes them.
-        rate_rps: arrivals a second.
+        fleets: the tiers.
+        rate_rps: arrivals a second, fewer than any tier can pass.
         delay_s: what each request takes on top.
-        requests: how many are simulated.
+        requests: how many are simulated, after those that fill the queues.
         seed: of what is drawn.
     """
-    draw = np.random.default_rng(seed)
-    arrived = np.cumsum(draw.exponential(1 / rate_rps, requests))
-    at = arrived.copy()
-    order = np.arange(requests)
-    for fleet in fleets:
+    times = np.full(requests, delay_s)
+    for tier, fleet in enumerate(fleets):
         servers, service_s = _whole(fleet.machine)
         if service_s <= 0:
             continue
-        left = np.empty(requests)
-        works = draw.exponential(service_s, requests)
-        for turn in range(fleet.machines):
-            mine = order[turn :: fleet.machines]
-            left[mine] = _left(at[mine], works[mine], servers)
-        at = left
-        order = np.argsort(at, kind="stable")
-    found: Times = (at - arrived)[int(_WARM_UP * requests) :] + delay_s
-    return found
+        draw = np.random.default_rng([seed, tier])
+        filling = _filling(fleet.busy(rate_rps), servers)
+        works = draw.exponential(service_s, filling + requests)
+        came = np.cumsum(draw.gamma(fleet.machines, 1 / rate_rps, filling + requests))
+        times += (_left(came, works, servers) - came)[filling:]
+    return times
+
+
+def _filling(busy: float, servers: int) -> int:
+    """How many requests reach a machine until its queue no longer tells that it began empty.
+
+    The relaxation time of M/M/1 is S ÷ (1 - √ρ)² (Cohen, The Single Server Queue, 1969). With m servers it is that of one as fast as all
+    of them, but not less than S; with steadier arrivals it is shorter.
+    """
+    return math.ceil(_RELAXATIONS * busy * max(servers, 1 / (1 - math.sqrt(busy)) ** 2))
 
 
 def _left(came: Times, works: Times, servers: int) -> Times:
