@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 MODES = (
     "good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load", "fails-under-load", "slow",
     "slower", "warms-up", "hoards-memory", "wrong-now-and-then", "starts-late", "ignores-sigterm", "leaves-processes", "writes-elsewhere",
-    "one-at-a-time",
+    "one-at-a-time", "closes-once",
 )  # fmt: skip
 SERVER = Path(__file__).with_name("server.py")
 END_S = 60.0
@@ -99,8 +98,7 @@ def start_weir(tmp_path: Path) -> Iterator[StartWeir]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str | Path) -> "subprocess.Popen[str]":
-        # Not by its first line: the kernel was once seen to fail such a start (EFAULT), of all that a run of these tests makes.
-        command = [sys.executable, str(Path(sysconfig.get_path("scripts")) / "weir"), *map(str, arguments)]
+        command = [str(Path(sysconfig.get_path("scripts")) / "weir"), *map(str, arguments)]
         process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
         started.append(process)
         return process

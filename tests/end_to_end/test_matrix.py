@@ -90,6 +90,21 @@ def test_replicas_share_the_connections_of_a_load(tmp_path: Path, weir: Weir, st
     assert servers_of(tmp_path) == []
 
 
+@pytest.mark.needs("nginx")
+def test_a_process_that_the_proxy_in_front_leaves_out_makes_its_trial_suspect(
+    tmp_path: Path, stacks: Path, weir: Weir, study: Study
+) -> None:
+    with (stacks / "closes-once" / "stack.toml").open("a") as manifest:
+        manifest.write("[services]\nnginx = {}\n")
+    done = weir("run", study("closes-once", matrix="replicas = [2]", blocks=2, duration_s=2), "--out", "out")
+    assert done.returncode in (0, 4), done.stderr
+    (first, _), (second, _) = rows(tmp_path / "out", "SELECT reasons, block FROM trial ORDER BY block")
+    # nginx asked the other process instead: no request failed.
+    assert "nginx left 1 of 2 processes out for a while" in str(first)
+    assert "failed requests" not in str(first)
+    assert "left 1 of 2" not in str(second)
+
+
 def test_an_external_server_is_checked_loaded_watched_and_left_running(
     tmp_path: Path, weir: Weir, external: tuple[int, int], study: Study
 ) -> None:

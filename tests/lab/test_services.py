@@ -19,6 +19,7 @@ import pytest
 from tests.support.load_summary import summary
 from weir.host import Host
 from weir.lab.services import RunningDatabase, RunningServices, Services
+from weir.lab.stack import Front
 from weir.model.errors import TargetError, UsageError
 from weir.model.load import ClosedLoad
 from weir.model.run import Cell, Placement
@@ -305,6 +306,11 @@ def answering(text: bytes) -> Iterator[str]:
         thread.join()
 
 
+def in_front(started: RunningServices) -> Front:
+    assert started.front is not None
+    return started.front
+
+
 @pytest.mark.needs("nginx")
 def test_a_proxy_in_front_spreads_requests_over_all_processes_and_is_gone_afterwards(services: Services, tmp_path: Path) -> None:
     asked = Workload.model_validate({"schema": 1, "id": "w", "title": "W", "request": {"path": "/"}, "answer": {}})
@@ -313,7 +319,7 @@ def test_a_proxy_in_front_spreads_requests_over_all_processes_and_is_gone_afterw
         answering(b"one") as one,
         answering(b"two") as two,
         services.running(planned(of, asked), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log") as started,
-        started.front([one, two]) as reached,
+        in_front(started)([one, two]) as reached,
     ):
         assert started.names == ("nginx",)
         (url,) = reached
@@ -332,7 +338,7 @@ def test_a_proxy_that_is_not_installed_is_named(services: Services, tmp_path: Pa
     with (
         services.running(planned(of, asked), PLACEMENT, log_of=lambda name: tmp_path / f"{name}.log") as started,
         pytest.raises(UsageError, match="nginx: needs nginx, not found on the PATH nor in"),
-        started.front(["http://127.0.0.1:1"]),
+        in_front(started)(["http://127.0.0.1:1"]),
     ):
         pass
 

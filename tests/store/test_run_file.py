@@ -44,7 +44,8 @@ from weir.store.schema import SCHEMA_NUMBER
 INFO = RunInfo(
     study="study", title="Title", question="Which?", scale="quick", seed=7, blocks=2, indicative=True, baseline="one",
     study_text="[matrix]\n", command="weir run study", weir_version="0.1.0", started_unix_ns=5,
-    environment={"cpus": 2, "tools": {"uv": "1"}}, placement=Placement((0,), (1,), (), (0,), ("control shares CPU 0",)),
+    environment={"cpus": 2, "tools": {"uv": "1"}},
+    placement=Placement((0,), (1,), (), (0,), ("control shares CPU 0",), agent_threads=(2, 1)),
     published=(PublishedFigure("one", "throughput_rps", 1.5, "paper"),), source="paper", claims=("faster",),
 )  # fmt: skip
 CELLS = [

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from weir.model.errors import UsageError
+from weir.stacks.build import build, built_before
+from weir.stacks.manifest import read_stack
 from weir.study.study import read_study
 from weir.study.travelling import travelling
 
@@ -35,6 +37,24 @@ def write(path: Path, text: str) -> Path:
 def test_a_study_that_every_weir_has_goes_by_its_name() -> None:
     goes = travelling(read_study("sync-vs-async"))
     assert (goes.study, goes.files) == ("sync-vs-async", {})
+
+
+def test_of_its_stacks_and_their_variants_goes_along_what_was_built_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
+    study = read_study("socket-servers")
+    assert travelling(study).built == ()
+    stack = read_stack("socket-thread")
+    build(stack, lambda *_: 0)
+    assert stack.id in study.file.matrix.stacks
+    (folder,) = travelling(study).built
+    assert folder == built_before(stack)
+    assert folder.parent == tmp_path / "cache" / "stacks" / "socket-thread"
+
+
+def test_a_stack_that_only_the_other_machine_has_is_built_there(tmp_path: Path) -> None:
+    text = STUDY.replace('"sanic"', '"only-there"')
+    assert text != STUDY
+    assert travelling(read_study(str(write(tmp_path / "mine.toml", text)))).built == ()
 
 
 def test_a_study_that_names_no_file_goes_alone(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """A tool and weir's front end for it, given the same command lines on the same servers; and what two reports of one layout share."""
 
 import json
+import os
 import re
 import shlex
 import subprocess
-import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -52,16 +52,18 @@ def side_by_side(tool: str, lines: Sequence[str], places: Mapping[str, str], fol
         place.mkdir(parents=True)
         (place / "body.json").write_text(BODY)
         words = [re.sub(r"\{(\w+)\}", lambda match: places[match[1]], word) for word in shlex.split(line)]
-        done = subprocess.run([*program, *words], cwd=place, capture_output=True, text=True, timeout=_END_S)
+        done = subprocess.run([*program, *words], cwd=place, env=environment, capture_output=True, text=True, timeout=_END_S)
         written = {path.name: path.read_text() for path in sorted(place.iterdir()) if path.name != "body.json"}
         return Done(done.returncode, done.stdout, done.stderr, written)
 
+    # A copy: pytest writes the name of every test into its own environment and takes it out again, and the kernel refuses to start a
+    # program (EFAULT) whose environment becomes shorter while it reads it.
+    environment = dict(os.environ)
     pool = ThreadPoolExecutor(_AT_A_TIME)
     jobs = {
         line: (
             pool.submit(run, [tool], line, folder / f"{number}-tool"),
-            # Not by its first line: the kernel was once seen to fail such a start (EFAULT), of all that a run of these tests makes.
-            pool.submit(run, [sys.executable, WEIR, tool], line, folder / f"{number}-weir"),
+            pool.submit(run, [WEIR, tool], line, folder / f"{number}-weir"),
         )
         for number, line in enumerate(dict.fromkeys(lines))
     }

@@ -12,11 +12,6 @@ from weir.model.records import LoadEnd
 class RunningLoad(Protocol):
     """A load that has been started. Use `result` to wait for it; `close` in any case. A context manager."""
 
-    @property
-    def pid(self) -> int:
-        """The generator's process id."""
-        ...
-
     def stop(self) -> None:
         """Ends the load early; `result` then gives what was measured so far."""
         ...
@@ -55,6 +50,8 @@ class LoadFrom:
     """Of this machine, as whoever makes the load reaches it; None: loopback."""
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What is known of the machines that make it, by name, for the run file."""
+    threads: tuple[int, ...] | None = None
+    """Load threads of each of them; None: as many as the plan says."""
 
 
 HERE = LoadFrom()

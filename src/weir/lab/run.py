@@ -129,13 +129,15 @@ def resume(path: Path, *, progress: Progress, load_from: LoadFrom = HERE, servic
     if (info.placement.reached_at is None) != (load_from.address is None):
         had, hint = ("had", "add --cluster ADDRESS") if load_from.address is None else ("had none", "leave --cluster out")
         raise UsageError(f"{path}: the loads of the run {had} agents on a cluster; its other trials have to be made alike", hint=hint)
-    agents, had_agents = len(load_from.agents), len(info.environment.get("agents", ()))
-    if agents != had_agents:
-        raise UsageError(
-            f"{path}: found {agents} agents, expected {had_agents} as the run had; its other trials have to be made alike",
-            hint=f"add --agents {had_agents}, and --share-nodes where there are fewer nodes than that",
-        )
     placement = _reached(placement_of(study, services_on), study, load_from)
+    if placement.agent_threads != info.placement.agent_threads:
+        threads, had_threads = (",".join(map(str, one.agent_threads)) for one in (placement, info.placement))
+        had_flags = f"--agents {len(info.placement.agent_threads)} --shares {had_threads}"
+        raise UsageError(
+            f"{path}: load threads of each agent: found {threads}, expected those that the run had: {had_threads}; "
+            "its other trials have to be made alike",
+            hint=f"{had_flags}, and --share-nodes where there are fewer nodes than that",
+        )
     cells = study.cells(len(placement.stack))
     if placement.services_on != info.placement.services_on:
         found, had = (place or "beside their stacks" for place in (placement.services_on, info.placement.services_on))
@@ -234,7 +236,8 @@ def _reached(placement: Placement, study: Study, load_from: LoadFrom) -> Placeme
         raise UsageError(
             f"{study.path}: {found[0]}: found beside --cluster, expected loads of this machine for it", hint="leave --cluster out"
         )
-    return replace(placement, reached_at=load_from.address)
+    threads = load_from.threads or (len(placement.load),) * len(load_from.agents)
+    return replace(placement, reached_at=load_from.address, agent_threads=threads)
 
 
 def _ceilings_rps(

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from weir.host import Host, User
 from weir.lab.service_process import Room, awaited, listens, service_environment, service_process
-from weir.lab.stack import Front, free_port, nothing_in_front
+from weir.lab.stack import Front, free_port
 from weir.model.errors import TargetError, UsageError
 from weir.model.records import LoadSummary
 from weir.model.run import Placement
@@ -84,8 +84,8 @@ class RunningServices:
     """Upstreams that the workload does without: the stack is told an address at which nobody answers."""
     fronts: tuple[str, ...] = ()
     """What runs in front of the stack once that is ready."""
-    front: Front = nothing_in_front
-    """Starts it."""
+    front: Front | None = None
+    """Starts it; None where there is none."""
     place: ServicePlace | None = None
     """The machine that databases and upstreams are on; None: this one."""
 
@@ -209,7 +209,7 @@ class Services:
             nobody = tuple(RunningUpstream(name, _NOBODYS_PORT) for name in absent)
             has_started = bool(upstreams) or any(one.started for one in databases)
             place = self._place if has_started and self._place.node is not None else None
-            yield RunningServices(tuple(databases), tuple(upstreams), nobody, tuple(fronts), front, place)
+            yield RunningServices(tuple(databases), tuple(upstreams), nobody, tuple(fronts), front if fronts else None, place)
 
     def close(self) -> None:
         """Removes every copy."""
@@ -267,7 +267,7 @@ class Services:
 
     @contextmanager
     def _front(self, name: str, needed: Needed, base_urls: Sequence[str], placement: Placement, log: Path) -> Iterator[str]:
-        """A proxy before a stack that is ready: where to ask instead."""
+        """A proxy before a stack that is ready, which is on loopback then: where to ask instead."""
         service = read_service(name)
         assert isinstance(service, FrontService)
         program = service.found()
@@ -278,15 +278,14 @@ class Services:
         stack_ports = [urlsplit(base_url).port or 80 for base_url in base_urls]
         try:
             settings = {**service.settings, **needed.settings}
-            # On all addresses, where loads come from other machines.
-            address = LOOPBACK if placement.reached_at is None else "0.0.0.0"
+            address = placement.reached_at or LOOPBACK
             configured = nginx_configuration(settings, port=port, stack_ports=stack_ports, folder=data, address=address)
             configuration = folder.write(f"{data.name}/{name}.conf", configured)
             command = nginx_command(program, data, configuration)
             room, user = Room.of(name, placement), _user(folder)
             with service_process(self._here.host, name, command, cwd=data, room=room, log=log, user=user):
-                awaited(self._here.host, name, log, lambda: listens(name, port))
-                yield f"http://{placement.reached_at or LOOPBACK}:{port}"
+                awaited(self._here.host, name, log, lambda: listens(name, port, address))
+                yield f"http://{address}:{port}"
         finally:
             folder.drop(data.name)
 

@@ -6,14 +6,16 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from random import SystemRandom
 
 from weir.host import Ended, Host, Started
 from weir.model.errors import NotWrittenError, TargetError
 from weir.model.run import Placement
 from weir.observe.jvm import is_shared_by_jvms, pause_log, pause_logs, with_pause_log
+from weir.services.database import LOOPBACK
 from weir.stacks.build import BuiltStack
 from weir.stacks.check import CheckAnswers, check_answers, wait_until_ready
 from weir.stacks.external import ExternalStack
@@ -23,6 +25,10 @@ from weir.study.study import PlannedCell
 
 _STOP_GRACE_S = 5.0
 _EXTERNAL_READY_S = 5.0
+_PORTS_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FIRST_PORT = 10_000
+"""Below lie those that servers are known by."""
+_PORTS_TRIED = 100
 _SPACE = "check the space left on the disk"
 APP = "app"
 """What the host calls the stack's process; a second one is `app-2`."""
@@ -30,12 +36,6 @@ APP = "app"
 
 Front = Callable[[Sequence[str]], AbstractContextManager[Sequence[str]]]
 """Puts something between the clients and a stack that is ready: from the URLs of its processes to those that clients ask."""
-
-
-@contextmanager
-def nothing_in_front(base_urls: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Clients ask the processes themselves."""
-    yield base_urls
 
 
 @dataclass(slots=True)
@@ -62,18 +62,34 @@ class RunningStack:
 
 
 def free_port(wanted: int = 0) -> int:
-    """A port that nothing listens on, on no address of this machine: the wanted one, or any.
+    """A port that nothing listens on, on no address of this machine: the wanted one, or any that no connection gets either. Seconds may
+    pass before a server listens on it, in which its neighbours connect to their database.
 
     Raises:
         TargetError: something listens on the wanted one.
     """
+    if not wanted:
+        return _any_port()
+    try:
+        return _bound(wanted)
+    except OSError as error:
+        raise TargetError(f"--port: {wanted}: {error.strerror}; expected a free port", hint=f"ss -ltnp 'sport = :{wanted}'") from None
+
+
+def _any_port() -> int:
+    first_of_connections = int(_PORTS_OF_CONNECTIONS.read_text().split()[0])
+    below = range(_FIRST_PORT, first_of_connections)
+    for port in SystemRandom().sample(below, min(len(below), _PORTS_TRIED)):
+        with suppress(OSError):
+            return _bound(port)
+    return _bound(0)
+
+
+def _bound(port: int) -> int:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            # On all of them: a stack may be told to listen on all, and what is free on loopback need not be.
-            probe.bind(("", wanted))
-        except OSError as error:
-            raise TargetError(f"--port: {wanted}: {error.strerror}; expected a free port", hint=f"ss -ltnp 'sport = :{wanted}'") from None
+        # On all addresses: a stack may be told to listen on all, and what is free on loopback need not be.
+        probe.bind(("", port))
         return int(probe.getsockname()[1])
 
 
@@ -93,7 +109,7 @@ def running_stack(
     inputs: random.Random,
     timeout_s: float,
     fields: Mapping[str, str] = {},
-    front: Front = nothing_in_front,
+    front: Front | None = None,
     port: int = 0,
     check: CheckAnswers = check_answers,
     watch_writes: bool = False,
@@ -109,7 +125,7 @@ def running_stack(
         inputs: draws the inputs of the check.
         timeout_s: how long an answer may take.
         fields: what its manifest may ask of its services.
-        front: what is put in front of it once it is ready; its answers are checked through that.
+        front: what is put in front of it once it is ready; its answers are checked through that. None: clients ask the processes.
         port: where the first process listens; 0: any free port.
         check: how its answers are checked; an external one's are with few requests always.
         watch_writes: whether `RunningStack.ended` is to tell which files it wrote outside its folder. It takes root.
@@ -122,6 +138,8 @@ def running_stack(
         yield _external(planned, planned.stack, inputs, timeout_s)
         return
     assert built is not None
+    # Whatever other machines ask, and nothing else, is where they reach it.
+    address = LOOPBACK if placement.reached_at is None or front is not None else placement.reached_at
     started: list[str] = []
     base_urls: list[str] = []
     pids: list[int] = []
@@ -131,7 +149,16 @@ def running_stack(
         for name, log in zip(process_names(planned.cell.replicas), logs, strict=True):
             wanted = port if name == APP else 0
             process, base_url = _start(
-                host, built, planned, name, placement=placement, log=log, port=wanted, fields=fields, watch_writes=watch_writes
+                host,
+                built,
+                planned,
+                name,
+                placement=placement,
+                log=log,
+                address=address,
+                port=wanted,
+                fields=fields,
+                watch_writes=watch_writes,
             )
             started.append(name)
             pids.append(process.pid)
@@ -142,7 +169,7 @@ def running_stack(
                 wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, why_dead=_why_dead(host, name))
         ready_at = time.monotonic()
         runtime = runtime_of(pids[0])
-        with front(base_urls) as asked:
+        with nullcontext(base_urls) if front is None else front(base_urls) as asked:
             in_front = [url for url in asked if url not in base_urls]
             for base_url, log in [*zip(base_urls, logs, strict=True), *((url, logs[0]) for url in in_front)]:
                 with _told(built.stack.label, log):
@@ -175,6 +202,7 @@ def _start(
     *,
     placement: Placement,
     log: Path,
+    address: str,
     port: int,
     fields: Mapping[str, str],
     watch_writes: bool,
@@ -182,12 +210,13 @@ def _start(
     """Starts one process of a stack and gives where it will answer."""
     manifest, settings, network = built.stack.manifest, planned.cell.settings, placement.network
     # A network of its own has every port free, and nobody but this machine can reach it.
+    listening_on = "0.0.0.0" if network else address
     listening_port = network.port if network else free_port(port)
     limits = placement.limits.get(manifest.root_tier)
     _begin_log(log)
     known = {
         **fields,
-        "address": "0.0.0.0" if network or placement.reached_at else "127.0.0.1",
+        "address": listening_on,
         "port": str(listening_port),
         "artifact": str(built.folder / ((built.stack.build and built.stack.build.artifact) or "")),
         "cpus": str(len(placement.stack)),
@@ -212,7 +241,7 @@ def _start(
             network=network,
             watch_writes=watch_writes,
         )
-    return process, f"http://{placement.reached_at or process.address}:{network.published_port if network else listening_port}"
+    return process, f"http://{process.address}:{network.published_port}" if network else f"http://{address}:{listening_port}"
 
 
 def _external(planned: PlannedCell, stack: ExternalStack, inputs: random.Random, timeout_s: float) -> RunningStack:

@@ -3,7 +3,7 @@
 import random
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,6 +36,7 @@ from weir.objective import judge as held_against
 from weir.objective import objective
 from weir.observe.figures import stack_resources
 from weir.observe.jvm import pause_events, pause_logs
+from weir.services.nginx import left_out
 from weir.services.place import ServicePlace
 from weir.stacks.build import BuiltStack
 from weir.stacks.external import ExternalStack
@@ -144,7 +145,8 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
             result = _measure(bench, planned, writer, trial_id, running, services, inputs, names, phases_s)
             measured = time.monotonic()
         phases_s["stop"] = time.monotonic() - measured
-        reasons = (*result.verdict.reasons, *_beyond_memory(running), *_ended_badly(running))
+        behind = _left_out({name: logs[name] for name in services.fronts}, len(names), bench.failures)
+        reasons = (*result.verdict.reasons, *behind, *_beyond_memory(running), *_ended_badly(running))
         result = replace(result, verdict=TrialVerdict((_SKIPPED, *reasons) if skip.asked else reasons))
     except TrialSkippedError:
         result = TrialResult(verdict=TrialVerdict((_SKIPPED,)))
@@ -173,6 +175,20 @@ def run_trial(bench: Bench, planned: PlannedCell, built: BuiltStack | None, writ
 def _generator_failed(error: GeneratorError) -> Reason:
     # A reason is one line.
     return Reason(GENERATOR_FAILED, "invalid", " ".join(error.message.split()), next_step=error.hint or "read what it has printed")
+
+
+def _left_out(logs: Mapping[str, Path], processes: int, failures: Failures) -> Iterator[Reason]:
+    """Processes that a proxy in front of them sent nothing for a while: the figures are then those of fewer."""
+    for name, log in logs.items():
+        addresses = left_out(log.read_text(errors="replace")) if log.exists() else ()
+        if addresses:
+            yield Reason(
+                "left out",
+                "suspect" if failures == "reject" else "valid",
+                f"{name} left {len(addresses)} of {processes} processes out for a while",
+                cause="a request to it failed there and was sent to the next: a connection was closed as it arrived, or could not be made",
+                next_step=f"read the log of {name}; its keepalive_timeout has to be shorter than the stack's",
+            )
 
 
 def _beyond_memory(stopped: RunningStack) -> Iterator[Reason]:

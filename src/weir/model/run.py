@@ -150,6 +150,8 @@ class Placement:
     """What the study asks for and this machine cannot do, in sentences, where the study allows to go on without."""
     reached_at: str | None = None
     """The address of this machine that loads from others come to; None: loads come from this machine."""
+    agent_threads: tuple[int, ...] = ()
+    """Load threads of each of the others, and with that its share of a load."""
     services_on: str | None = None
     """The machine of the services, by the name of its node; None: they are on this one, with `services` for CPUs."""
 

@@ -21,7 +21,7 @@ What stands in braces is filled in; all other braces stay as they are.
 
 """
 _MEANINGS = {
-    "address": "the address to listen on: loopback, or every address in a network of the stack's own",
+    "address": "the address to listen on: loopback, that of this machine in a cluster, or every address in a network of the stack's own",
     "port": "the port to listen on, which is free; it has to be in the command or in the environment",
     "artifact": "`build.artifact`",
     "cpus": "the number of CPUs that the stack has",

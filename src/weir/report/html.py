@@ -172,6 +172,8 @@ def _placement(reader: RunReader) -> list[tuple[str, str]]:
     placement = reader.info.placement
     roles = {"load": placement.load, "stack": placement.stack, "services": placement.services, "control": placement.control}
     rows = [(role, ", ".join(map(str, cpus)) or "none") for role, cpus in roles.items()]
+    if placement.agent_threads:
+        rows.append(("load threads of each agent", ", ".join(map(str, placement.agent_threads))))
     if placement.services_on is not None:
         rows.append(("services on", placement.services_on))
     rows += [(f"limits of {tier}", limits.words) for tier, limits in placement.limits.items()]

@@ -1,5 +1,6 @@
 """The service `nginx`: a reverse proxy before the processes of a stack. Its settings, configuration and command. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,6 +27,7 @@ http {{
     upstream stack {{
 {servers}
         keepalive {settings.keepalive};
+        keepalive_timeout {settings.keepalive_timeout}s;
     }}
     server {{
         listen {address}:{port} backlog=4096;
@@ -41,6 +43,9 @@ http {{
 }}
 """
 
+# At the level `warn` of the configuration above.
+_LEFT_OUT = re.compile(r"upstream server temporarily disabled .* upstream: \"http://([^/\"]+)")
+
 
 class NginxSettings(Table):
     """What a manifest or a study may set, by nginx's own names."""
@@ -51,6 +56,9 @@ class NginxSettings(Table):
     """Of each, to clients and to the stack together."""
     keepalive: int = Field(strict=False, ge=1)
     """Idle connections to the stack that each keeps."""
+    keepalive_timeout: int = Field(strict=False, ge=1)
+    """Seconds that it keeps one of them for. Less than the stack does: nginx takes a process out of its turn whose connection was closed
+    while a request was on its way to it."""
 
 
 def nginx_settings(settings: Mapping[str, str]) -> NginxSettings:
@@ -88,3 +96,12 @@ def nginx_configuration(
 def nginx_command(program: str, folder: Path, configuration: Path) -> list[str]:
     """The command that runs it in the foreground."""
     return [program, "-p", str(folder), "-c", str(configuration), "-e", "stderr"]
+
+
+def left_out(log: str) -> set[str]:
+    """The processes, by address, that it took out of their turn for a while, ten seconds by default, after a request that failed there.
+
+    Args:
+        log: what it has logged.
+    """
+    return set(_LEFT_OUT.findall(log))

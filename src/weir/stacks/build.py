@@ -20,8 +20,10 @@ from weir.places import cache_folder, node_tools
 from weir.stacks.manifest import Stack, filled
 from weir.stacks.tools import base_environment, jdk_version
 
-_MARKER = ".weir-built"
-_LEFT_OUT = {"__pycache__", ".venv", "venv", "target", "node_modules", ".git"}
+MARKER = ".weir-built"
+"""The file that lies in the folder of a build that was finished."""
+LEFT_OUT = frozenset({"__pycache__", ".venv", "venv", "target", "node_modules", ".git"})
+"""What lies in a stack's folder and is no source of it."""
 
 RunCommand = Callable[[list[str], Path, dict[str, str], Path], int]
 """Runs a command (argv, working directory, environment, log) to its end and gives its exit status."""
@@ -52,14 +54,28 @@ def build(stack: Stack, run: RunCommand, *, on_build: Callable[[Path], None] = l
     unmet = stack.unmet()
     if unmet:
         raise UsageError(f"{stack.label}: " + "; ".join(f"needs {need}" for need in unmet), hint="weir doctor")
-    root = cache_folder() / "stacks" / stack.id / content_hash(stack)
+    root = _root(stack)
     folder = root / stack.folder.name
     root.parent.mkdir(parents=True, exist_ok=True)
     with (root.parent / f"{root.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (root / _MARKER).is_file():
+        if not (root / MARKER).is_file():
             _build_anew(stack, root, folder, run, on_build)
     return BuiltStack(stack, folder, _size_bytes(folder, stack))
+
+
+def built_before(stack: Stack) -> Path | None:
+    """The folder in the cache that the build of a stack has filled; None if it was not built here as it is now.
+
+    Raises:
+        UsageError: what it is built with is not there.
+    """
+    root = _root(stack)
+    return root if (root / MARKER).is_file() else None
+
+
+def _root(stack: Stack) -> Path:
+    return cache_folder() / "stacks" / stack.id / content_hash(stack)
 
 
 def content_hash(stack: Stack) -> str:
@@ -101,7 +117,7 @@ def _build_anew(stack: Stack, root: Path, folder: Path, run: RunCommand, on_buil
             )
         if recipe.artifact is not None and not (folder / recipe.artifact).exists():
             raise TargetError(f"{stack.folder / 'stack.toml'}: build.artifact: the build left no {recipe.artifact!r}; log: {log}")
-    (root / _MARKER).touch()
+    (root / MARKER).touch()
 
 
 def _build_fields() -> dict[str, str]:
@@ -122,7 +138,7 @@ def _files(stack: Stack) -> list[Path]:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file() and not _LEFT_OUT.intersection(path.relative_to(folder).parts)]
+    return [path for path in folder.rglob("*") if path.is_file() and not LEFT_OUT.intersection(path.relative_to(folder).parts)]
 
 
 def _size_bytes(folder: Path, stack: Stack) -> int | None:

@@ -126,6 +126,12 @@ class RunReader:
         """Readings of the processes, by time."""
         return self._readings(SampleRow, "sample", trial_id, "t_s, name")
 
+    def tiers_on(self, node: str) -> frozenset[str]:
+        """Tiers whose processes ran on another machine: readings of them bear its name."""
+        with explained(self.path):
+            found = self._select("sample", ["DISTINCT tier"], "WHERE substr(name, -length(?1)) = ?1", (f"@{node}",))
+        return frozenset(tier for (tier,) in found)
+
     def use(self, trial_id: int) -> list[UseRow]:
         """Of `samples` what charts draw."""
         return self._readings(UseRow, "sample", trial_id, "t_s, name")

@@ -46,6 +46,8 @@ class Forecast:
     """What would come on top if no trial showed a steady state in time."""
     checks_s: float
     """Before the first trial: every stack checked on every workload, and the generator's ceilings."""
+    is_most: bool
+    """Whether something else than time may end a load, so that all of this is the most that it takes."""
 
     @property
     def total_s(self) -> float:
@@ -68,6 +70,7 @@ def forecast(study: Study, cells: Sequence[PlannedCell], overhead: Overhead = Ov
         starts_and_stops_s=method.blocks * sum(overhead.of(one.stack.label) for one in cells),
         extensions_s=method.blocks * sum(_extension_s(one) for one in cells),
         checks_s=sum(overhead.of(label) for label, _ in checked) + sum(map(_ceiling_s, ways.values())),
+        is_most=any(one.load.ends_by_itself for one in cells),
     )
 
 
@@ -75,8 +78,9 @@ def plan_lines(study: Study, coming: Forecast, cells: int) -> list[str]:
     """How many trials, how long, and when the run ends."""
     method = study.file.method
     trials = f"{coming.trials} trial{'s' if coming.trials > 1 else ''}"
+    about = "at most" if coming.is_most else "about"
     lines = [
-        f"{trials} ({method.blocks} block{'s' if method.blocks > 1 else ''} of {cells}): about {span_text(coming.total_s)}, "
+        f"{trials} ({method.blocks} block{'s' if method.blocks > 1 else ''} of {cells}): {about} {span_text(coming.total_s)}, "
         f"{span_text(coming.load_s)} of it load"
     ]
     if method.width is not None:

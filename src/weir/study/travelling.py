@@ -1,15 +1,20 @@
-"""What of a study has to go along where it is run on another machine: its file, and those that it names by a path from there.
+"""What of a study has to go along where it is run on another machine: its file, those that it names by a path from there, and what was
+built here of its stacks.
 
 A file that is named by an absolute path stays: it is meant where it is.
 """
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weir.model.errors import UsageError
 from weir.scenario import Scenario
+from weir.stacks.build import built_before
+from weir.stacks.manifest import Stack, read_stack
 from weir.study.study import Study, study_files
 from weir.toml_file import read_toml, validate
 
@@ -22,6 +27,9 @@ class Travelling:
     """What it is called there: its name, or its path among the files."""
     files: Mapping[str, Path]
     """What goes along, by its path in one folder, in which relative paths lead where they lead here. None where any weir has it."""
+    built: tuple[Path, ...]
+    """The folders of the cache that have its stacks built. They are named by what they were built from and with, so that what has the same
+    path in the cache of another machine of this kind is the same."""
 
 
 def travelling(study: Study) -> Travelling:
@@ -31,14 +39,27 @@ def travelling(study: Study) -> Travelling:
         UsageError: a scenario is not there, or not valid.
     """
     if study_files().get(study.name) == study.path:
-        return Travelling(study.name, {})
+        return Travelling(study.name, {}, _built(study))
     folder = study.path.parent
     # By their letters, as the study has them: behind a link other folders may be above.
     places = {os.path.abspath(folder / place): file for place, file in _named(study)}
     root = os.path.commonpath([os.path.dirname(place) for place in places])
-    return Travelling(
-        os.path.relpath(os.path.abspath(study.path), root), {os.path.relpath(place, root): file for place, file in places.items()}
-    )
+    files = {os.path.relpath(place, root): file for place, file in places.items()}
+    return Travelling(os.path.relpath(os.path.abspath(study.path), root), files, _built(study))
+
+
+def _built(study: Study) -> tuple[Path, ...]:
+    # Variants of one stack are mostly built alike.
+    return tuple(dict.fromkeys(folder for stack in _stacks(study) if (folder := built_before(stack)) is not None))
+
+
+def _stacks(study: Study) -> Iterator[Stack]:
+    """Those that this machine knows: an external one, or one that only the other has, is not built here."""
+    for label in study.file.matrix.stacks:
+        with suppress(UsageError):
+            stack = read_stack(label)
+            yield stack
+            yield from (variant for variant in stack.variants() if variant.variant in study.file.matrix.variants)
 
 
 def _named(study: Study) -> Iterator[tuple[Path, Path]]:
