@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,36 +33,37 @@ class Nodes:
 StartNodes = Callable[..., Nodes]
 
 
-@pytest.fixture(scope="session")
+@contextmanager
+def running_nodes(*resources: dict[str, float], namespaces: bool = False) -> Iterator[Nodes]:
+    """A cluster of nodes, each with the resources given; all but the first in namespaces, if that is asked for.
+
+    It is gone in the end: one that is idle takes a tenth of a CPU all the same, from every test that follows.
+    """
+    command = [sys.executable, str(NODES), json.dumps(resources), *(["--namespaces"] if namespaces else [])]
+    pipe = subprocess.PIPE
+    # Closes its streams, and waits.
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if not line:
+            assert process.stderr is not None
+            pytest.fail(f"Ray cannot start nodes on this machine: {process.stderr.read().strip()[-500:]}")
+        said = json.loads(line)
+        yield Nodes(said["address"], tuple(said["raylets"]))
+
+
+@pytest.fixture
 def start_nodes() -> Iterator[StartNodes]:
-    """A function that starts a cluster of nodes, each with the resources given; all but the first in namespaces, if that is asked for."""
+    """A function that starts a cluster, as `running_nodes` does, for the length of a test."""
     with ExitStack() as stack:
-
-        def start(*resources: dict[str, float], namespaces: bool = False) -> Nodes:
-            process = subprocess.Popen(
-                [sys.executable, NODES, json.dumps(resources), *(["--namespaces"] if namespaces else [])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            # Closes its streams, and waits.
-            stack.enter_context(process)
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            if not line:
-                assert process.stderr is not None
-                pytest.fail(f"Ray cannot start nodes on this machine: {process.stderr.read().strip()[-500:]}")
-            said = json.loads(line)
-            return Nodes(said["address"], tuple(said["raylets"]))
-
-        yield start
+        yield lambda *resources, **how: stack.enter_context(running_nodes(*resources, **how))
 
 
-@pytest.fixture(scope="session")
-def nodes(start_nodes: StartNodes) -> Nodes:
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
     """A head for nothing, and two nodes for loads, of which each has room for four agents."""
-    return start_nodes({}, {"weir_load": 4}, {"weir_load": 4})
+    with running_nodes({}, {"weir_load": 4}, {"weir_load": 4}) as found:
+        yield found
 
 
 def noticed_within_s(said: str) -> list[float]:

@@ -2,15 +2,21 @@
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+import tarfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.end_to_end.ordeal import wait_until
+from weir.cluster import agent as agent_module
 from weir.cluster.agent import Agent
 from weir.cluster.travel import packed
 
@@ -24,6 +30,32 @@ def all_news(agent: Agent, is_enough: Callable[[list[tuple[str, object]]], bool]
     while not is_enough(found):
         found += [(kind, what) for _, kind, what in agent.news(1.0)]
     return found
+
+
+@pytest.fixture
+def napped() -> Iterator[threading.Event]:
+    """The main thread has been told to nap; what agents would have it do is undone in the end."""
+    had = signal.getsignal(agent_module.NAP)
+    yield threading.Event()
+    signal.signal(agent_module.NAP, had)
+
+
+def test_rays_thread_is_told_to_nap_while_all_that_an_engine_says_may_wait(napped: threading.Event) -> None:
+    agent = Agent(FOREVER_S, naps=True)
+    signal.signal(agent_module.NAP, lambda *_: napped.set())
+    agent.news(0.0, (b"tick",))
+    agent.start(7, [sys.executable, "-c", "import sys; [print(line.strip(), flush=True) for line in sys.stdin]"])
+    assert not agent.is_steady
+    agent.write(7, b"tick\n")
+    # Handlers run between two steps of this thread, which may not stand still in one.
+    wait_until(napped.is_set, "the nap")
+    agent.write(7, b"now\n")
+    assert all_news(agent, lambda news: news[-1:] == [("line", b"now\n")])
+    assert not agent.is_steady
+    agent.write(7, b"tick\n")
+    agent.close_input(7)
+    all_news(agent, ended)
+    assert not agent.is_steady
 
 
 @pytest.fixture
@@ -57,12 +89,56 @@ def test_lines_that_may_wait_wait_for_one_that_may_not_and_come_with_it(agent: A
     assert agent.news(30.0, patient) == [(7, "line", b"tick 3\n"), (7, "end", (0, b""))]
 
 
+def test_lines_that_may_wait_do_not_where_there_are_as_many_as_go_at_once(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weir.cluster.agent.HELD_S", 3600.0)
+    agent.start(7, [sys.executable, "-c", "for _ in range(8): print('tick')"])
+    patient = (b"tick",)
+    while agent._news.qsize() < 9:
+        time.sleep(0.01)
+    assert [len(agent.news(30.0, patient, 3)) for _ in range(3)] == [3, 3, 3]
+
+
 def test_what_is_written_to_one_that_has_ended_is_lost_without_an_error(agent: Agent) -> None:
     agent.start(1, [sys.executable, "-c", ""])
     all_news(agent, ended)
     agent.write(1, b"x\n")
     agent.close_input(1)
     agent.signal(1, 9)
+
+
+def test_nothing_stays_open_of_engines_that_have_ended(agent: Agent) -> None:
+    def run(number: int) -> None:
+        agent.start(number, [sys.executable, "-c", "import sys; print('out'); print('err', file=sys.stderr)"])
+        assert all_news(agent, ended) == [("line", b"out\n"), ("end", (0, b"err\n"))]
+
+    run(0)
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(1, 6):
+        run(number)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_of_two_agents_that_unpack_the_same_at_once_the_slower_leaves_nothing_behind(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = tmp_path / "programs"
+    content.mkdir()
+    (content / "postgres").write_text("#!/bin/sh\n")
+    archive = packed(content, "programs")
+    open_archive = tarfile.open
+
+    def open_late(**arguments: Any) -> tarfile.TarFile:
+        monkeypatch.setattr(tarfile, "open", open_archive)
+        # The other one, in its process.
+        with monkeypatch.context() as other:
+            other.setattr(os, "getpid", lambda: 1)
+            agent.unpack(archive)
+        return open_archive(**arguments)
+
+    monkeypatch.setattr(tarfile, "open", open_late)
+    folder = Path(agent.unpack(archive))
+    assert (folder / "postgres").is_file()
+    assert list(folder.parent.iterdir()) == [folder]
 
 
 def test_a_file_is_kept_by_its_content_and_can_be_run(agent: Agent) -> None:

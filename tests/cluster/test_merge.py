@@ -1,5 +1,6 @@
 """What agents saw, put together: as one generator would have seen it."""
 
+import itertools
 import random
 from typing import Any
 
@@ -99,11 +100,12 @@ def test_of_a_step_the_mean_is_known_and_percentiles_are_not() -> None:
 def test_many_agents_merge_to_what_they_asked_in_any_order() -> None:
     draw = random.Random(1)
     merger = IntervalMerger(map(str, range(20)))
-    told = [(str(agent), interval(index, [draw.uniform(1, 9)])) for agent in range(20) for index in range(10)]
-    # Of an agent the intervals come in their order.
-    draw.shuffle(told)
-    told.sort(key=lambda one: one[1].index + draw.random() * 3)
-    told = [one for agent in range(20) for one in sorted((t for t in told if t[0] == str(agent)), key=lambda t: t[1].index)]
+    # Agents tell in any order, each its own intervals one after the other.
+    order = [str(agent) for agent in range(20) for _ in range(10)]
+    draw.shuffle(order)
+    indices = {agent: itertools.count() for agent in order}
+    told = [(agent, interval(next(indices[agent]), [draw.uniform(1, 9)])) for agent in order]
+    assert [part.index for _, part in told] != sorted(part.index for _, part in told)
     out = [merged for agent, part in told for merged in merger.take(agent, part)]
     assert [one.index for one in out] == list(range(10))
     assert all(one.completed == 20 for one in out)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 from pathlib import Path
@@ -41,13 +42,14 @@ def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goe
     out = tmp_path / "run"
     on_cluster = ("--cluster", cluster.address, "--agents", "1")
 
-    process = start_weir("run", study("good", blocks=3), "--out", out, *on_cluster)
+    typed = ("run", str(study("good", blocks=3)), "--out", str(out), *on_cluster)
+    process = start_weir(*typed)
     assert process.stderr is not None
     read_until(process.stderr, "trial 2 of 3")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
     assert process.returncode == ExitCode.INTERRUPTED
-    assert f"weir run --resume {out / 'run.weir'} goes on with it" in err
+    assert f"weir run --resume {out / 'run.weir'} --cluster {cluster.address} --agents 1 goes on with it" in err
     before = finished(out)
     assert 1 <= len(before) < 3
 
@@ -72,6 +74,7 @@ def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goe
     with RunReader(out / "run.weir") as reader:
         trials = reader.trials()
         assert reader.ended == "complete"
+        assert reader.info.command == shlex.join(["weir", *typed])
     assert len(trials) == 3
     assert before.items() <= finished(out).items()
     assert all((out / log).is_file() for trial in trials for log in trial.result.logs.values())
@@ -138,5 +141,5 @@ def test_a_kill_of_the_driver_or_of_the_node_leaves_of_a_run_there_what_was_fini
 def test_a_run_file_that_is_too_large_to_travel_is_refused_before_anything_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_run(tmp_path / "run.weir")
     monkeypatch.setattr("weir.cluster.travel.MOST_BYTES", 1000)
-    with pytest.raises(UsageError, match=r"run\.weir: found .* MiB, expected at most .* that travel to a node"):
+    with pytest.raises(UsageError, match=r"run\.weir: found .* MiB or more, expected at most .* that travel to a node"):
         resume_there(RayCluster(ModuleType("ray")), path, [], on_line=lambda _: False)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 from pathlib import Path
@@ -55,14 +56,16 @@ def test_a_study_runs_with_loads_from_the_clusters_nodes(study: Study, weir: Wei
 
 def test_a_run_of_agents_is_resumed_with_agents_alone(study: Study, weir: Weir, nodes: Nodes, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    weir("run", study("good"), "--out", out, "--cluster", nodes.address, "--agents", "2")
+    weir("run", study("good"), "--out", out, "--cluster", nodes.address, "--shares", "2,1")
     done = weir("run", "--resume", out)
     assert done.returncode == ExitCode.USAGE
     assert "add --cluster ADDRESS" in done.stderr
-    done = weir("run", "--resume", out, "--cluster", nodes.address, "--agents", "1")
-    assert done.returncode == ExitCode.USAGE
-    assert "found 1 agents, expected 2 as the run had" in done.stderr
-    done = weir("run", "--resume", out, "--cluster", nodes.address, "--agents", "2")
+    for flags, found in ((("--shares", "2"), "2"), (("--agents", "2"), "1,1"), (("--shares", "1,2"), "1,2")):
+        done = weir("run", "--resume", out, "--cluster", nodes.address, *flags)
+        assert done.returncode == ExitCode.USAGE
+        assert f"load threads of each agent: found {found}, expected those that the run had: 2,1" in done.stderr
+        assert "try: --agents 2 --shares 2,1" in done.stderr
+    done = weir("run", "--resume", out, "--cluster", nodes.address, "--shares", "2,1")
     assert done.returncode == 0, done.stderr
 
 
@@ -111,13 +114,15 @@ def test_a_run_goes_to_the_node_for_stacks_and_comes_back(study: Study, weir: We
         (["stack"], f"weir {__version__}")
     ]
     out = tmp_path / "run"
-    done = weir("run", study("good"), "--out", out, "--cluster", cluster.address, "--agents", "1", "--shares", "2")
+    typed = ("run", str(study("good")), "--out", str(out), "--cluster", cluster.address, "--agents", "1", "--shares", "2")
+    done = weir(*typed)
     assert done.returncode == 0, done.stderr
     assert "the stacks are on" in done.stderr
     assert (out / "report.html").is_file()
     with RunReader(out / "run.weir") as reader:
         (trial,) = reader.trials()
         assert reader.info.placement.reached_at is not None
+        assert reader.info.command == shlex.join(["weir", *typed])
     assert trial.result.summary is not None
     assert trial.result.summary.requests.ok > 0
     assert [agent.generator.threads for agent in trial.result.summary.agents or []] == [2]

@@ -6,15 +6,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, engines, noticed_within_s, processes
+from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, engines, noticed_within_s, processes, running_nodes
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.conftest import END_S
 from tests.end_to_end.ordeal import has_worked, read_until, wait_until
+from tests.support.listening import listening
+from tests.support.ray_nodes import below
 from tests.support.records import group, sample
 from weir.cluster.clock import Clock
 from weir.cluster.members import LOST_S
@@ -94,8 +97,11 @@ DATABASES = {
 
 @pytest.fixture
 def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stack that asks an upstream, and those that ask databases and have a proxy before them."""
-    asking: dict[str, tuple[str, tuple[str, ...], str, str]] = {"asks": ("[services.delay]", ("{delay.url}",), "/", "ping")}
+    """Stacks that ask an upstream, one with a proxy before it, and those that ask databases and have one too."""
+    asking: dict[str, tuple[str, tuple[str, ...], str, str]] = {
+        "asks": ("[services.delay]", ("{delay.url}",), "/", "ping"),
+        "asks-behind": ("[services.delay]\n[services.nginx]", ("{delay.url}",), "/", "ping"),
+    }
     for name, (first, *others) in DATABASES.items():
         services = f'[services.{first}]\ndataset = "users"\n[services.nginx]\n' + "".join(f"[services.{other}]\n" for other in others)
         asking[name] = (services, tuple(f"{{{service}.url}}" for service in (first, *others)), "/user/1", "user-by-id")
@@ -133,9 +139,10 @@ def test_a_reading_of_a_node_is_one_of_this_machines_clock_and_says_nothing_of_t
 
 
 @pytest.fixture(scope="module")
-def apart(start_nodes: StartNodes) -> Nodes:
+def apart() -> Iterator[Nodes]:
     """A head, on which the stacks are, a node for loads and one for services, with addresses of their own."""
-    return start_nodes({}, {"weir_load": 1}, {"weir_service": 1}, namespaces=True)
+    with running_nodes({}, {"weir_load": 1}, {"weir_service": 1}, namespaces=True) as found:
+        yield found
 
 
 def test_the_check_of_a_cluster_shows_the_node_for_services(weir: Weir, apart: Nodes) -> None:
@@ -193,6 +200,23 @@ def test_services_stay_beside_their_stack_where_that_is_asked_for(study: Study, 
     done = weir("run", file, "--out", out, "--cluster", apart.address, "--agents", "1", "--services-here")
     assert done.returncode == 0, done.stderr
     assert names_of_samples(out) == {("app", "app"), ("delay", "delay")}
+
+
+@pytest.mark.parametrize("stack", ["asks", pytest.param("asks-behind", marks=pytest.mark.needs("nginx"))])
+def test_only_what_agents_ask_listens_where_they_reach_it_and_on_no_other_address(
+    stack: str, study: Study, start_weir: StartWeir, apart: Nodes, tmp_path: Path
+) -> None:
+    file = study(stack, workloads=["ping"], rest=DELAY, duration_s=3600)
+    process = start_weir("run", file, "--out", tmp_path / "run", "--cluster", apart.address, "--agents", "1")
+    assert process.stderr is not None
+    read_until(process.stderr, "trial 1 of 1")
+    wait_until(lambda: any(map(has_worked, engines("load"))), "a load")
+    servers = {pid: words for pid, words in processes() if "server.py" in words or words[0].startswith("nginx: ")}
+    found = {"app" if "server.py" in servers[pid] else "nginx": listening(pid) for pid in below(process.pid) if pid in servers}
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    head = apart.address.partition(":")[0]
+    assert found == ({"app": {head}} if stack == "asks" else {"app": {"127.0.0.1"}, "nginx": {head}})
 
 
 @pytest.mark.needs("nginx")

@@ -1,69 +1,67 @@
 """A load of several agents, which here are of this process: their engines are real, and no cluster is between."""
 
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import ModuleType
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
-from weir.cluster.agent import Agent
+import pytest
+
+from tests.support.local_ray import LocalMember, asked
+from weir.cluster.agent import machine
 from weir.cluster.clock import Clock
-from weir.cluster.load import SharedLoad
-from weir.cluster.members import LOST_S, Member
-from weir.cluster.ray_cluster import Node, RayCluster
+from weir.cluster.load import SharedLoad, cpus_of_agents
+from weir.cluster.members import LOST_S
 from weir.generators.engine import LoadListener
 from weir.model.load import ClosedLoad, LoadPlan, Request
 from weir.model.records import FEWER_AGENTS, Interval
-from weir.places import engine_binary
 
 Serve = Callable[..., str]
 
-# An agent whose lease ends takes the process that it lives in with it.
-LEASE_S = 3600.0
+
+def plan(address: str, duration_s: float, interval_s: float = 0.1) -> LoadPlan:
+    request = Request("GET", f"http://{address}/")
+    return LoadPlan(request=request, load=ClosedLoad(4), duration_s=duration_s, threads=1, interval_s=interval_s)
 
 
-class Here(Member):
-    """An agent that is asked without a way between."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(RayCluster(ModuleType("ray")), None, cast(Node, None), name)
-        self.agent = Agent(LEASE_S)
-        self.engine_path = str(engine_binary())
-
-    def call(self, method: str, *arguments: Any, timeout_s: float = LOST_S) -> Any:
-        if self.lost is not None:
-            raise self.error()
-        return getattr(self.agent, method)(*arguments)
+HERE, FAR, FARTHER = machine(), "far", "farther"
 
 
-@contextmanager
-def asked(*members: Here) -> Iterator[None]:
-    """What they tell is heard as it comes."""
-    over = threading.Event()
+@pytest.mark.parametrize(
+    ("places", "threads", "expected"),
+    [
+        ([(HERE, [0, 1, 2, 3])], [2], [(2, 3)]),
+        # A node of this machine that may not use them.
+        ([(HERE, [0, 1])], [1], [()]),
+        ([(FAR, [0, 1, 2, 3])], [2], [(0, 1)]),
+        ([(FAR, [4, 5]), (FARTHER, [4, 5])], [2, 1], [(4, 5), (4,)]),
+        ([(FAR, [4, 5, 6]), (FAR, [4, 5, 6])], [1, 2], [(4,), (5, 6)]),
+        # One that has too few, and all wait alike.
+        ([(FAR, [4, 5]), (FARTHER, [4, 5])], [2, 3], [(), ()]),
+        ([(FAR, [4, 5]), (FAR, [4, 5])], [1, 2], [(), ()]),
+    ],
+)
+def test_agents_of_a_bound_load_have_a_cpu_for_every_thread_or_none_of_them_has(
+    places: list[tuple[str, list[int]]], threads: list[int], expected: list[tuple[int, ...]]
+) -> None:
+    agents = []
+    for where, cpus in places:
+        agents.append(LocalMember("one"))
+        agents[-1].facts = {"machine": where, "cpus": cpus}
+    assert cpus_of_agents((2, 3), agents, threads) == expected
+    assert cpus_of_agents((), agents, threads) == [()] * len(places)
 
-    def ask(member: Here) -> None:
-        while not over.is_set():
-            member.take(member.agent.news(0.1))
 
-    threads = [threading.Thread(target=ask, args=(member,)) for member in members]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-
-
-def plan(address: str, duration_s: float) -> LoadPlan:
-    return LoadPlan(request=Request("GET", f"http://{address}/"), load=ClosedLoad(4), duration_s=duration_s, threads=1)
-
-
-def test_agents_are_not_lost_because_whoever_listens_takes_his_time(serve: Serve) -> None:
-    one, other = Here("one"), Here("other")
+# Also where the load is over before he goes on.
+@pytest.mark.parametrize("duration_s", [LOST_S + 2.0, 0.5])
+def test_agents_are_not_lost_because_whoever_listens_takes_his_time(duration_s: float, serve: Serve) -> None:
+    one, other = LocalMember("one"), LocalMember("other")
     heard: list[Interval] = []
 
     def take_long(interval: Interval) -> None:
@@ -72,7 +70,6 @@ def test_agents_are_not_lost_because_whoever_listens_takes_his_time(serve: Serve
             # As a disk or a terminal that stands still.
             threading.Event().wait(LOST_S + 1.0)
 
-    duration_s = LOST_S + 2.0
     with asked(one, other), SharedLoad([one, other], plan(serve("null"), duration_s), LoadListener(on_interval=take_long)) as load:
         end = load.result()
     assert end.summary.verdict.validity != "invalid", end.summary.verdict
@@ -80,7 +77,7 @@ def test_agents_are_not_lost_because_whoever_listens_takes_his_time(serve: Serve
     assert sum(interval.completed for interval in heard) == end.summary.requests.completed
 
 
-class Told(Here):
+class Told(LocalMember):
     """An agent that is far, and notices how long before a load it is told of that."""
 
     ROUND_TRIP_NS = 500_000_000
@@ -112,7 +109,7 @@ def test_all_agents_are_told_at_once_when_to_begin_and_the_way_to_them_is_reckon
 
 
 def test_a_load_without_an_agent_that_was_lost_before_says_so_and_the_others_keep_their_threads(serve: Serve) -> None:
-    gone, left = Here("gone"), Here("left")
+    gone, left = LocalMember("gone"), LocalMember("left")
     gone.lose("its node ended")
     with asked(left), SharedLoad([gone, left], plan(serve("null"), 0.3), threads=[1, 2]) as load:
         summary = load.result().summary
@@ -120,3 +117,48 @@ def test_a_load_without_an_agent_that_was_lost_before_says_so_and_the_others_kee
     verdict = summary.verdict
     assert verdict.validity == "suspect"
     assert verdict.reasons[verdict.kinds.index(FEWER_AGENTS)] == "agent gone is lost: its node ended: this load was made by the other 1"
+
+
+@pytest.mark.parametrize("interval_s", [0.1, 1.0])
+def test_an_agent_whose_engine_stands_still_is_noticed_within_two_seconds_however_long_intervals_are(
+    interval_s: float, serve: Serve
+) -> None:
+    one, other = LocalMember("one"), LocalMember("other")
+    begun = threading.Event()
+    listener = LoadListener(on_interval=lambda _: begun.set())
+    with asked(one, other), SharedLoad([one, other], plan(serve("null"), 60.0, interval_s), listener) as load:
+        assert begun.wait(30)
+        engine = one._engines[0]
+        os.kill(engine.pid, signal.SIGSTOP)
+        try:
+            assert load.wait(30)
+        finally:
+            os.kill(engine.pid, signal.SIGKILL)
+        reasons = load.result().summary.verdict.reasons
+    (silence_s,) = re.findall(r"agent one is lost: no interval for ([\d.]+) s", " ".join(reasons))
+    assert float(silence_s) <= LOST_S
+    assert other.lost is None
+
+
+def test_a_process_that_stood_still_itself_finds_no_agent_lost_when_it_goes_on(serve: Serve) -> None:
+    # Longer than it takes to find one lost: whoever is not heard of by then is.
+    duration_s = 2 * LOST_S + 2.0
+    script = f"""
+from tests.cluster.test_shared_load import LoadListener, LocalMember, SharedLoad, asked, plan
+one, other = LocalMember("one"), LocalMember("other")
+begun = lambda interval: print(interval.index, flush=True)
+load = plan({serve("null")!r}, {duration_s})
+with asked(one, other, way_s=0.2), SharedLoad([one, other], load, LoadListener(on_interval=begun)) as load:
+    load.wait()
+print(one.lost, other.lost)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "0\n"
+        process.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(LOST_S + 1.0)
+        finally:
+            process.send_signal(signal.SIGCONT)
+        *_, lost = process.stdout.read().splitlines()
+    assert lost == "None None"

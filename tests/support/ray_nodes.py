@@ -2,8 +2,9 @@
 
     python tests/support/ray_nodes.py '[{"weir_stack": 1}, {"weir_load": 4}]' [--namespaces]
 
-The first is the head. With --namespaces every other node is in a network namespace with an address of its own, which takes root. Prints a
-line of JSON: the address, and the process ids of the nodes.
+The first is the head. With --namespaces every other node is in a network namespace with an address of its own, which takes root, and has a
+monotonic clock of its own, CLOCK_AHEAD_S ahead of the one before, as machines do that were started at other times. Prints a line of JSON:
+the address, and the process ids of the nodes.
 """
 
 import json
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 STORE_BYTES = 100 * 2**20
+CLOCK_AHEAD_S = 1000
 
 
 def main() -> None:
@@ -57,7 +59,7 @@ def main() -> None:
 
 
 class Namespaces:
-    """A bridge, and network namespaces on it, each with a node."""
+    """A bridge, and network namespaces on it, each with a node that has a clock of its own as well."""
 
     def __init__(self) -> None:
         self._mark = f"wr{os.getpid() % 100_000}"
@@ -76,7 +78,7 @@ class Namespaces:
         return self
 
     def join(self, address: str, offered: dict[str, float]) -> int:
-        """A node in a namespace of its own; gives its raylet's process id."""
+        """A node in namespaces of its own; gives its raylet's process id."""
         number = len(self._names) + 2
         name, outside = f"{self._mark}-{number}", f"{self._mark}v{number}"
         ip("netns", "add", name)
@@ -87,7 +89,8 @@ class Namespaces:
         ip("-n", name, "link", "set", "eth0", "up")
         ip("-n", name, "link", "set", "lo", "up")
         command = [
-            "ip", "netns", "exec", name, sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--address", address,
+            "ip", "netns", "exec", name, "unshare", "--time", "--monotonic", str((number - 1) * CLOCK_AHEAD_S),
+            sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--address", address,
             "--node-ip-address", f"{self._net}.{number}", "--num-cpus", "1", "--resources", json.dumps(offered),
             "--object-store-memory", str(STORE_BYTES), "--disable-usage-stats",
         ]  # fmt: skip

@@ -73,14 +73,16 @@ def _described(checked: Any) -> dict[str, Any]:
 
 def _print(checked: Any) -> None:
     nodes = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("node", "for", "CPUs", "memory", "engine", "kernel", "architecture", "Python", "Ray"):
+    for column in ("node", "for", "CPUs", "memory", "engine", "weir", "kernel", "architecture", "Python", "Ray"):
         nodes.add_column(column, no_wrap=column == "node")
     for one in checked.nodes:
         facts = one.facts
         memory = f"{facts['memory_bytes'] / 2**30:.1f} GiB"
         roles = ", ".join(one.roles) or "anything"
-        columns = (str(len(facts["cpus"])), memory, one.engine, facts["kernel"], facts["architecture"], facts["python"], facts["ray"])
-        nodes.add_row(one.node.name, roles, *columns)
+        # What is not needed there is not asked for.
+        programs = (one.engine, one.weir or "-")
+        node = (facts["kernel"], facts["architecture"], facts["python"], facts["ray"])
+        nodes.add_row(one.node.name, roles, str(len(facts["cpus"])), memory, *programs, *node)
     stdout.print(nodes)
     if not checked.pairs:
         return

@@ -49,6 +49,18 @@ class ClusterFlags:
     stacks_here: bool = False
     services_here: bool = False
 
+    @property
+    def words(self) -> list[str]:
+        """The flags as they are given."""
+        return [
+            *([] if self.address is None else ["--cluster", self.address]),
+            *([] if self.agents is None else ["--agents", str(self.agents)]),
+            *([] if self.shares is None else ["--shares", self.shares]),
+            *(["--share-nodes"] if self.share_nodes else []),
+            *(["--stacks-here"] if self.stacks_here else []),
+            *(["--services-here"] if self.services_here else []),
+        ]
+
 
 @contextmanager
 def load_from(flags: ClusterFlags) -> Iterator[LoadFrom]:
@@ -88,13 +100,13 @@ def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadFrom, ServiceP
             members(cluster, "load", count, share_nodes=flags.share_nodes) as agents,
             nullcontext() if flags.services_here else service_place(cluster) as services,
         ):
-            address = next(node.address for node in cluster.nodes if node.id == cluster.own_node)
+            address = cluster.own_address
 
             def begin(plan: LoadPlan, listener: LoadListener | None) -> RunningLoad:
                 return SharedLoad(agents, plan, listener, threads=shares)
 
             known = {agent.name: {**agent.facts, "clock_offset_us": agent.clock.offset_ns / 1e3} for agent in agents}
-            yield LoadFrom(begin, address, known), services
+            yield LoadFrom(begin, address, known, shares), services
 
 
 @contextmanager
@@ -118,26 +130,23 @@ def run_elsewhere(flags: ClusterFlags) -> Iterator[RunElsewhere | None]:
             yield None
             return
         say(f"weir: the stacks are on {node.name}")
-        of_cluster = [
-            *([] if flags.agents is None else ["--agents", str(flags.agents)]),
-            *([] if flags.shares is None else ["--shares", flags.shares]),
-            *(["--share-nodes"] if flags.share_nodes else []),
-            *(["--services-here"] if flags.services_here else []),
-        ]
 
         def run(study: "Study | None", words: Sequence[str], path: Path, there: "RunThere") -> int:
-            words = [*words, *of_cluster]
+            # That weir is told by itself which cluster it joins.
+            words = [*words, *replace(flags, address=None).words]
             if study is None:
                 return resume_there(cluster, path, words, on_line=there.hear, on_begin=there.begin)
             goes = travelling(study)
-            return run_there(cluster, goes.study, words, path.parent, files=goes.files, on_line=there.hear, on_begin=there.begin)
+            return run_there(
+                cluster, goes.study, words, path.parent, files=goes.files, built=goes.built, on_line=there.hear, on_begin=there.begin
+            )
 
         yield run
 
 
-def _shares(text: str, agents: int | None) -> Sequence[int]:
+def _shares(text: str, agents: int | None) -> tuple[int, ...]:
     parts = text.split(",")
     if not all(part.isdecimal() and int(part) > 0 for part in parts) or agents not in (None, len(parts)):
         expected = "whole numbers from 1, as 2,1,1" if agents is None else f"a number of threads for each of {agents} agents, as 2,1,1"
         raise UsageError(f"--shares: found {text!r}, expected {expected}")
-    return [int(part) for part in parts]
+    return tuple(int(part) for part in parts)

@@ -163,6 +163,11 @@ def load(
     chosen = chosen_load(
         LoadFlags(connections=connections, rate=rate, poisson=poisson, users=users, ramp=ramp, loops=loops, think=think, pace=pace)
     )
+    if bind and cluster is not None:
+        raise UsageError(
+            f"--bind: found {','.join(bind)} beside --cluster, expected no addresses of this machine for loads of others",
+            hint="leave --bind out: each agent connects from its own node's address",
+        )
     plan = LoadPlan(
         targets=several_targets(urls, chosen.connections, has_scenario=scenario is not None),
         pipeline=pipelining(pipeline, chosen, FLAGS, keep_alive=not no_keepalive, has_scenario=scenario is not None),

@@ -65,6 +65,7 @@ def run(
     quiet: Annotated[bool, QUIET_OPTION] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the findings as JSON in place of the answer.")] = False,
     driven: Annotated[bool, typer.Option("--driven", hidden=True, help="The weir of another machine drives this run.")] = False,
+    typed: Annotated[str | None, typer.Option("--typed", hidden=True, help="What was typed there, for the run file.")] = None,
 ) -> None:
     """Run a study: build and check its stacks, measure them in random order on fresh processes, and answer its question.
 
@@ -86,11 +87,12 @@ def run(
         path = (out or free_folder(chosen.name)) / RUN_FILE_NAME
         shown = Shown(chosen.file.title, chosen.file.question, last_block=chosen.file.method.last_block)
     report = path.with_name(REPORT_NAME)
+    command = typed or shlex.join(["weir", *sys.argv[1:]])
     words = [*(["--scale", scale] if scale else []), *(["--skip-missing"] if skip_missing else []), *(["--quiet"] if quiet else [])]
     with run_elsewhere(flags) as elsewhere:
         if elsewhere is not None:
             with live_there(shown, listen=listen, report=report) if live else nullcontext(RunThere()) as there:
-                code = elsewhere(chosen, [*words, *(["--live"] if live else [])], path, there)
+                code = elsewhere(chosen, ["--typed", command, *words, *(["--live"] if live else [])], path, there)
                 if path.is_file():
                     show(path, html=report, json=json_)
                 if code == ExitCode.INTERRUPTED or not path.is_file():
@@ -119,7 +121,6 @@ def run(
             if chosen is None:
                 resume(path, progress=progress, load_from=loads, services_on=services_on)
             else:
-                command = shlex.join(["weir", *sys.argv[1:]])
                 start(chosen, path.parent, command=command, progress=progress, load_from=loads, services_on=services_on)
         except (KeyboardInterrupt, HostGoneError, NoAgentLeftError, NotWrittenError):
             if path.is_file():
@@ -127,7 +128,9 @@ def run(
                 # What ended the run is what matters; a full disk or a closed terminal takes no report either.
                 with suppress(WeirError, OSError):
                     show(path, html=report, json=json_)
-                say(f"weir: weir run --resume {path} goes on with it")
+                # Whoever drives this run goes on with it from where they are, which is not here.
+                again = replace(flags, stacks_here=flags.stacks_here and not driven)
+                say(f"weir: {shlex.join(['weir', 'run', '--resume', str(path), *again.words])} goes on with it")
             raise
         show(path, html=report, json=json_)
     code = outcome(path)

@@ -6,6 +6,7 @@ Whoever it works for has to ask for news all the time. If nobody has asked for t
 what it has started, and itself.
 """
 
+import _thread
 import contextlib
 import hashlib
 import io
@@ -13,6 +14,7 @@ import os
 import platform
 import queue
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -22,20 +24,22 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 News = tuple[int, Literal["line", "end"], Any]
 """Of which engine, and what: a line that it has written, or that it has ended, with its exit status and what it wrote to standard error."""
 
 _WAITING_LINES = 8192
 """Lines that may wait to be asked for; beyond them the engine waits, which leaves intervals out then and says so."""
-_LINES_AT_A_TIME = 512
+LINES_AT_A_TIME = 512
 HELD_S = 0.5
 """For so long after an answer lines that may wait are held back, to go together: each answer costs both ends milliseconds of CPU, which on
 one machine a saturating load has not."""
 _GRACE_S = 20.0
 """How long an engine may take to end what it has started, after its input has closed."""
 _LOOK_EVERY_S = 0.25
+NAP, _NAP_S = signal.SIGUSR2, 0.2
+"""By this signal, which nobody sends from outside, the main thread is told to sleep, for so long, in which it hands on no calls."""
 _JOINING = (
     "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT",
     "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH",
@@ -43,14 +47,21 @@ _JOINING = (
 """What Ray reads of its TLS and its tokens."""
 
 
+def machine() -> str:
+    """What machine this is, whatever names and addresses nodes have on it: its kernel's boot."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
 class Agent:
     """The actor.
 
     Args:
         lease_s: how long it stays without being asked for news.
+        naps: whether the main thread, in which it is made then, sleeps most of the time while all that engines say may wait. It is Ray's
+            and looks for signals a hundred times a second, which takes nearly 1 % of a CPU.
     """
 
-    def __init__(self, lease_s: float) -> None:
+    def __init__(self, lease_s: float, *, naps: bool = False) -> None:
         self._news: queue.Queue[News] = queue.Queue(_WAITING_LINES)
         self._engines: dict[int, subprocess.Popen[bytes]] = {}
         self._made: list[Any] = []
@@ -58,6 +69,11 @@ class Agent:
         self._urgent = threading.Event()
         self._asked_at = self._told_at = time.monotonic()
         self._files = Path(os.environ.get("WEIR_CACHE") or Path.home() / ".cache" / "weir").expanduser() / "from-driver"
+        self._naps = naps
+        self.is_steady = False
+        """Whether the last that an engine said may wait."""
+        if naps:
+            signal.signal(NAP, lambda *_: time.sleep(_NAP_S))
         threading.Thread(target=self._end_without_lease, args=(lease_s,), daemon=True).start()
 
     def facts(self) -> dict[str, Any]:
@@ -67,12 +83,14 @@ class Agent:
         return {
             "ray": ray.__version__,
             "host": socket.gethostname(),
+            "machine": machine(),
             "cpus": sorted(os.sched_getaffinity(0)),
             "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             "architecture": platform.machine(),
             "kernel": platform.release(),
             "libc": " ".join(platform.libc_ver()),
             "python": platform.python_version(),
+            "cache": str(self._files.parent),
             "pid": os.getpid(),
         }
 
@@ -80,14 +98,16 @@ class Agent:
         """Its monotonic clock."""
         return time.monotonic_ns()
 
-    def readings(self, other: Any, count: int) -> list[tuple[int, int, int]]:
-        """Another agent's clock, read so often: its own clock before, what the other says, its own after."""
+    def readings(self, other: Any, count: int, within_s: float) -> list[tuple[int, int, int]]:
+        """Another agent's clock, read so often: its own clock before, what the other says, its own after. It fails where one takes longer
+        than `within_s`.
+        """
         import ray
 
         found = []
         for _ in range(count):
             before = time.monotonic_ns()
-            said = ray.get(other.now_ns.remote())
+            said = ray.get(other.now_ns.remote(), timeout=within_s)
             found.append((before, said, time.monotonic_ns()))
         return found
 
@@ -117,14 +137,33 @@ class Agent:
     def unpack(self, archive: bytes) -> str:
         """Unpacks a folder that was archived, and gives where it lies now."""
         folder = self._files / hashlib.sha256(archive).hexdigest()
-        if not folder.is_dir():
-            unfinished = folder.with_name(f".{folder.name}-{os.getpid()}")
-            with tarfile.open(fileobj=io.BytesIO(archive)) as found:
-                found.extractall(unfinished, filter="data")
-            # Another agent on the same node may have been quicker.
-            with contextlib.suppress(OSError):
-                unfinished.rename(folder)
+        self._unpack(archive, folder, "data")
         return str(folder)
+
+    def unpack_to(self, archive: bytes, path: str) -> None:
+        """Unpacks a folder at a path of its own, with every link that is in it: whoever sent it runs what it likes here anyway. Where
+        something is there already, that stays.
+        """
+        self._unpack(archive, Path(path), "fully_trusted")
+
+    def _unpack(self, archive: bytes, folder: Path, taken: Literal["data", "fully_trusted"]) -> None:
+        if folder.is_dir():
+            return
+        unfinished = folder.with_name(f".{folder.name}-{os.getpid()}")
+        try:
+            with tarfile.open(fileobj=io.BytesIO(archive)) as found:
+                found.extractall(unfinished, filter=taken)
+            unfinished.rename(folder)
+        except OSError:
+            # Another agent on the same node may have been quicker.
+            if not folder.is_dir():
+                raise
+        finally:
+            self.remove(str(unfinished))
+
+    def is_file(self, path: str) -> bool:
+        """Whether there is a file at a path."""
+        return os.path.isfile(path)
 
     def make(self, kind: Callable[[Path], Any]) -> tuple[int, dict[str, Any]]:
         """Makes something that lives here as long as this agent, of a class that came along by value, from a folder for it. Gives its
@@ -213,35 +252,44 @@ class Agent:
         return process.pid
 
     def write(self, engine: int, data: bytes) -> None:
-        """Writes to its standard input."""
-        stdin = self._engines[engine].stdin
-        assert stdin is not None
-        with contextlib.suppress(BrokenPipeError, ValueError):
-            stdin.write(data)
-            stdin.flush()
+        """Writes to its standard input, if it still runs."""
+        process = self._engines.get(engine)
+        if process is not None:
+            assert process.stdin is not None
+            # It may be ending.
+            with contextlib.suppress(BrokenPipeError, ValueError):
+                process.stdin.write(data)
+                process.stdin.flush()
 
     def close_input(self, engine: int) -> None:
         """Closes its standard input, which ends it."""
-        stdin = self._engines[engine].stdin
-        assert stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            stdin.close()
+        process = self._engines.get(engine)
+        if process is not None:
+            _close(process.stdin)
 
     def signal(self, engine: int, number: int) -> None:
         """Sends a signal to it, if it still runs."""
-        self._engines[engine].send_signal(number)
+        process = self._engines.get(engine)
+        if process is not None:
+            process.send_signal(number)
 
-    def news(self, wait_s: float, patient: tuple[bytes, ...] = ()) -> list[News]:
-        """What has come since it was last asked, after `wait_s` at the latest. Lines that begin as one of `patient` may wait for others."""
+    def news(self, wait_s: float, patient: tuple[bytes, ...] = (), most: int = LINES_AT_A_TIME) -> list[News]:
+        """What has come since it was last asked, `most` of it, after `wait_s` at the latest. Lines that begin as one of `patient` may wait
+        for others. Whoever takes nothing now asks for none, and so knows that this agent is there, and this agent that somebody is.
+        """
         self._asked_at = time.monotonic()
+        if not most:
+            time.sleep(wait_s)
+            return []
         found: list[News] = []
         self._patient = patient
         with contextlib.suppress(queue.Empty):
             found.append(self._news.get(timeout=wait_s))
-            # In one wait: to be woken for each of them would cost as much again.
-            self._urgent.wait(max(0.0, self._told_at + HELD_S - time.monotonic()))
+            if self._news.qsize() < most - 1:
+                # In one wait: to be woken for each of them would cost as much again.
+                self._urgent.wait(max(0.0, self._told_at + HELD_S - time.monotonic()))
             self._urgent.clear()
-            while len(found) < _LINES_AT_A_TIME:
+            while len(found) < most:
                 found.append(self._news.get_nowait())
         self._asked_at = time.monotonic()
         if found:
@@ -255,24 +303,31 @@ class Agent:
         stderr = threading.Thread(target=lambda: errors.append(process.stderr.read()), daemon=True)  # type: ignore[union-attr]
         stderr.start()
         for line in process.stdout:
+            self.is_steady = line.startswith(self._patient)
             self._news.put((engine, "line", line))
-            if not line.startswith(self._patient):
+            if not self.is_steady:
                 self._urgent.set()
         status = process.wait()
         stderr.join()
+        # An agent starts an engine for every load: what is left of those that have ended would add up.
+        del self._engines[engine]
+        for stream in (process.stdin, process.stdout, process.stderr):
+            _close(stream)
+        self.is_steady = False
         self._news.put((engine, "end", (status, b"".join(errors))))
         self._urgent.set()
 
     def _end_without_lease(self, lease_s: float) -> None:
         while time.monotonic() - self._asked_at < lease_s:
             time.sleep(_LOOK_EVERY_S)
-        running = [process for process in self._engines.values() if process.poll() is None]
+            if self._naps and self.is_steady:
+                # As if it had been sent: the handler runs when the main thread looks for signals.
+                _thread.interrupt_main(NAP)
+        running = list(self._engines.values())
         for process in running:
             # What is never read would keep it from ending.
             threading.Thread(target=self._drain, daemon=True).start()
-            with contextlib.suppress(OSError, ValueError):
-                assert process.stdin is not None
-                process.stdin.close()
+            _close(process.stdin)
         until = time.monotonic() + _GRACE_S
         for process in running:
             try:
@@ -284,3 +339,10 @@ class Agent:
     def _drain(self) -> None:
         while True:
             self._news.get()
+
+
+def _close(stream: IO[bytes] | None) -> None:
+    assert stream is not None
+    # What was written before may have nobody left to read it.
+    with contextlib.suppress(OSError):
+        stream.close()

@@ -1,19 +1,22 @@
 """What a cluster is, before anything runs on it: its nodes, what they are for, how far apart their clocks are, and what is missing."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
 from weir import __version__
 from weir.cluster.clock import Clock, clock_of
-from weir.cluster.members import Member, members
+from weir.cluster.members import Member, begun
 from weir.cluster.ray_cluster import EXTRA, Node, RayCluster, Role, resource
 from weir.model.errors import WeirError
 
 _ROLES: tuple[Role, ...] = ("load", "stack", "service")
 _READINGS = 20
+_READ_WITHIN_S = 10.0
 _FAR_APART_S = 30.0
+"""Longer, so that whoever reads the clock of one that says nothing is not taken for silent himself."""
 _WEIR_WITHIN_S = 15.0
 """How long it may take to start on a node that has never loaded it."""
 
@@ -32,7 +35,7 @@ class NodeFacts:
     needs_weir: bool = False
     """Whether weir would run there: stacks are there, and not here."""
     weir: str | None = None
-    """What weir names itself there, or why it does not run; None: it is not installed, or not needed."""
+    """What weir names itself there, or why it does not run; None: it is not installed, or nobody needs it there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +58,62 @@ class Checked:
 
 
 def check(cluster: RayCluster) -> Checked:
-    """Asks every node.
+    """Asks every node. What one that is not well says, or that it says nothing, is among what is missing.
 
     Raises:
-        TargetError: the cluster gives an agent no place, or one does not come up.
+        TargetError: the cluster gives an agent no place.
     """
-    nodes = cluster.nodes
-    with members(cluster, None, len(nodes)) as agents:
+    found: list[NodeFacts] = []
+    well: list[Member] = []
+    unwell: list[Node] = []
+    troubles: list[str] = []
+    with begun(cluster, None, len(cluster.nodes)) as (agents, _):
         # Ray gives them places in any order.
-        agents = sorted(agents, key=lambda agent: agent.name)
-        found = tuple(_asked(agent, here=agent.node.id == cluster.own_node) for agent in agents)
-        pairs = tuple(
-            Pair(one.name, other.name, clock_of(one.call("readings", other.actor, _READINGS, timeout_s=_FAR_APART_S)))
-            for one, other in permutations(agents, 2)
-        )
-    return Checked(found, pairs, tuple(missing(found)))
+        for agent in sorted(agents, key=lambda agent: agent.name):
+            try:
+                agent.prepare()
+            except WeirError as error:
+                unwell.append(agent.node)
+                troubles.append(error.message)
+            else:
+                found.append(_asked(agent, here=agent.node.id == cluster.own_node))
+                well.append(agent)
+        pairs, apart = _pairs(well)
+    return Checked(tuple(found), tuple(pairs), (*missing(found, unwell), *troubles, *apart))
+
+
+def _pairs(agents: Sequence[Member]) -> tuple[list[Pair], list[str]]:
+    """Their clocks, each read from each other, and why one could not be."""
+    pairs, troubles = [], []
+    for one, other in permutations(agents, 2):
+        if one.lost is not None or other.lost is not None:
+            continue
+        try:
+            readings = one.call("readings", other.actor, _READINGS, _READ_WITHIN_S, timeout_s=_FAR_APART_S)
+        except WeirError as error:
+            # It may be the other one that is gone.
+            with suppress(WeirError):
+                other.call("now_ns")
+            if one.lost is None and other.lost is None:
+                troubles.append(f"{other.name} cannot be asked from {error.message}")
+        else:
+            pairs.append(Pair(one.name, other.name, clock_of(readings)))
+    return pairs, troubles + [agent.error().message for agent in agents if agent.lost is not None]
 
 
 def _asked(agent: Member, *, here: bool) -> NodeFacts:
-    roles = tuple(role for role in _ROLES if agent.node.offers(role))
+    roles = _roles(agent.node)
     needs_weir = "stack" in roles and not here
-    weir = _weir(agent) if needs_weir else None
+    weir = f"weir {__version__}" if here else _weir(agent) if needs_weir else None
     try:
         version, status = agent.call("output_of", [agent.engine_path, "--version"])
     except WeirError as error:
         version, status = error.message, 1
     return NodeFacts(agent.node, roles, agent.facts, version.strip(), status == 0, needs_weir, weir)
+
+
+def _roles(node: Node) -> tuple[Role, ...]:
+    return tuple(role for role in _ROLES if node.offers(role))
 
 
 def _weir(agent: Member) -> str | None:
@@ -91,15 +124,15 @@ def _weir(agent: Member) -> str | None:
         return error.message
 
 
-def missing(found: Sequence[NodeFacts]) -> list[str]:
-    """What keeps loads or studies from running on these nodes, in sentences."""
+def missing(found: Sequence[NodeFacts], unwell: Sequence[Node] = ()) -> list[str]:
+    """What keeps loads or studies from running on these nodes, in sentences, beside what some say for themselves that are not well."""
     sentences = [f"{one.node.name}: weir-engine does not run there: {one.engine}" for one in found if not one.can_run]
     for one in found:
         if one.needs_weir and one.weir is None:
             sentences.append(f"{one.node.name}: weir is not installed there, expected it where stacks run: {EXTRA}")
         elif one.needs_weir and one.weir != f"weir {__version__}":
             sentences.append(f"{one.node.name}: found {one.weir}, expected weir {__version__} as here")
-    offered = {role for one in found for role in one.roles}
+    offered = {role for node in (*(one.node for one in found), *unwell) for role in _roles(node)}
     # Stacks and services may be on the machine that weir runs on, and where no node says what it is for, each is for everything.
     if offered and "load" not in offered:
         sentences.append(f"no node offers {resource('load')}: ray start … --resources '{{\"{resource('load')}\": 1}}'")

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from weir.cluster.agent import HELD_S
-from weir.cluster.members import LOST_S, AgentLostError, Member, RemoteEngine
+from weir.cluster.agent import HELD_S, machine
+from weir.cluster.members import LOST_S, AgentLostError, Awake, Member, RemoteEngine
 from weir.cluster.merge import IntervalMerger, merged_end, with_reason
 from weir.engine_process import Record
 from weir.generators.engine import EngineLoad, LoadListener
-from weir.model.errors import NoAgentLeftError, TargetError, UsageError, WeirError
+from weir.model.errors import GeneratorError, NoAgentLeftError, UsageError, WeirError
 from weir.model.load import LoadPlan
 from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, AgentSummary, Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
 
@@ -60,6 +60,12 @@ class _Share:
         return self.engine.heard_at
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing of its load is to come any more."""
+        assert self.engine is not None
+        return self.engine.has_ended or self.lost is not None
+
+    @property
     def began_late_us(self) -> float:
         return 0.0 if self.started is None else (self.started.start_monotonic_ns - self.told_ns) / 1e3
 
@@ -71,13 +77,15 @@ class SharedLoad:
 
     Args:
         members: the agents; those that are lost have no part, and `result` says so.
-        plan: the whole load, whose CPUs are of no other machine. Each agent has as many threads of it as `threads` says.
+        plan: the whole load. Each agent has as many threads of it as `threads` says, bound as `cpus_of_agents` says. Its intervals have a
+            second at most: a longer one would look like an agent that is silent.
         listener: what is called meanwhile, one call at a time.
         threads: load threads of each agent, and with that its share; None: `plan.threads` for each.
 
     Raises:
         UsageError: the load cannot be split, or a plan was not accepted.
         TargetError: the target could not be reached from an agent.
+        GeneratorError: an agent could not do its part.
         AgentLostError: an agent was lost before the load began.
         NoAgentLeftError: all of them are.
     """
@@ -123,11 +131,6 @@ class SharedLoad:
             threading.Thread(target=self._wait_for, args=(share,), name=f"end of {share.member.name}", daemon=True).start()
         threading.Thread(target=self._watch, name="agents' intervals", daemon=True).start()
 
-    @property
-    def pid(self) -> int:
-        """Of the first agent's engine, on its node."""
-        return self._shares[0].load.pid if self._shares[0].load is not None else 0
-
     def stop(self) -> None:
         """Ends the load early; `result` then gives what was measured so far."""
         self._stopped_at = self._stopped_at or time.monotonic()
@@ -143,7 +146,7 @@ class SharedLoad:
         """Waits for the end of the load and gives what it came to, all agents together.
 
         Raises:
-            TargetError: no agent is left that could tell anything, or one's generator failed.
+            GeneratorError: no agent is left that could tell anything, or one's generator failed.
         """
         self._finished.wait()
         if self._failure is not None:
@@ -240,9 +243,9 @@ class SharedLoad:
                         # It has ended without it, and says why.
                         with _naming(share.member):
                             share.load.result()
-                        raise TargetError(f"{share.member.name}: the load ended before it began")
+                        raise GeneratorError(f"{share.member.name}: the load ended before it began")
                 if time.monotonic() > until:
-                    raise TargetError(f"{missing[0].member.name}: not {what} within {_READY_WITHIN_S:g} s")
+                    raise GeneratorError(f"{missing[0].member.name}: not {what} within {_READY_WITHIN_S:g} s")
                 self._changed.wait(_LOOK_EVERY_S)
 
     # --- Under the load
@@ -274,17 +277,20 @@ class SharedLoad:
 
     def _watch(self) -> None:
         """Gives an agent up that tells no intervals any more, or does not end when it is told to."""
-        # From when it came, which may be that much after it was made.
-        silent_s = LOST_S - HELD_S + self._interval_s
+        # From when it came, which may be that much after it was made; another look would come too late.
+        silent_s = min(LOST_S - HELD_S + self._interval_s, LOST_S - 2 * _LOOK_EVERY_S)
+        awake = Awake(time.monotonic())
         while not self._finished.wait(_LOOK_EVERY_S):
             now, stopped_at = time.monotonic(), self._stopped_at
+            awake_since = awake.look(now)
             for share in self._shares:
-                if share.end is not None or share.lost is not None:
+                if share.is_over:
                     continue
-                silence_s = now - share.heard_at
+                heard_at = max(share.heard_at, awake_since)
+                silence_s = now - heard_at
                 if stopped_at is None and silence_s > silent_s:
                     share.member.lose(f"no interval for {silence_s:.1f} s")
-                elif stopped_at is not None and now - max(stopped_at, share.heard_at) > _ENDS_WITHIN_S:
+                elif stopped_at is not None and now - max(stopped_at, heard_at) > _ENDS_WITHIN_S:
                     share.member.lose(f"it did not end within {_ENDS_WITHIN_S:g} s")
 
     def _lose(self, share: _Share, error: AgentLostError) -> None:
@@ -321,7 +327,31 @@ def split(plan: LoadPlan, members: Sequence[Member], threads: Sequence[int] | No
         raise UsageError("a log of requests: found with agents, expected a load of this machine")
     if of > plan.load.connections:
         raise UsageError(f"found {plan.load.connections} connections for {of} load threads of all agents, expected one for each at least")
-    return [replace(plan, threads=own, cpus=(), part=(sum(each[:index]), of), held=True) for index, own in enumerate(each)]
+    return [
+        replace(plan, threads=own, cpus=cpus, part=(sum(each[:index]), of), held=True)
+        for index, (own, cpus) in enumerate(zip(each, cpus_of_agents(plan.cpus, members, each), strict=True))
+    ]
+
+
+def cpus_of_agents(cpus: Sequence[int], members: Sequence[Member], threads: Sequence[int]) -> list[tuple[int, ...]]:
+    """The CPUs that each agent's threads are bound to, one for each, where the load is bound at all: `cpus` on this machine, and on any
+    other those of its node. None where the agents of a machine have not as many: an engine with CPUs of its own waits in another way than
+    one without, a server that is full answers more of it, and what agents measure is put together.
+    """
+    unbound: list[tuple[int, ...]] = [()] * len(members)
+    if not cpus:
+        return unbound
+    used: dict[str, set[int]] = {}
+    bound = []
+    for member, own in zip(members, threads, strict=True):
+        where, able = member.facts["machine"], member.facts["cpus"]
+        taken = used.setdefault(where, set())
+        free = [cpu for cpu in (cpus if where == machine() else able) if cpu in able and cpu not in taken]
+        if len(free) < own:
+            return unbound
+        taken.update(free[:own])
+        bound.append(tuple(free[:own]))
+    return bound
 
 
 def _with_files(plan: LoadPlan, member: Member) -> LoadPlan:

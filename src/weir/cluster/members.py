@@ -1,7 +1,7 @@
 """Agents as this machine knows them: engines that run elsewhere and look as if they ran here.
 
 One thread asks all agents for news. An agent that answers nothing for `LOST_S` is lost, and so is every engine of its: that is how the
-death of an actor, of a node and of the way to it all look from here.
+death of an actor, of a node and of the way to it all look from here. It asks for no more than whoever listens here takes.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from weir.cluster.clock import Clock, clock_of
 from weir.cluster.ray_cluster import Node, RayCluster, Role, first_line
 from weir.cluster.travel import SENT_WITHIN_S, packed, packed_files
 from weir.engine_process import Engine, Record
-from weir.model.errors import GeneratorError, TargetError, WeirError
+from weir.model.errors import GeneratorError, WeirError
 from weir.places import engine_binary
 
 LOST_S = 2.0
@@ -30,15 +30,41 @@ LOST_S = 2.0
 LEASE_S = 5.0
 """Without a question for so long an agent ends what it has started."""
 _NEWS_WITHIN_S = 0.5
+_UNREAD_LINES = 2048
+"""Lines of an agent that may wait here for whoever listens, before it is asked for none and they wait there: minutes of a load, and of a
+hundred agents, whose intervals have some kilobytes each, some hundred MiB at most."""
 _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
 """How lines begin that may come some tenths of a second later."""
 _LOOK_EVERY_S = 0.25
+_STOOD_STILL_S = 1.0
+"""Between two looks of a thread that looks several times a second: from here on it was itself that stood still."""
 _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 
 
 class AgentLostError(GeneratorError):
     """A node is gone, or the way to it."""
+
+
+class Awake:
+    """Since when a thread that looks after agents has been awake itself.
+
+    A process that was stopped, or had no CPU, finds all of them silent when it goes on, before it has read what waits for it.
+
+    >>> awake = Awake(10.0)
+    >>> awake.look(10.3), awake.look(13.3), awake.look(13.6)
+    (10.0, 13.3, 13.3)
+    """
+
+    def __init__(self, now_s: float) -> None:
+        self._looked_at = self._since = now_s
+
+    def look(self, now_s: float) -> float:
+        """Takes note of a look, and gives that time."""
+        if now_s - self._looked_at > _STOOD_STILL_S:
+            self._since = now_s
+        self._looked_at = now_s
+        return self._since
 
 
 class Member:
@@ -72,17 +98,18 @@ class Member:
 
         Raises:
             AgentLostError: it is gone, or does not answer.
-            TargetError: it could not do that.
+            GeneratorError: it could not do that, as where its node has no room left: no stack has failed by that.
         """
         if self.lost is not None:
             raise self.error()
         errors = self._ray.exceptions
         try:
             return self._ray.get(getattr(self.actor, method).remote(*arguments), timeout=timeout_s)
+        except errors.RayTaskError as error:
+            # Before the others: it is of their kinds too where the agent met one.
+            raise GeneratorError(f"{self.name}: {error.cause or error}") from None
         except errors.GetTimeoutError:
             self.lose(f"no answer within {timeout_s:g} s")
-        except errors.RayTaskError as error:
-            raise TargetError(f"{self.name}: {error.cause or error}") from None
         except errors.RayError as error:
             self.lose(self.found_lost(error))
         raise self.error()
@@ -117,13 +144,21 @@ class Member:
         path: str | None = self.call("has", hashlib.sha256(content).hexdigest(), file.name)
         return path or str(self.call("keep", self._cluster.stored(content), file.name, timeout_s=_BEGUN_WITHIN_S))
 
-    def keep_folder(self, folder: Path, what: str) -> str:
-        """Gives it the files of a folder, if it has not those already, and tells the folder's path there.
+    def keep_folder(self, folder: Path, what: str, *, leave_out: Collection[str] = ()) -> str:
+        """Gives it the files of a folder but for those of some names, if it has not those already, and tells the folder's path there.
 
         Raises:
-            UsageError: they are too many to travel; `what` is what they are called then.
+            UsageError: one cannot be read, or they are too large to travel; `what` is what they are called then.
         """
-        return self._keep_archive(packed(folder, what))
+        return self._keep_archive(packed(folder, what, leave_out=leave_out))
+
+    def put_folder(self, folder: Path, path: str) -> None:
+        """Has a folder with its files at this path there, unless something is there.
+
+        Raises:
+            UsageError: one cannot be read, or they are too large to travel.
+        """
+        self.call("unpack_to", self._cluster.stored(packed(folder, str(folder), dated=True)), path, timeout_s=SENT_WITHIN_S)
 
     def keep_files(self, files: Mapping[str, Path], what: str) -> str:
         """Gives it some files, if it has not those already, and tells the path of the folder there in which each has its own path.
@@ -162,6 +197,17 @@ class Member:
         except WeirError:
             self.forget(number)
             raise
+
+    def question(self) -> Any:
+        """Asks it for news: for none while too much of it waits here to be read. It is what Ray gives at once for an answer."""
+        with self._lock:
+            engines = list(self._engines.values())
+        most = agent_module.LINES_AT_A_TIME
+        if sum(engine.unread for engine in engines) > _UNREAD_LINES:
+            most = 0
+            for engine in engines:
+                engine.is_not_asked()
+        return self.actor.news.remote(_NEWS_WITHIN_S, _PATIENT, most)
 
     def take(self, news: Iterable[agent_module.News]) -> None:
         """What it has told."""
@@ -206,6 +252,8 @@ class RemoteEngine(Engine):
         self._lost: WeirError | None = None
         self.heard_at = time.monotonic()
         """When the last line of it came here."""
+        self.has_ended = False
+        """Whether its end came here, which whoever listens may hear much later."""
         self._reader = threading.Thread(target=self._read_lines, args=(iter(self._lines.get, None),), name=self.name, daemon=True)
 
     def begin(self, pid: int) -> None:
@@ -220,7 +268,17 @@ class RemoteEngine(Engine):
             self._lines.put(what)
             return
         self._end = what
+        self.has_ended = True
         self._lines.put(None)
+
+    @property
+    def unread(self) -> int:
+        """Lines of it that nobody has taken yet."""
+        return self._lines.qsize()
+
+    def is_not_asked(self) -> None:
+        """It may have lines there: that none comes here is not its silence."""
+        self.heard_at = time.monotonic()
 
     def lose(self, error: WeirError) -> None:
         """Its node is gone."""
@@ -305,6 +363,18 @@ def members(cluster: RayCluster, role: Role | None, count: int, *, share_nodes: 
         TargetError: it gives them no place now.
         AgentLostError: one does not come up.
     """
+    with begun(cluster, role, count, share_nodes=share_nodes) as (found, expect_answers):
+        for member in found:
+            member.prepare()
+        expect_answers()
+        yield found
+
+
+@contextmanager
+def begun(
+    cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
+) -> Iterator[tuple[list[Member], Callable[[], None]]]:
+    """The same before they are there, each of which may `prepare` or fail to, and what then says that all are: see `members`."""
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
     ray = cluster.ray
@@ -321,15 +391,12 @@ def members(cluster: RayCluster, role: Role | None, count: int, *, share_nodes: 
                     "max_restarts": 0,
                     "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index),
                 }
-                actor = ray.remote(agent_module.Agent).options(**options).remote(LEASE_S)
+                actor = ray.remote(agent_module.Agent).options(**options).remote(LEASE_S, naps=True)
                 name = node.name if [one.id for one in nodes].count(node.id) == 1 else f"{node.name}#{index}"
                 found.append(Member(cluster, actor, node, name))
             # Asked for news from the first moment on, so that none ends for want of a question.
             asking = _Asking(ray, found)
-            for member in found:
-                member.prepare()
-            asking.expect_answers()
-            yield found
+            yield found, asking.expect_answers
         finally:
             if asking is not None:
                 asking.close()
@@ -369,13 +436,15 @@ class _Asking:
                 member.lose(first_line(error))
 
     def _ask_all(self) -> None:
-        asked = {member.actor.news.remote(_NEWS_WITHIN_S, _PATIENT): member for member in self._members}
+        asked = {member.question(): member for member in self._members}
+        awake = Awake(time.monotonic())
         while asked and not self._closed.is_set():
             ready, _ = self._ray.wait(list(asked), num_returns=1, timeout=_LOOK_EVERY_S)
             if ready:
                 # What else has come by now, in one go.
                 ready, _ = self._ray.wait(list(asked), num_returns=len(asked), timeout=0)
             now = time.monotonic()
+            awake_since = awake.look(now)
             for question in ready:
                 member = asked.pop(question)
                 try:
@@ -385,10 +454,10 @@ class _Asking:
                     continue
                 member.heard_at = now
                 if member.lost is None:
-                    asked[member.actor.news.remote(_NEWS_WITHIN_S, _PATIENT)] = member
                     member.take(news)
+                    asked[member.question()] = member
             for question, member in list(asked.items()):
-                silent_s = now - member.heard_at
+                silent_s = now - max(member.heard_at, awake_since)
                 # Another look would come too late.
                 if self._is_strict.is_set() and silent_s > LOST_S - _LOOK_EVERY_S:
                     member.lose(f"no answer for {silent_s:.1f} s")

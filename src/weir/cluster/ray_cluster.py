@@ -26,6 +26,9 @@ EXTRA = "pip install 'weirbench[cluster]'"
 """What installs weir with Ray."""
 _PLACED_WITHIN_S = 20.0
 _LISTENS_WITHIN_S = 3.0
+_STDERR = 2
+_NODE_LABEL = "ray.io/node-id"
+"""What Ray labels every node with."""
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """What a client begins with (RFC 9113, 3.4): the preface, and settings without any."""
 _QUIET = {
@@ -61,7 +64,7 @@ def resource(role: Role) -> str:
 
 
 def node_of(cluster: "RayCluster", role: Role) -> Node | None:
-    """The node for a role, where that is not this machine's; None where it is, or no node says so."""
+    """The one node for stacks or for services, where that is not this machine's; None where it is, or no node says so."""
     offering = [node for node in cluster.nodes if node.offers(role)]
     return None if not offering or any(node.id == cluster.own_node for node in offering) else offering[0]
 
@@ -95,7 +98,7 @@ def joined(address: str) -> Iterator["RayCluster"]:
     found = ray()
     try:
         _require_listener(address)
-        with _own_handler():
+        with _own_handler(), _silent():
             found.init(address=address, log_to_driver=False, configure_logging=False, logging_level=logging.CRITICAL)
     except (OSError, RuntimeError, ValueError, found.exceptions.RayError) as error:
         raise TargetError(
@@ -145,6 +148,19 @@ def _own_handler() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keeps what Ray says past Python while it joins off standard error, where what is said is weir's: its errors are raised as well."""
+    with open(os.devnull, "wb") as nowhere:
+        kept = os.dup(_STDERR)
+        os.dup2(nowhere.fileno(), _STDERR)
+        try:
+            yield
+        finally:
+            os.dup2(kept, _STDERR)
+            os.close(kept)
+
+
 class RayCluster:
     """See `joined`."""
 
@@ -155,13 +171,15 @@ class RayCluster:
     def stored(self, content: bytes) -> Any:
         """What stands for some bytes in Ray's object store, which sends them to a node once."""
         if content not in self._stored:
-            self._stored[content] = self.ray.put(content)
+            with self._told():
+                self._stored[content] = self.ray.put(content)
         return self._stored[content]
 
     @property
     def nodes(self) -> list[Node]:
         """Those that are alive, by name."""
-        alive = [one for one in self.ray.nodes() if one["Alive"]]
+        with self._told():
+            alive = [one for one in self.ray.nodes() if one["Alive"]]
         addresses = [one["NodeManagerAddress"] for one in alive]
         found = []
         for one in alive:
@@ -182,18 +200,37 @@ class RayCluster:
         identity: str = self.ray.get_runtime_context().get_node_id()
         return identity
 
+    @property
+    def own_address(self) -> str:
+        """The address of the node on this machine."""
+        for node in self.nodes:
+            if node.id == self.own_node:
+                return node.address
+        raise TargetError(
+            "--cluster: the node on this machine is gone, expected it in the cluster", hint=f"ray start --address {self.address}"
+        )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What Ray cannot do is told in a line."""
+        try:
+            yield
+        except self.ray.exceptions.RayError as error:
+            raise TargetError(f"--cluster: Ray says: {first_line(error)}", hint="ray status") from None
+
     @contextmanager
     def placed(self, role: Role | None, count: int, *, share_nodes: bool = False) -> Iterator[tuple[Any, Sequence[Node]]]:
         """A placement group with as many bundles of a role, and the node of each bundle; it is removed in the end.
 
         Args:
-            role: what the bundles are for; None: they take next to nothing of a node, and find room on a busy one.
+            role: what the bundles are for; those for stacks or services are on the node that `node_of` names. None: they take next to
+                nothing of a node, and find room on a busy one.
             count: how many.
             share_nodes: whether several may be on one node.
 
         Raises:
             UsageError: the cluster has not as many nodes for it.
-            TargetError: they are taken.
+            TargetError: they are taken, or gone.
         """
         from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 
@@ -211,15 +248,26 @@ class RayCluster:
                 f"the cluster has room for {room} of {count} agents, {each}: {names}",
                 hint=start if share_nodes else f"{start}, or --share-nodes",
             )
-        group = placement_group([{what: amount}] * count, strategy="SPREAD" if share_nodes else "STRICT_SPREAD")
+        # Several may offer it: it is the one that was named, now and when a run is resumed.
+        only = None if role in (None, "load") else node_of(self, role)
+        labels = None if only is None else [{_NODE_LABEL: only.id}] * count
+        with self._told():
+            group = placement_group(
+                [{what: amount}] * count, strategy="SPREAD" if share_nodes else "STRICT_SPREAD", bundle_label_selector=labels
+            )
         try:
-            if not group.wait(timeout_seconds=_PLACED_WITHIN_S):
-                raise TargetError(
-                    f"the cluster gave no place to {count} agents within {_PLACED_WITHIN_S:g} s: something else has its {what}",
-                    hint="ray status",
-                )
-            where = placement_group_table(group)["bundles_to_node_id"]
-            by_id = {node.id: node for node in nodes}
+            with self._told():
+                if not group.wait(timeout_seconds=_PLACED_WITHIN_S):
+                    who = "the cluster" if only is None else only.name
+                    raise TargetError(
+                        f"{who} gave no place to {count} agents within {_PLACED_WITHIN_S:g} s: something else has its {what}",
+                        hint="ray status",
+                    )
+                where = placement_group_table(group)["bundles_to_node_id"]
+            # Those of now: one may have joined, or gone, meanwhile.
+            by_id = {node.id: node for node in self.nodes}
+            if any(where[index] not in by_id for index in range(count)):
+                raise TargetError("a node was lost before its agent began", hint="ray status")
             yield group, [by_id[where[index]] for index in range(count)]
         finally:
             with contextlib.suppress(Exception):

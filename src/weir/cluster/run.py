@@ -6,6 +6,7 @@ has to be installed, and has its loads made by agents on the other nodes.
 
 import io
 import os
+import platform
 import signal
 import tarfile
 import threading
@@ -21,6 +22,8 @@ from weir.cluster.travel import MOST_BYTES, SENT_WITHIN_S, require_room
 from weir.engine_process import Engine
 from weir.model.errors import TargetError, UsageError, WeirError
 from weir.model.variables import Variable
+from weir.places import cache_folder
+from weir.stacks.build import LEFT_OUT, MARKER
 from weir.store import RUN_FILE_NAME, away
 
 _RUN = "run"
@@ -41,6 +44,7 @@ def run_there(
     out: Path,
     *,
     files: Mapping[str, Path],
+    built: Sequence[Path] = (),
     on_line: OnLine,
     on_begin: OnBegin = lambda _: None,
 ) -> int:
@@ -53,6 +57,7 @@ def run_there(
         words: options of `weir run`.
         out: the run folder; it must not exist.
         files: what goes along, by its path in one folder: the study's file and those that it names.
+        built: folders of the cache that have its stacks built. They go along to a machine of this kind that has them not.
         on_line: called with what weir says there.
         on_begin: called with it when it runs; it ends in order when its input closes.
 
@@ -71,6 +76,7 @@ def run_there(
     try:
         with members(cluster, "stack", 1) as (node,):
             there = _Weir(cluster, node)
+            send_built(node, built)
             argv = [_there(node, study, files), *words, "--out", there.run_folder]
             code = there.run(argv, out, on_line, on_begin, lambda copy: copy.replace(out / RUN_FILE_NAME))
             with there.collected() as archive, _unpacked(archive, out.parent) as made:
@@ -268,10 +274,23 @@ def _there(node: Member, study: str, files: Mapping[str, Path]) -> str:
     return f"{node.keep_files(files, study)}/{study}" if files else study
 
 
+def send_built(node: Member, built: Sequence[Path]) -> None:
+    """Has what was built here at the same places there. Where that cannot be it is built there, as it would be without."""
+    # A build may name its own path, and programs that it was made for.
+    here = (platform.machine(), " ".join(platform.libc_ver()), str(cache_folder()))
+    if not built or (node.facts["architecture"], node.facts["libc"], node.facts["cache"]) != here:
+        return
+    for folder in built:
+        if not node.call("is_file", str(folder / MARKER)):
+            # Too large to travel, or being removed.
+            with suppress(UsageError):
+                node.put_folder(folder, str(folder))
+
+
 def _own_stacks(node: Member) -> dict[str, str]:
     """The variable that names the user's stacks, with where they lie there; they go along."""
     folders = os.environ.get(Variable.STACKS, "")
     if not folders:
         return {}
-    there = [node.keep_folder(Path(folder), f"{Variable.STACKS}: {folder}") for folder in folders.split(os.pathsep)]
+    there = [node.keep_folder(Path(folder), f"{Variable.STACKS}: {folder}", leave_out=LEFT_OUT) for folder in folders.split(os.pathsep)]
     return {Variable.STACKS: os.pathsep.join(there)}

@@ -14,7 +14,7 @@ from weir.cluster.members import AgentLostError, Member, members
 from weir.cluster.ray_cluster import RayCluster, node_of
 from weir.cluster.travel import SENT_WITHIN_S
 from weir.host import Host, HostGoneError
-from weir.model.errors import WeirError
+from weir.model.errors import GeneratorError, TargetError, WeirError
 from weir.model.records import Sample
 from weir.services import folder as folder_module
 from weir.services.folder import Folder, ServiceFolder
@@ -47,7 +47,7 @@ def service_place(cluster: RayCluster) -> Iterator[ServicePlace | None]:
 def _place(cluster: RayCluster, member: Member, host: Host, folder: str) -> ServicePlace:
     @contextmanager
     def logged(log: Path) -> Iterator[Path]:
-        with _gone_with_its_host():
+        with _of_services():
             # For every trial: the clocks of two machines drift apart.
             member.read_clock()
         there = f"{folder}/{log.name}"
@@ -58,7 +58,7 @@ def _place(cluster: RayCluster, member: Member, host: Host, folder: str) -> Serv
                 log.write_bytes(member.call("taken", there, timeout_s=SENT_WITHIN_S))
 
     def free_port() -> int:
-        with _gone_with_its_host():
+        with _of_services():
             return int(member.call("free_port", member.node.address))
 
     return ServicePlace(
@@ -90,12 +90,12 @@ class _FolderThere(Folder):
     def __init__(self, cluster: RayCluster, member: Member) -> None:
         cluster.ray.cloudpickle.register_pickle_by_value(folder_module)
         self._member = member
-        with _gone_with_its_host():
+        with _of_services():
             self._number, known = member.call("make", ServiceFolder, timeout_s=_FILES_WITHIN_S)
         self.path, self.owner = known["path"], known["owner"]
 
     def programs(self, name: str, fetched_to: Path) -> Path:
-        with _gone_with_its_host():
+        with _of_services():
             there = self._member.keep_folder(fetched_to, name)
         return Path(self._ask("programs", name, Path(there)))
 
@@ -120,7 +120,7 @@ class _FolderThere(Folder):
             self._ask("remove")
 
     def _ask(self, method: str, *arguments: object) -> Any:
-        with _gone_with_its_host():
+        with _of_services():
             return self._member.call("ask", self._number, method, *arguments, timeout_s=_FILES_WITHIN_S)
 
 
@@ -131,9 +131,11 @@ def read_here(sample: Sample, node: str, clock: Clock) -> Sample:
 
 
 @contextmanager
-def _gone_with_its_host() -> Iterator[None]:
-    """Unlike an agent for loads the one for services has no other to go on with."""
+def _of_services() -> Iterator[None]:
+    """Unlike an agent for loads the one for services has no other to go on with, and what it cannot do is no generator's failure."""
     try:
         yield
     except AgentLostError as error:
         raise HostGoneError(error.message, hint=error.hint) from None
+    except GeneratorError as error:
+        raise TargetError(error.message, hint=error.hint) from None
