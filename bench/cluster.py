@@ -1,11 +1,14 @@
 """What agents on a Ray cluster cost: a rate from two of them, one of them against this machine's engine, and the merging of a hundred."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,12 @@ from weir.model.records import Interval
 NODES = Path(__file__).resolve().parent.parent / "tests" / "support" / "ray_nodes.py"
 CONNECTIONS = 64
 RATE_RPS = 10_000
+TURN_S, TURNS = 1.5, 4
+"""How long a load lasts that is held against another, and how many of each there are for a round. The CPU of a virtual machine is a tenth
+quicker or slower some seconds later: of many short loads in turns each has a neighbour that had the same.
+"""
+CATCH_UP_S = 0.05
+"""In which whoever stood still does what he has missed, before his load begins."""
 MERGED, INTERVALS = 100, 20
 BAR_RATE, BAR_ALIGNED_MS, BAR_MERGED, BAR_THROUGHPUT, BAR_TRIAL_S = 0.002, 5.0, 1_000, 0.99, 3.0
 ALONE, AGENT = "this machine's engine", "one agent"
@@ -39,11 +48,9 @@ def measure_cluster(setting: Setting) -> Found:
         rates = [_rate(setting, address) for _ in range(setting.rounds)]
     with _nodes(setting, 1) as address:
         print(f"{ALONE}, {AGENT} …", file=sys.stderr)
-        arms = {
-            ALONE: partial(_throughput_rps, setting, None),
-            AGENT: partial(_throughput_rps, setting, address),
-        }
-        rounds = alternate(arms, setting.rounds, arms, notes, f"{CONNECTIONS} connections", setting.taken)
+        with _standing(setting) as alone, _standing(setting, address) as agent:
+            arms = {ALONE: partial(_turn, alone), AGENT: partial(_turn, agent)}
+            rounds = alternate(arms, setting.rounds * TURNS, arms, notes, f"{CONNECTIONS} connections", setting.taken)
         beside = Spread.of(_beside_s(setting, address))
     ratios = [agent / alone for agent, alone in zip(rounds[AGENT], rounds[ALONE], strict=True)]
     ratio, (low, high) = Spread.of(ratios), median_within(ratios)
@@ -53,7 +60,7 @@ def measure_cluster(setting: Setting) -> Found:
     rows = [
         [f"{RATE_RPS:,} requests/s from two agents", "requests/s", delivered.text(1)],
         ["", "intervals apart, ms at most", apart.text(2)],
-        *([name, "requests/s", Spread.of(values).text(0)] for name, values in rounds.items()),
+        *([name, f"requests/s, {TURN_S:g} s at a time", Spread.of(values).text(0)] for name, values in rounds.items()),
         [AGENT, "s beside the load itself", beside.text(2)],
         [f"intervals of {MERGED} agents", "merged in a second of CPU time", merged.text(0)],
     ]
@@ -82,11 +89,7 @@ def _nodes(setting: Setting, count: int) -> Iterator[str]:
     resources = json.dumps([{"weir_load": 1}] * count)
     command = ["taskset", "--cpu-list", str(setting.cpus.load), sys.executable, str(NODES), resources]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        if not line:
-            raise BenchError("the Ray cluster did not start")
-        yield json.loads(line)["address"]
+        yield json.loads(_line(process))["address"]
         assert process.stdin is not None
         process.stdin.close()
 
@@ -99,10 +102,54 @@ def _rate(setting: Setting, address: str) -> tuple[float, float]:
     return found["requests"]["completed"] / setting.seconds, max(late_ms)
 
 
-def _throughput_rps(setting: Setting, address: str | None) -> float:
-    cluster = [] if address is None else ["--cluster", address, "--agents", "1"]
-    throughput_rps: float = _load(setting, *cluster)["throughput_rps"]
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """A `bench.standing`, all of which stands still while it is nobody's turn."""
+
+    process: subprocess.Popen[str]
+    processes: list[int]
+
+    def signal(self, number: int) -> None:
+        for process in self.processes:
+            # An agent that has ended is told of by its next load.
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+
+
+@contextmanager
+def _standing(setting: Setting, *address: str) -> Iterator[_Standing]:
+    cpu = str(setting.cpus.load)
+    words = [setting.nginx.url, str(CONNECTIONS), str(TURN_S), cpu, *address]
+    command = ["taskset", "--cpu-list", cpu, sys.executable, "-m", "bench.standing", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        standing = _Standing(process, json.loads(_line(process)))
+        standing.signal(signal.SIGSTOP)
+        try:
+            yield standing
+        finally:
+            standing.signal(signal.SIGCONT)
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def _turn(standing: _Standing) -> float:
+    """Answers a second of one load."""
+    standing.signal(signal.SIGCONT)
+    time.sleep(CATCH_UP_S)
+    assert standing.process.stdin is not None
+    standing.process.stdin.write("\n")
+    standing.process.stdin.flush()
+    throughput_rps = float(_line(standing.process))
+    standing.signal(signal.SIGSTOP)
     return throughput_rps
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise BenchError("a process that was to stand ready has ended")
+    return line
 
 
 def _load(setting: Setting, *words: str) -> dict[str, Any]:
