@@ -87,12 +87,13 @@ def test_a_test_plan_runs_as_a_scenario(tmp_path: Path, weir: Weir, serve: Calla
 
 
 @pytest.mark.parametrize(
-    ("line", "requests"), [("ab -n 120 -c 10 http://{}/item?a=1", 120), ("hey -n 205 -c 10 -m POST -d hello http://{}/echo", 200)]
+    ("line", "requests"), [("ab -n 120 -c 10 http://{}/item?a=1", 120), ("hey -n 205 -c 10 -m POST -d hello http://{}/item", 200)]
 )
 def test_a_command_line_runs_as_weir_load_and_as_a_study(
     line: str, requests: int, tmp_path: Path, weir: Weir, serve: Callable[..., str]
 ) -> None:
-    words = line.format(serve("echo")).split()
+    # So slow that no generator of any machine is the limit.
+    words = line.format(serve("delay", "--wait", "5ms")).split()
     done = weir("convert", "--command", *words)
     assert done.returncode == 0, done.stderr
     command = shlex.split(done.stdout.splitlines()[-1])
@@ -105,6 +106,7 @@ def test_a_command_line_runs_as_weir_load_and_as_a_study(
     (tmp_path / "study.toml").write_text(done.stdout.replace("blocks = 4", "blocks = 2\nprime_s = 0.1\npause_s = 0"))
     done = weir("run", "study.toml", "--out", "out", timeout_s=110)
     assert done.returncode == 0, done.stderr
+    assert "2 trials (2 blocks of 1): at most " in done.stderr
     with RunReader(tmp_path / "out" / "run.weir") as reader:
         counts = [trial.result.summary.requests.ok for trial in reader.trials() if trial.result and trial.result.summary]
     # Two, and those that were tried again.
