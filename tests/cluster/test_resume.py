@@ -14,6 +14,7 @@ from tests.cluster.conftest import StartNodes, StartWeir, Weir, agents, engines,
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.conftest import servers_of
 from tests.end_to_end.ordeal import read_until, wait_until
+from tests.support.kept import kept_trials
 from tests.support.synthetic_run import write_run
 from weir.cluster.members import LOST_S
 from weir.cluster.ray_cluster import RayCluster
@@ -72,9 +73,9 @@ def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goe
     done = weir("run", "--resume", out, *on_cluster)
     assert done.returncode == 0, done.stderr
     with RunReader(out / "run.weir") as reader:
-        trials = reader.trials()
         assert reader.ended == "complete"
         assert reader.info.command == shlex.join(["weir", *typed])
+    trials = kept_trials(out)
     assert len(trials) == 3
     assert before.items() <= finished(out).items()
     assert all((out / log).is_file() for trial in trials for log in trial.result.logs.values())
@@ -110,7 +111,7 @@ def test_of_a_first_run_whose_node_is_lost_what_was_finished_is_here_and_it_goes
     assert "weir-finished" not in err
     with RunReader(out / "run.weir") as reader:
         assert reader.ended == "complete"
-        summaries = [trial.result.summary for trial in reader.trials()]
+    summaries = [trial.result.summary for trial in kept_trials(out)]
     assert [summary is not None and summary.steps is not None and summary.steps["who"].ok > 0 for summary in summaries] == [True] * 6
     assert before.items() <= finished(out).items()
     assert not list(out.glob(".weir-*"))

@@ -16,6 +16,7 @@ from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, engines, 
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.conftest import END_S
 from tests.end_to_end.ordeal import has_worked, read_until, wait_until
+from tests.support.kept import kept_trials
 from tests.support.listening import listening
 from tests.support.ray_nodes import below
 from tests.support.records import group, sample
@@ -152,8 +153,8 @@ def test_the_check_of_a_cluster_shows_the_node_for_services(weir: Weir, apart: N
 
 
 def names_of_samples(out: Path) -> set[tuple[str, str]]:
+    (trial,) = kept_trials(out)
     with RunReader(out / "run.weir") as reader:
-        (trial,) = reader.trials()
         return {(row.tier, row.name) for row in reader.samples(trial.id)}
 
 
@@ -164,8 +165,8 @@ def test_an_upstream_runs_on_the_node_for_services_and_is_measured_there(study: 
     done = weir("run", study("asks", workloads=["ping"], rest=DELAY, duration_s=1), "--out", out, *on_cluster)
     assert done.returncode == 0, done.stderr
     assert f"services: on {node}" in done.stderr
+    (trial,) = kept_trials(out)
     with RunReader(out / "run.weir") as reader:
-        (trial,) = reader.trials()
         info, samples = reader.info, [row for row in reader.samples(trial.id) if row.tier == "delay"]
         machine = reader.cpu_samples(trial.id)
     assert info.placement.services_on == node
@@ -234,8 +235,7 @@ def test_databases_run_on_the_node_for_services_and_a_proxy_beside_its_stack(
     assert f"services: on {node}" in done.stderr
     databases = DATABASES[stack]
     assert names_of_samples(out) == {("app", "app"), ("nginx", "nginx"), *((one, f"{one}@{node}") for one in databases)}
-    with RunReader(out / "run.weir") as reader:
-        (trial,) = reader.trials()
+    (trial,) = kept_trials(out)
     assert {work.service for work in trial.result.work} == set(databases)
     # Each was asked, and together they gave a row for each request.
     rows = [work.rows or 0 for work in trial.result.work]

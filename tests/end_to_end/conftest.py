@@ -54,12 +54,13 @@ hello = {{}}
 def study(tmp_path: Path) -> Study:
     """A function that writes a study of some stacks, the first of which is the baseline.
 
-    `matrix`, `load` and `method` are further lines of these tables, `rest` further tables.
+    `matrix`, `load` and `method` are further lines of these tables, `rest` further tables. As in any study, a trial under which the machine
+    stood still is tried again.
     """
 
     def write(
         *names: str, workloads: Sequence[str] = ("hello",), connections: str = "[4]", matrix: str = "", load: str = "", method: str = "",
-        rest: str = "", blocks: int = 1, duration_s: float = 0.5, prime_s: float = 0, aa: bool = False, retries: int = 0,
+        rest: str = "", blocks: int = 1, duration_s: float = 0.5, prime_s: float = 0, aa: bool = False, retries: int = 2,
     ) -> Path:  # fmt: skip
         path = tmp_path / "mine.toml"
         path.write_text(

@@ -76,7 +76,7 @@ def test_the_knee_of_a_server_that_waits_is_its_servers(weir: Weir) -> None:
     assert isinstance(users, dict)
     assert isinstance(throughput, dict)
     assert users["value"] == 4
-    assert throughput["value"] == pytest.approx(80, rel=0.05)
+    assert throughput["value"] == pytest.approx(80, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir, servers_of
 from tests.end_to_end.ordeal import read_until
+from tests.support.kept import kept_trials
 from weir.model.stop import Stop
 from weir.store import RunReader
 
@@ -133,7 +134,9 @@ def test_a_load_that_nobody_looks_at_ends_as_without_a_page(weir: Weir, serve: S
 
 
 @pytest.mark.usefixtures("stacks")
-def test_a_run_is_shown_trial_by_trial_with_the_processes_of_its_stack(start_weir: StartWeir, study: Study, look: Look) -> None:
+def test_a_run_is_shown_trial_by_trial_with_the_processes_of_its_stack(
+    start_weir: StartWeir, study: Study, look: Look, tmp_path: Path
+) -> None:
     process = start_weir("run", study("good", "other", duration_s=2), "--live", "--out", "out")
     page = look(address(process))
     expect(page.locator("#question")).to_have_text("Which is better?")
@@ -145,10 +148,12 @@ def test_a_run_is_shown_trial_by_trial_with_the_processes_of_its_stack(start_wei
     page.locator("#logs summary").click()
     expect(page.locator("#logs pre")).to_contain_text("this is")
     expect(page.locator("#point")).to_contain_text("The run is over. Its report:")
-    expect(page.locator("#trials tr")).to_have_count(2)
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == 0, err
     assert "Traceback" not in err
+    with RunReader(tmp_path / "out") as reader:
+        expect(page.locator("#trials tr")).to_have_count(len(reader.trials()))
+    assert len(kept_trials(tmp_path / "out")) == 2
 
 
 @pytest.mark.usefixtures("stacks")
@@ -186,20 +191,21 @@ def test_a_run_goes_on_for_a_block_that_somebody_asks_for_and_says_so(
     expect(page.locator("#run-progress")).to_contain_text("trial 2 of 2 · block 2 of 2")
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == 0, err
+    assert {trial.block for trial in kept_trials(tmp_path / "out")} == {1, 2}
     with RunReader(tmp_path / "out") as reader:
-        assert [trial.block for trial in reader.trials()] == [1, 2]
+        made = len(reader.trials())
         assert reader.stopped == Stop("blocks", 2, "2 blocks: 1 as asked, and 1 more by request", added=1)
     assert "1 block more than the study asks for" in " ".join(weir("report", "out").stdout.split())
     resumed = weir("run", "--resume", "out")
     assert resumed.returncode == 0, resumed.stderr
     with RunReader(tmp_path / "out") as reader:
         assert reader.stopped is not None
-        assert (len(reader.trials()), reader.stopped.added) == (2, 1)
+        assert (len(reader.trials()), reader.stopped.added) == (made, 1)
 
 
 @pytest.mark.usefixtures("stacks")
 def test_a_trial_that_is_skipped_while_it_is_primed_has_no_load(start_weir: StartWeir, study: Study, look: Look, tmp_path: Path) -> None:
-    process = start_weir("run", study("good", duration_s=0.5, prime_s=3600), "--live", "--out", "out")
+    process = start_weir("run", study("good", duration_s=0.5, prime_s=3600, retries=0), "--live", "--out", "out")
     page = look(address(process))
     expect(page.locator("#logs summary")).to_have_count(1)
     page.locator("#logs summary").click()
@@ -227,8 +233,7 @@ def test_the_stop_button_ends_a_run_as_ctrl_c_does(start_weir: StartWeir, study:
     assert servers_of(tmp_path) == []
     resumed = weir("run", "--resume", "out", "--live")
     assert resumed.returncode == 0, resumed.stderr
-    with RunReader(tmp_path / "out") as reader:
-        assert len(reader.trials()) == 4
+    assert len(kept_trials(tmp_path / "out")) == 4
 
 
 @pytest.mark.timeout(400)

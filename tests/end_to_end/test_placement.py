@@ -48,7 +48,7 @@ def test_a_stack_that_outgrows_its_memory_is_rejected_and_its_limit_is_named(
     weir: Weir, stacks: Path, study: Study, tmp_path: Path
 ) -> None:
     able("limits")
-    path = with_tables(study("hoards-memory", duration_s=2), "[cpus]\nmemory = { app = '128 MiB' }\n")
+    path = with_tables(study("hoards-memory", duration_s=2, retries=0), "[cpus]\nmemory = { app = '128 MiB' }\n")
     done = weir("run", path, "--out", "out")
     assert done.returncode == 3, done.stderr
     with RunReader(tmp_path / "out" / "run.weir") as reader:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import END_S, Study, Weir, servers_of
+from tests.support.kept import kept_trials
 
 pytestmark = pytest.mark.usefixtures("stacks")
 WEIR = Path(sysconfig.get_path("scripts")) / "weir"
@@ -32,9 +33,7 @@ def test_a_study_of_two_stacks_ends_with_an_answer_a_run_file_and_a_report(tmp_p
     assert done.returncode == 0, done.stderr
     assert "req" in done.stdout
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
-    found = trials(tmp_path / "out")
-    assert len(found) == 6
-    assert {validity for *_, validity, _ in found} <= {"valid", "suspect"}
+    assert len(kept_trials(tmp_path / "out")) == 6
     assert servers_of(tmp_path) == []
 
 
@@ -138,7 +137,7 @@ def test_a_stack_that_fails_under_load_is_rejected_and_retried_and_the_others_ar
         (mode, 1, "invalid"),
         (mode, 2, "invalid"),
     ]
-    assert [validity for stack, *_, validity, _ in found if stack == "good"] in (["valid"], ["suspect"]), done.stderr
+    assert [validity for stack, *_, validity, _ in found if stack == "good"][-1] in ("valid", "suspect"), done.stderr
     assert (tmp_path / "out" / "report.html").exists()
     assert servers_of(tmp_path) == []
 
