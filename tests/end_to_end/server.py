@@ -18,7 +18,7 @@ WARM_AFTER_S = 3.0
 # More requests than are asked before the load of a trial.
 CHECKS = 10
 # Requests of one connection: checks have one each.
-UNDER_LOAD = 50
+UNDER_LOAD = 10
 # The same behind a proxy, where checks share connections.
 UNDER_LOAD_BEHIND = 300
 

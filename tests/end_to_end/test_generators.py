@@ -55,13 +55,13 @@ def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_sid
     tmp_path: Path, weir: Weir, study: Study, program: Program, script: str, problem: str
 ) -> None:
     program("ab", script)
-    mine = study("good", matrix='generators = ["weir", "wrk", "ab"]', duration_s=1, prime_s=0.2, blocks=2, retries=1)
+    mine = study("good", matrix='generators = ["weir", "wrk", "ab"]', duration_s=1, prime_s=0.2, blocks=2, retries=3)
     done = weir("run", mine, "--out", "out", timeout_s=110)
     assert done.returncode == 4, done.stderr
     run = tmp_path / "out"
-    # Each block of ab's was tried again, and all of its output is there.
+    # Each block of ab's was tried again as often as may be, and all of its output is there.
     failed = of_trials(run, "attempt, validity, reasons, summary, logs", "ab")
-    assert sorted(attempt for attempt, *_ in failed) == [1, 1, 2, 2]
+    assert sorted(attempt for attempt, *_ in failed) == [1, 1, 2, 2, 3, 3, 4, 4]
     for _, validity, reasons, summary, logs in failed:
         assert (validity, summary) == ("invalid", None)
         assert [reason["kind"] for reason in json.loads(reasons)] == ["generator failed"]

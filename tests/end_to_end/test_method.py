@@ -11,6 +11,7 @@ import pytest
 
 from tests.end_to_end.conftest import Study, Weir, servers_of
 from tests.support.kept import kept_trials
+from weir.model.errors import ExitCode
 from weir.model.run import Trial
 from weir.store import RunReader
 
@@ -26,16 +27,23 @@ def findings(weir: Weir, run: str) -> Any:
     return json.loads(weir("report", run, "--json").stdout)
 
 
-def steady_trial(tmp_path: Path, weir: Weir, path: Path) -> tuple[str, Trial]:
-    """What weir said and the one trial of a study; again while something else on this machine keeps it from a steady state."""
-    for number in range(1, 6):
+def steady_trial(tmp_path: Path, weir: Weir, path: Path, *, warms_up: bool = False) -> tuple[str, Trial]:
+    """What weir said and the one trial of a study; again while something else on this machine keeps it from a steady state, or, where it
+    warms up, hides that.
+    """
+    for number in range(1, 9):
         done = weir("run", path, "--out", f"out-{number}")
-        assert done.returncode == 0, done.stderr
-        (trial,) = kept_trials(tmp_path / f"out-{number}")
+        kept = kept_trials(tmp_path / f"out-{number}")
+        assert done.returncode == (0 if kept else ExitCode.NOT_VALID), done.stderr
+        if not kept:
+            continue
+        (trial,) = kept
         window = trial.result.window
         assert window is not None
         if window.steady:
-            return done.stderr, trial
+            if not warms_up or trial.result.whole_load is not None:
+                return done.stderr, trial
+            continue
         assert window.extended
         assert (window.start_s, trial.result.whole_load) == (0, None)
         assert "no steady state, though the load was extended" in "\n".join(trial.result.verdict.texts)
@@ -43,8 +51,9 @@ def steady_trial(tmp_path: Path, weir: Weir, path: Path) -> tuple[str, Trial]:
     pytest.fail("never steady: this machine is too busy for this test")
 
 
+@pytest.mark.timeout(300)
 def test_a_load_goes_on_until_the_server_is_warm_and_what_came_before_is_in_no_figure(tmp_path: Path, weir: Weir, study: Study) -> None:
-    said, trial = steady_trial(tmp_path, weir, study("warms-up", duration_s=4))
+    said, trial = steady_trial(tmp_path, weir, study("warms-up", duration_s=4, retries=0), warms_up=True)
     window, summary, whole = trial.result.window, trial.result.summary, trial.result.whole_load
     assert window is not None
     assert summary is not None
@@ -56,8 +65,8 @@ def test_a_load_goes_on_until_the_server_is_warm_and_what_came_before_is_in_no_f
     assert f"steady from {window.start_s:.1f} s" in said
     # Five times as fast as before: the figures are those of the warm server alone.
     assert summary.throughput_rps > 1.2 * whole.throughput_rps
-    assert summary.response_time_us.p99 is not None
-    assert summary.response_time_us.p99 < 200_000 < (whole.response_time_us.p99 or 0)
+    assert summary.response_time_us.p75 is not None
+    assert summary.response_time_us.p75 < 200_000 < (whole.response_time_us.p95 or 0)
     last = max(tmp_path.glob("out-*"))
     with RunReader(last) as reader:
         counted = [row for row in reader.intervals(trial.id) if row.start_s >= window.start_s]
@@ -65,8 +74,9 @@ def test_a_load_goes_on_until_the_server_is_warm_and_what_came_before_is_in_no_f
         assert {"response_time_ns", "whole_load_response_time_ns", "whole_load_service_time_ns"} <= set(reader.histograms(trial.id))
 
 
+@pytest.mark.timeout(300)
 def test_the_load_of_a_server_that_is_steady_ends_when_it_was_to(tmp_path: Path, weir: Weir, study: Study) -> None:
-    path = study("slow", duration_s=4)
+    path = study("slow", duration_s=4, retries=0)
     for _ in range(3):
         _, trial = steady_trial(tmp_path, weir, path)
         window, whole = trial.result.window, trial.result.whole_load or trial.result.summary
