@@ -174,5 +174,6 @@ def test_what_cannot_be_kept_here_stays_on_its_node(study: Study, start_weir: St
     _, err = process.communicate()
     assert process.returncode == ExitCode.TARGET, err
     assert "weir ended by signal 9; what was finished is kept" in err
+    assert f"try: weir run --resume {tmp_path / 'other'} --cluster {cluster.address} --agents 1" in err
     with RunReader(tmp_path / "other" / "run.weir") as reader:
         assert len(reader.trials()) == 1

@@ -132,13 +132,20 @@ def run_elsewhere(flags: ClusterFlags) -> Iterator[RunElsewhere | None]:
         say(f"weir: the stacks are on {node.name}")
 
         def run(study: "Study | None", words: Sequence[str], path: Path, there: "RunThere") -> int:
-            # That weir is told by itself which cluster it joins.
-            words = [*words, *replace(flags, address=None).words]
+            of_loads = replace(flags, address=None).words
             if study is None:
-                return resume_there(cluster, path, words, on_line=there.hear, on_begin=there.begin)
+                return resume_there(cluster, path, words, flags=of_loads, on_line=there.hear, on_begin=there.begin)
             goes = travelling(study)
             return run_there(
-                cluster, goes.study, words, path.parent, files=goes.files, built=goes.built, on_line=there.hear, on_begin=there.begin
+                cluster,
+                goes.study,
+                words,
+                path.parent,
+                files=goes.files,
+                built=goes.built,
+                flags=of_loads,
+                on_line=there.hear,
+                on_begin=there.begin,
             )
 
         yield run

@@ -7,6 +7,7 @@ has to be installed, and has its loads made by agents on the other nodes.
 import io
 import os
 import platform
+import shlex
 import signal
 import tarfile
 import threading
@@ -45,6 +46,7 @@ def run_there(
     *,
     files: Mapping[str, Path],
     built: Sequence[Path] = (),
+    flags: Sequence[str] = (),
     on_line: OnLine,
     on_begin: OnBegin = lambda _: None,
 ) -> int:
@@ -58,6 +60,7 @@ def run_there(
         out: the run folder; it must not exist.
         files: what goes along, by its path in one folder: the study's file and those that it names.
         built: folders of the cache that have its stacks built. They go along to a machine of this kind that has them not.
+        flags: those that say what of the cluster makes the loads, which resuming takes as well.
         on_line: called with what weir says there.
         on_begin: called with it when it runs; it ends in order when its input closes.
 
@@ -75,7 +78,7 @@ def run_there(
         raise UsageError(f"--out: {out}: cannot be made: {error.strerror}") from None
     try:
         with members(cluster, "stack", 1) as (node,):
-            there = _Weir(cluster, node)
+            there = _Weir(cluster, node, flags)
             send_built(node, built)
             argv = [_there(node, study, files), *words, "--out", there.run_folder]
             code = there.run(argv, out, on_line, on_begin, lambda copy: copy.replace(out / RUN_FILE_NAME))
@@ -89,10 +92,18 @@ def run_there(
         # Nothing came into it.
         with suppress(OSError):
             out.rmdir()
-    return _ended_with(code, node, out)
+    return there.ended_with(code, out)
 
 
-def resume_there(cluster: RayCluster, path: Path, words: Sequence[str], *, on_line: OnLine, on_begin: OnBegin = lambda _: None) -> int:
+def resume_there(
+    cluster: RayCluster,
+    path: Path,
+    words: Sequence[str],
+    *,
+    flags: Sequence[str] = (),
+    on_line: OnLine,
+    on_begin: OnBegin = lambda _: None,
+) -> int:
     """Goes on with a run on the node for stacks, and gives the exit code. What was made there is in its folder here then.
 
     Of the folder the run file goes along: it is all that resuming reads. Here it changes in one transaction, at the end, and before that
@@ -102,6 +113,7 @@ def resume_there(cluster: RayCluster, path: Path, words: Sequence[str], *, on_li
         cluster: where.
         path: the run file.
         words: options of `weir run`.
+        flags: those that say what of the cluster makes the loads.
         on_line: called with what weir says there.
         on_begin: called with it when it runs; it ends in order when its input closes.
 
@@ -113,7 +125,7 @@ def resume_there(cluster: RayCluster, path: Path, words: Sequence[str], *, on_li
     with away(path) as run:
         require_room(str(path), len(run.content))
         with members(cluster, "stack", 1) as (node,):
-            there = _Weir(cluster, node)
+            there = _Weir(cluster, node, flags)
             node.call("write_file", f"{there.run_folder}/{RUN_FILE_NAME}", run.content, timeout_s=SENT_WITHIN_S)
             code = there.run(["--resume", there.run_folder, *words], path.parent, on_line, on_begin, run.take_back)
             with there.collected() as archive, _unpacked(archive, path.parent) as made:
@@ -121,16 +133,7 @@ def resume_there(cluster: RayCluster, path: Path, words: Sequence[str], *, on_li
                     raise TargetError(f"{path}: nothing came back from {node.name}, expected the run; it stays as it was")
                 _move_files(made, path.parent)
                 run.take_back(made / RUN_FILE_NAME)
-    return _ended_with(code, node, path.parent)
-
-
-def _ended_with(code: int, node: Member, run: Path) -> int:
-    """The exit code of weir there."""
-    if code < 0:
-        raise TargetError(
-            f"{node.name}: weir ended by signal {-code}; what was finished is kept", hint=f"weir run --resume {run} --cluster …"
-        )
-    return code
+    return there.ended_with(code, path.parent)
 
 
 class _Weir:
@@ -140,8 +143,8 @@ class _Weir:
         UsageError: it is not installed there.
     """
 
-    def __init__(self, cluster: RayCluster, node: Member) -> None:
-        self._cluster = cluster
+    def __init__(self, cluster: RayCluster, node: Member, flags: Sequence[str]) -> None:
+        self._on_cluster = ["--cluster", cluster.address, *flags]
         self._node = node
         self._program = node.call("weir")
         if self._program is None:
@@ -154,7 +157,7 @@ class _Weir:
         """`weir run` with these words; what it says of its run folder is said of the one here, where `keep` puts its run file meanwhile."""
         # What it prints is printed here, from the run file.
         argv = ["sh", "-c", 'exec "$0" "$@" 2>&1 >/dev/null', self._program, "run", *words]
-        argv += ["--cluster", self._cluster.address, "--stacks-here", "--driven"]
+        argv += [*self._on_cluster, "--stacks-here", "--driven"]
         ended = threading.Event()
         copies = _Copies(self._node, f"{self.run_folder}/{RUN_FILE_NAME}", here, keep)
 
@@ -198,10 +201,19 @@ class _Weir:
         with suppress(WeirError):
             self._node.call("remove", self._folder, timeout_s=SENT_WITHIN_S)
 
+    def ended_with(self, code: int, here: Path) -> int:
+        """Its exit code, where it ended by itself. `here` is the run folder."""
+        if code < 0:
+            raise TargetError(f"{self._node.name}: weir ended by signal {-code}; what was finished is kept", hint=self._again(here))
+        return code
+
+    def _again(self, here: Path) -> str:
+        return shlex.join(["weir", "run", "--resume", str(here), *self._on_cluster])
+
     def _lost(self) -> AgentLostError:
         where = f"what was finished there is in {self.run_folder} on {self._node.name}, if that is still there"
         if self._copied_to is not None:
-            where = f"weir run --resume {self._copied_to} --cluster … goes on with what had come back; {where}"
+            where = f"{self._again(self._copied_to)} goes on with what had come back; {where}"
         return AgentLostError(self._node.error().message, hint=where)
 
 
