@@ -10,6 +10,7 @@ UV := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(CURDIR)/$(BIN)/uv
 
 RUST_SOURCES := Cargo.toml Cargo.lock engine/pyproject.toml $(shell find engine/crates -name '*.rs' -o -name Cargo.toml)
 WEB_SOURCES := $(shell test -d web && find web -type f -not -path '*/node_modules/*' -not -path '*/dist/*')
+PHASE := scripts/phase
 COMPILE := $(UV) pip compile --quiet --generate-hashes --universal --python-version 3.11 --custom-compile-command "make lock" $(UPGRADE)
 
 # What `make soak` tries on the parsers of answers and of JSON: a minute; another seed tries others.
@@ -35,24 +36,42 @@ studies: setup ## Run every study, fifty minutes in all; a report of each in run
 
 ##@ Develop
 
+# What `make test-all` runs: everything, or one room (ROOM=cluster runs what `make test` leaves out of tests/cluster).
+ROOM :=
+RUST_TESTS := cargo test --locked --workspace --quiet --no-fail-fast
+PYTEST := $(BIN)/pytest -q
+
 .PHONY: test
-test: setup ## Run all tests but the soak tests
-	scripts/system-packages
-	$(MAKE) check-web
-	failed=0; \
-	cargo test --locked --workspace --quiet --no-fail-fast || failed=1; \
-	$(BIN)/pytest || failed=1; \
+test: setup ## Run the tests: each behaviour once, 10 minutes on 2 CPUs
+	@$(PHASE) "programs that tests need" scripts/system-packages
+	@failed=0; \
+	$(PHASE) "types of the web parts" $(BIN)/python hatch_build.py check || failed=1; \
+	$(PHASE) "Rust tests" $(RUST_TESTS) || failed=1; \
+	$(PHASE) "Python tests side by side" $(PYTEST) -n 2 --dist loadgroup -m "not alone and not thorough and not soak" || failed=1; \
+	$(PHASE) "Python tests one at a time" $(PYTEST) -m "alone and not thorough and not soak" || failed=1; \
+	scripts/phase --sum "Rust tests" "Python tests side by side" "Python tests one at a time"; \
+	exit $$failed
+
+.PHONY: test-all
+test-all: setup ## Run what `make test` leaves out: every case of each behaviour, 30 minutes (ROOM=cluster for tests/cluster alone)
+	@$(PHASE) "programs that tests need" scripts/system-packages
+	@failed=0; \
+	$(PHASE) "thorough tests side by side" $(PYTEST) -n 2 --dist loadgroup -m "not alone and thorough and not soak" tests/$(ROOM) || failed=1; \
+	$(PHASE) "thorough tests one at a time" $(PYTEST) -m "alone and thorough and not soak" tests/$(ROOM) || failed=1; \
+	scripts/phase --sum "thorough tests side by side" "thorough tests one at a time"; \
 	exit $$failed
 
 .PHONY: lint
 lint: setup ## Check style, types and import rules of Python, Rust and TypeScript
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
-	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
-	$(MAKE) check-web
+	@failed=0; \
+	$(PHASE) "ruff" $(BIN)/ruff check . || failed=1; \
+	$(PHASE) "ruff format" $(BIN)/ruff format --check . || failed=1; \
+	$(PHASE) "mypy" $(BIN)/mypy || failed=1; \
+	$(PHASE) "import rules" $(BIN)/lint-imports --no-logo || failed=1; \
+	$(PHASE) "rustfmt" cargo fmt --all --check || failed=1; \
+	$(PHASE) "clippy" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings || failed=1; \
+	$(PHASE) "types of the web parts" $(BIN)/python hatch_build.py check || failed=1; \
+	exit $$failed
 
 .PHONY: format
 format: $(VENV)/.requirements ## Format Python and Rust
@@ -105,31 +124,24 @@ help: ## List the targets
 
 # --- What the targets above stand on
 
-.PHONY: check-web
-check-web: $(VENV)/.web
-	$(BIN)/python hatch_build.py check
-
 $(VENV)/.bootstrap: scripts/bootstrap requirements/bootstrap.txt
-	@scripts/bootstrap
+	@$(PHASE) "Python and uv in $(VENV)" scripts/bootstrap
 	@touch $@
 
 # Syncing removes what is not locked, our own two packages included: the stamps below depend on this one.
 $(VENV)/.requirements: $(VENV)/.bootstrap requirements/dev.txt requirements/node.txt
-	@echo "installing what weir and its tests need into $(VENV)"
-	@$(UV) pip sync --quiet --compile-bytecode --require-hashes requirements/dev.txt $(shell command -v node >/dev/null && command -v npm >/dev/null || echo requirements/node.txt)
+	@$(PHASE) "Python packages" env $(UV) pip sync --quiet --compile-bytecode --require-hashes requirements/dev.txt $(shell command -v node >/dev/null && command -v npm >/dev/null || echo requirements/node.txt)
 	@touch $@
 
 # The same build that makes the wheel, into the same target folder that cargo uses, so only what changed is compiled.
 $(VENV)/.engine: $(VENV)/.requirements $(RUST_SOURCES)
-	@echo "compiling the engine (a minute or two from nothing)"
-	@$(UV) pip install --quiet --no-deps --no-build-isolation --reinstall-package weirbench-engine ./engine
+	@$(PHASE) "engine (a minute or two from nothing)" env $(UV) pip install --quiet --no-deps --no-build-isolation --reinstall-package weirbench-engine ./engine
 	@touch $@
 
 $(VENV)/.package: $(VENV)/.requirements $(VENV)/.engine pyproject.toml hatch_build.py
-	@$(UV) pip install --quiet --no-deps --no-build-isolation --reinstall-package weirbench --editable .
+	@$(PHASE) "command weir" env $(UV) pip install --quiet --no-deps --no-build-isolation --reinstall-package weirbench --editable .
 	@touch $@
 
 $(VENV)/.web: $(VENV)/.requirements $(WEB_SOURCES) hatch_build.py
-	@echo "bundling the web parts"
-	@$(BIN)/python hatch_build.py build
+	@$(PHASE) "web parts" $(BIN)/python hatch_build.py build
 	@touch $@

@@ -6,7 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
@@ -29,6 +29,11 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SEARCH_PATH = os.pathsep.join([search_path(), "/usr/sbin", "/sbin"])
 
 
+# Of what a failed test left behind.
+_MOST_FILES = 20
+_MOST_LOGS = 3
+_LOG_LINES = 15
+
 # How long an example takes says how busy the machine is.
 hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
@@ -42,6 +47,33 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(cache_folder() / "bench-peers" / "bin")])
     # Whoever started pytest in the background may have had it ignore SIGINT, and what is ignored is inherited by what is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a file run in one process and in their order, since many share what the file started; other groups name themselves."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(REPOSITORY))))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to the report of a failed test what it left behind: its folder, and the ends of the logs in it."""
+    report = yield
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if report.failed and folder is not None:
+        report.sections.append(("left behind", left_behind(folder)))
+    return report
+
+
+def left_behind(folder: Path) -> str:
+    """The path of a test's folder, its newest files, and the ends of its newest logs."""
+    files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_mtime, reverse=True)
+    lines = [str(folder), *(f"  {path.relative_to(folder)} ({path.stat().st_size:,} bytes)" for path in files[:_MOST_FILES])]
+    for log in [path for path in files if path.suffix == ".log"][:_MOST_LOGS]:
+        lines += [f"--- {log}", *log.read_text(errors="replace").splitlines()[-_LOG_LINES:]]
+    return "\n".join(lines)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

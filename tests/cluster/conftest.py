@@ -59,9 +59,9 @@ def start_nodes() -> Iterator[StartNodes]:
         yield lambda *resources, **how: stack.enter_context(running_nodes(*resources, **how))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def nodes() -> Iterator[Nodes]:
-    """A head for nothing, and two nodes for loads, of which each has room for four agents."""
+    """A head for nothing, and two nodes for loads, of which each has room for four agents: one cluster for all tests that kill no node."""
     with running_nodes({}, {"weir_load": 4}, {"weir_load": 4}) as found:
         yield found
 

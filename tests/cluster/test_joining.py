@@ -13,7 +13,7 @@ from tests.support.kept import kept_trials
 from weir.model.errors import ExitCode
 from weir.store import RunReader
 
-pytestmark = pytest.mark.usefixtures("stacks")
+pytestmark = [pytest.mark.usefixtures("stacks"), pytest.mark.xdist_group("ray")]
 
 stacks = end_to_end.stacks
 study = end_to_end.study
@@ -41,6 +41,7 @@ def certificates(folder: Path) -> Mapping[str, str]:
     return {"RAY_USE_TLS": "1", **{name: str(folder / file) for name, file in files.items()}}
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 @pytest.mark.needs("openssl")
 @pytest.mark.parametrize("known_by", [token, certificates])

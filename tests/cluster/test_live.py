@@ -13,7 +13,7 @@ from tests.end_to_end import test_live
 from weir.model.errors import ExitCode
 from weir.store import RunReader
 
-pytestmark = pytest.mark.usefixtures("stacks")
+pytestmark = [pytest.mark.usefixtures("stacks"), pytest.mark.xdist_group("ray")]
 
 stacks = end_to_end.stacks
 study = end_to_end.study
@@ -22,6 +22,7 @@ look = test_live.look
 Look = test_live.Look
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_a_run_on_another_node_is_shown_and_stopped_here(
     study: Study, start_weir: StartWeir, look: Look, start_nodes: StartNodes, tmp_path: Path

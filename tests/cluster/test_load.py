@@ -17,12 +17,15 @@ import pytest
 
 from tests.cluster.conftest import Nodes, StartNodes, StartWeir, Weir, agents, engines, noticed_within_s
 from tests.support.ray_nodes import CLOCK_AHEAD_S, below
+from tests.support.tiers import cases
 from weir.cluster.members import LOST_S
 from weir.generators.ceiling import NullServer
 from weir.model.errors import ExitCode
 from weir.model.histogram import at_ranks, merge, raw_bytes, recorded_in
 from weir.model.records import FEWER_AGENTS, LOST_AGENT
 from weir.store import RunReader
+
+pytestmark = pytest.mark.xdist_group("ray")
 
 Serve = Callable[..., str]
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -37,7 +40,7 @@ def summary(weir: Weir, nodes: Nodes, *arguments: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("count", [2, 3, 7])
+@pytest.mark.parametrize("count", cases([2, 3, 7], kept=1))
 def test_agents_ask_exactly_what_the_load_has(count: int, weir: Weir, nodes: Nodes, serve: Serve) -> None:
     found = summary(weir, nodes, f"http://{serve('null')}/", "-n", "10000", "-c", "50", "--agents", str(count), "--share-nodes")
     assert found["requests"]["ok"] == found["requests"]["completed"] == 10_000
@@ -62,7 +65,7 @@ def test_shares_are_as_uneven_as_they_are_told_to_be(weir: Weir, nodes: Nodes, s
 CPU = min(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize(("count", "bound"), [(1, [[CPU]]), (2, [[], []])])
+@pytest.mark.parametrize(("count", "bound"), cases([(1, [[CPU]]), (2, [[], []])], kept=1))
 def test_a_load_that_is_bound_is_so_on_agents_that_have_cpus_for_themselves(
     count: int, bound: list[list[int]], weir: Weir, nodes: Nodes, serve: Serve
 ) -> None:
@@ -70,6 +73,7 @@ def test_a_load_that_is_bound_is_so_on_agents_that_have_cpus_for_themselves(
     assert [agent["generator"]["cpus"] for agent in found["agents"]] == bound
 
 
+@pytest.mark.thorough
 def test_the_histogram_of_agents_is_that_of_one_generator_where_the_server_always_takes_the_same_time(
     start_weir: StartWeir, nodes: Nodes, serve: Serve, tmp_path: Path
 ) -> None:
@@ -165,6 +169,7 @@ def test_check_shows_nodes_and_clocks(weir: Weir, nodes: Nodes) -> None:
     assert "round trip" in shown.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.needs("ip", "unshare")
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 def test_nodes_with_addresses_and_clocks_of_their_own_load_a_server_over_the_network_at_one_time(
@@ -225,6 +230,7 @@ def test_a_killed_agent_ends_the_load_and_is_named(start_weir: StartWeir, nodes:
     assert gone(engines)
 
 
+@pytest.mark.thorough
 def test_a_killed_engine_is_said_to_be_its_agents(start_weir: StartWeir, nodes: Nodes, serve: Serve, tmp_path: Path) -> None:
     process = begun(start_weir, nodes, f"http://{serve('null')}/", tmp_path / "log")
     os.kill(engines()[0], signal.SIGKILL)
@@ -234,6 +240,7 @@ def test_a_killed_engine_is_said_to_be_its_agents(start_weir: StartWeir, nodes: 
     assert gone(engines)
 
 
+@pytest.mark.thorough
 def test_an_agent_whose_engine_stands_still_is_lost_after_two_seconds(
     start_weir: StartWeir, nodes: Nodes, serve: Serve, tmp_path: Path
 ) -> None:
@@ -248,6 +255,7 @@ def test_an_agent_whose_engine_stands_still_is_lost_after_two_seconds(
     assert gone(engines)
 
 
+@pytest.mark.thorough
 def test_a_killed_node_ends_the_load_and_is_named(start_weir: StartWeir, start_nodes: StartNodes, serve: Serve, tmp_path: Path) -> None:
     nodes = start_nodes({}, {"weir_load": 1}, {"weir_load": 1})
     process = begun(start_weir, nodes, f"http://{serve('null')}/", tmp_path / "log")
@@ -261,6 +269,7 @@ def test_a_killed_node_ends_the_load_and_is_named(start_weir: StartWeir, start_n
     assert gone(engines)
 
 
+@pytest.mark.thorough
 @pytest.mark.needs("ip", "nsenter")
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 def test_a_node_that_nothing_comes_from_any_more_is_lost_within_two_seconds(
@@ -278,7 +287,7 @@ def test_a_node_that_nothing_comes_from_any_more_is_lost_within_two_seconds(
     assert gone(engines)
 
 
-KILLS = [pytest.param(seed, marks=[] if seed < 6 else pytest.mark.soak) for seed in range(36)]
+KILLS = [pytest.param(seed, marks=pytest.mark.thorough if seed < 6 else pytest.mark.soak) for seed in range(36)]
 
 
 @pytest.mark.parametrize("seed", KILLS)

@@ -22,7 +22,7 @@ from weir.cluster.run import resume_there
 from weir.model.errors import ExitCode, UsageError
 from weir.store import RunReader
 
-pytestmark = pytest.mark.usefixtures("stacks")
+pytestmark = [pytest.mark.usefixtures("stacks"), pytest.mark.xdist_group("ray")]
 
 stacks = end_to_end.stacks
 study = end_to_end.study
@@ -35,6 +35,7 @@ def finished(out: Path) -> dict[int, int]:
         return {trial.id: trial.started_unix_ns for trial in reader.trials()}
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goes_on_later(
     study: Study, start_weir: StartWeir, weir: Weir, start_nodes: StartNodes, tmp_path: Path
@@ -82,6 +83,7 @@ def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goe
     assert not list(out.glob(".weir-*"))
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_of_a_first_run_whose_node_is_lost_what_was_finished_is_here_and_it_goes_on_later(
     study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path
@@ -120,6 +122,7 @@ def test_of_a_first_run_whose_node_is_lost_what_was_finished_is_here_and_it_goes
     assert not list(out.glob(".weir-*"))
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("who", ["driver", "node"])
 def test_a_kill_of_the_driver_or_of_the_node_leaves_of_a_run_there_what_was_finished_and_nothing_running(

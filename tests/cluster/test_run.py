@@ -20,7 +20,7 @@ from weir.model.records import LoadSummary
 from weir.model.run import Trial
 from weir.store import RunReader
 
-pytestmark = pytest.mark.usefixtures("stacks")
+pytestmark = [pytest.mark.usefixtures("stacks"), pytest.mark.xdist_group("ray")]
 
 stacks = end_to_end.stacks
 study = end_to_end.study
@@ -78,12 +78,16 @@ def test_what_only_loads_of_this_machine_can_have_is_refused(study: Study, weir:
 
 
 @pytest.mark.parametrize(
-    ("prime_s", "is_under_way"), [(0, False), (3, True), (0, True)], ids=["as its load begins", "under its priming", "under its load"]
+    ("prime_s", "is_under_way"),
+    [
+        pytest.param(0, False, id="as its load begins", marks=pytest.mark.thorough),
+        pytest.param(3, True, id="under its priming", marks=pytest.mark.thorough),
+        pytest.param(0, True, id="under its load"),
+    ],
 )
 def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_are_left(
-    study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path, prime_s: float, is_under_way: bool
+    study: Study, start_weir: StartWeir, nodes: Nodes, tmp_path: Path, prime_s: float, is_under_way: bool
 ) -> None:
-    nodes = start_nodes({}, {"weir_load": 1}, {"weir_load": 1})
     out = tmp_path / "run"
     file = study("good", duration_s=4, prime_s=prime_s, method="extension_s = 0")
     process = start_weir("run", file, "--out", out, "--cluster", nodes.address, "--agents", "2")
@@ -133,6 +137,7 @@ def test_a_run_goes_to_the_node_for_stacks_and_comes_back(study: Study, weir: We
     assert all((out / log).is_file() for log in trial.result.logs.values())
 
 
+@pytest.mark.thorough
 def test_a_study_with_a_scenario_of_files_goes_to_the_node_for_stacks_with_them(
     study: Study, weir: Weir, start_nodes: StartNodes, tmp_path: Path
 ) -> None:
@@ -149,6 +154,7 @@ def test_a_study_with_a_scenario_of_files_goes_to_the_node_for_stacks_with_them(
     assert trial.result.summary.steps["who"].ok > 0
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_kept_here_stays_on_its_node(study: Study, start_weir: StartWeir, start_nodes: StartNodes, tmp_path: Path) -> None:
     cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
     out = tmp_path / "run"

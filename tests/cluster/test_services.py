@@ -19,12 +19,8 @@ from tests.end_to_end.ordeal import has_worked, read_until, wait_until
 from tests.support.kept import kept_trials
 from tests.support.listening import listening
 from tests.support.ray_nodes import below
-from tests.support.records import group, sample
-from weir.cluster.clock import Clock
 from weir.cluster.members import LOST_S
-from weir.cluster.services import read_here
 from weir.model.errors import ExitCode
-from weir.model.records import CpuSample
 from weir.places import cache_folder
 from weir.services.database import address_of_url
 from weir.services.kinds import kind_of
@@ -33,6 +29,8 @@ from weir.store import RunReader
 
 pytestmark = [
     pytest.mark.usefixtures("stacks"),
+    pytest.mark.xdist_group("ray"),
+    pytest.mark.thorough,
     pytest.mark.needs("ip"),
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
 ]
@@ -128,15 +126,6 @@ ready = {{ path = "{ready}", timeout_s = 20 }}
     monkeypatch.setenv("WEIR_STACKS", str(tmp_path / "stacks"))
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_COLOR", "1")
-
-
-def test_a_reading_of_a_node_is_one_of_this_machines_clock_and_says_nothing_of_the_node() -> None:
-    cpu = CpuSample(cpu=0, user_s=1, system_s=1, idle_s=1, iowait_s=0, irq_s=0, softirq_s=0, steal_s=0)
-    there = sample(7.0, group("delay", tier="delay", cpu_s=0.5)).model_copy(update={"cpus": [cpu]})
-    here = read_here(there, "10.0.0.3", Clock(offset_ns=2_000_000_000, error_ns=100))
-    assert here.t_ns == 5_000_000_000
-    assert [(one.name, one.tier, one.cpu_user_s) for one in here.groups] == [("delay@10.0.0.3", "delay", 0.5)]
-    assert here.cpus == []
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,10 @@
 
 import itertools
 import json
+import re
 import shutil
 import sqlite3
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +180,47 @@ def test_what_a_trial_takes_beside_its_load_is_printed(tmp_path: Path, weir: Wei
     for heading in ("ready", "check", "prime", "pause", "load", "observe", "stop", "between", "beyond the load"):
         assert heading in table
     assert "good" in table
+
+
+QUICK = """
+[[override]]
+where = { stack = "slow" }
+method = { prime_s = 3 }
+[scales.quick.method]
+blocks = 2
+"""
+
+
+def test_a_quick_run_answers_for_its_short_trials_first_and_goes_on_with_the_long_ones(
+    tmp_path: Path, weir: Weir, stacks: Path, study: Study
+) -> None:
+    manifest = stacks / "slow" / "stack.toml"
+    manifest.write_text(manifest.read_text() + '[build]\ncommand = "true"\n')
+    path = study("good", "other", "slow", duration_s=0.3, rest=QUICK)
+    first = weir("run", path, "--scale", "quick", "--fast", "--out", "out")
+    assert first.returncode == 0, first.stderr
+    assert "first answer after about 11 s: good, other; the run ends there" in first.stderr
+    assert "building slow" not in first.stderr
+    assert "This is an interim answer, from 4 of 6 trials." in first.stdout
+    assert {trial.cell.stack for trial in trials(tmp_path / "out")} == {"good", "other"}
+    assert findings(weir, "out")["stopped"]["rule"] == "first_answer"
+    done = weir("run", "--resume", "out")
+    assert done.returncode == 0, done.stderr
+    assert "interim" not in done.stdout + done.stderr
+    assert Counter(trial.cell.stack for trial in kept_trials(tmp_path / "out")) == {"good": 2, "other": 2, "slow": 2}
+    assert findings(weir, "out")["stopped"]["rule"] == "blocks"
+
+
+def test_a_quick_run_prints_an_interim_answer_after_each_block_but_the_last(tmp_path: Path, weir: Weir, study: Study) -> None:
+    path = study("good", "other", duration_s=0.3, rest="[scales.quick.method]\nblocks = 3\n")
+    done = weir("run", path, "--scale", "quick", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"weir: interim answer, after (\d) blocks? of good, other:", done.stderr) == ["1", "2"]
+    assert "This is an interim answer, from 4 of 6 trials." in done.stderr
+    assert "interim" not in done.stdout
+
+
+def test_a_run_that_has_no_interim_answer_cannot_end_with_its_first(weir: Weir, study: Study) -> None:
+    done = weir("run", study("good", "other"), "--fast")
+    assert done.returncode == 2
+    assert "--fast: found the scale default, expected the scale quick" in done.stderr

@@ -1,11 +1,11 @@
 """Which trial comes next. Cells are stood for by what the schedule looks at: their ids."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
 from weir.lab.schedule import Done, schedule
-from weir.study.study import PlannedCell
+from weir.study.study import HeadStart, PlannedCell
 
 CELLS = cast(list[PlannedCell], [SimpleNamespace(cell=SimpleNamespace(id=number)) for number in (1, 2, 3)])
 
@@ -56,3 +56,47 @@ def test_a_run_that_goes_on_does_what_is_missing() -> None:
     assert played(2, done=done) == whole[4:]
     assert done.has_block(2)
     assert not done.has_block(3)
+
+
+HEAD_START = HeadStart(frozenset({1, 2}), blocks=2)
+
+
+def test_short_trials_of_the_first_blocks_run_before_all_long_ones_and_later_blocks_are_drawn_whole() -> None:
+    order = played(40, head_start=HEAD_START)
+    assert [block for block, _ in order[:6]] == [1, 1, 2, 2, 1, 2]
+    assert [sorted(cell for of, cell in order[:4] if of == block) for block in (1, 2)] == [[1, 2], [1, 2]]
+    assert [cell for _, cell in order[4:6]] == [3, 3]
+    by_block = [[cell for of, cell in order if of == block] for block in range(3, 41)]
+    assert {cells.index(3) for cells in by_block} == {0, 1, 2}
+
+
+def test_the_order_of_short_trials_is_drawn() -> None:
+    firsts = {next(schedule(CELLS, lambda block: block <= 2, seed, 0, Done(), head_start=HEAD_START))[2].cell.id for seed in range(20)}
+    assert firsts == {1, 2}
+
+
+def test_a_run_that_ends_after_the_head_start_has_no_long_trial_and_goes_on_with_them_later() -> None:
+    asked = []
+
+    def goes_on(blocks: int, measured: Sequence[PlannedCell]) -> bool:
+        asked.append((blocks, [planned.cell.id for planned in measured]))
+        return False
+
+    done = Done()
+    first = played(3, head_start=HEAD_START, done=done, goes_on=goes_on)
+    assert (asked, len(first), {cell for _, cell in first}) == ([(2, [1, 2])], 4, {1, 2})
+    rest = played(3, head_start=HEAD_START, done=done)
+    assert first + rest == played(3, head_start=HEAD_START)
+
+
+def test_a_short_trial_that_was_rejected_is_tried_again_before_the_first_answer() -> None:
+    before: list[tuple[int, int]] = []
+    done = Done()
+    for block, _, planned in schedule(
+        CELLS, lambda block: block <= 2, 1, 2, done, head_start=HEAD_START, goes_on=lambda *_: False
+    ):  # fmt: skip
+        is_first_try = (block, planned.cell.id) not in before
+        before.append((block, planned.cell.id))
+        done.note(planned.cell.id, block, "invalid" if is_first_try and (block, planned.cell.id) == (2, 1) else "valid")
+    assert before.count((2, 1)) == 2
+    assert (2, 1) in done.accepted

@@ -6,6 +6,7 @@ import pytest
 
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, OpenLoad
+from weir.study.forecast import forecast
 from weir.study.study import order_of_block, read_study, study_files
 
 STUDY = """
@@ -77,6 +78,40 @@ def test_a_block_holds_every_cell_once_in_an_order_that_follows_from_the_seed(tm
     assert all(sorted(order) == list(range(1, 13)) for order in orders)
     assert len({tuple(order) for order in orders}) == len(orders)
     assert [one.cell.id for one in order_of_block(cells, 1, 1)] == orders[0]
+
+
+LONG_TRIALS = '[[override]]\nwhere = {{ stack = "{stack}" }}\nmethod = {{ prime_s = 60 }}\n'
+
+
+def test_the_short_trials_of_a_quick_run_have_a_head_start() -> None:
+    study = read_study("sync-vs-async", scale="quick")
+    cells = study.cells(1)
+    head_start = study.head_start(cells)
+    assert head_start is not None
+    short = [one.cell for one in cells if one.cell.id in head_start.cell_ids]
+    assert {(cell.stack, cell.arm) for cell in short} == {("flask-gunicorn", "main"), ("flask-gunicorn", "aa"), ("sanic", "main")}
+    coming = forecast(study, cells)
+    assert coming.first_answer_of == ("flask-gunicorn", "sanic")
+    assert [set(block[: len(short)]) for block in coming.order[: head_start.blocks]] == [head_start.cell_ids] * head_start.blocks
+    assert coming.first_answer_s is not None
+    assert coming.first_answer_s <= 60
+
+
+@pytest.mark.parametrize(
+    ("scale", "tail"),
+    [
+        ("evidence", LONG_TRIALS.format(stack="flask-gunicorn")),
+        ("quick", ""),
+        ("quick", LONG_TRIALS.format(stack="sanic")),
+        ("quick", LONG_TRIALS.format(stack="flask-gunicorn") + "[scales.quick.method]\nbudget_s = 1000\n"),
+    ],
+    ids=["another scale", "no long trials", "the baseline's trials are long", "a budget"],
+)
+def test_without_a_first_answer_to_give_no_trial_has_a_head_start(tmp_path: Path, scale: str, tail: str) -> None:
+    text = STUDY.replace('"flask-gunicorn", ', '"flask-gunicorn", "fastapi-uvicorn", ') + tail
+    text = text.replace("[scales.quick.method]\nblocks = 2\n", "", 1) if "budget_s" in tail else text
+    study = read_study(write(tmp_path, text), scale=scale)
+    assert study.head_start(study.cells(1)) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from weir.cli.live import came_to, page, stop_button, told_the_end
 from weir.generators.engine import LoadListener
-from weir.lab.blocks import Progress, trial_s
+from weir.lab.blocks import Progress
 from weir.lab.onlooker import Extension, Onlooker, Skip
 from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
 from weir.model.run import TrialResult
@@ -97,7 +97,7 @@ def told_too(progress: Progress, board: Told, skip: Skip, extension: Extension, 
                 point=planned.cell.point_label,
                 duration_s=None if planned.load.ends_by_itself else planned.load.duration_s,
                 requests=planned.load.requests,
-                planned_s=trial_s(planned),
+                planned_s=planned.trial_s,
             )
         )
 

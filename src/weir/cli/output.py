@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from weir.model.errors import UsageError
 
@@ -79,8 +79,8 @@ def say_error(message: str, hint: str) -> None:
         say(f"  try: {hint}")
 
 
-def say(message: str) -> None:
-    """Progress, a warning: a line on standard error, if anybody is there to read it."""
+def say(message: RenderableType) -> None:
+    """Prints progress or a warning on standard error, if anybody is there to read it."""
     known = sys.exception()
     try:
         stderr.print(message, markup=False)

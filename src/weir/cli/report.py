@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
 
 from weir.cli.load_text import summary_text
 from weir.cli.output import print_lines, say, stdout
@@ -98,6 +99,15 @@ def _rendered(path: Path, form: str) -> str:
 def beside(path: Path) -> Path:
     """Where the report of the run file at `path` goes: a run has its folder for itself, loads lie beside one another."""
     return path.with_name(REPORT_NAME) if path.name == RUN_FILE_NAME else path.with_suffix(".html")
+
+
+def interim_answer(path: Path) -> RenderableType:
+    """Returns what the run at `path` answers so far; it may still be written to."""
+    from weir.findings import of_run
+    from weir.report import render_answer
+
+    with RunReader(path) as reader:
+        return render_answer(of_run(reader))
 
 
 def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = False) -> None:

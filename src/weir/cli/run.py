@@ -3,8 +3,10 @@
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -27,13 +29,13 @@ from weir.cli.live import LISTEN_OPTION, LIVE_OPTION, require_live
 from weir.cli.live_run import Shown, live_run
 from weir.cli.load_text import microseconds
 from weir.cli.output import QUIET_OPTION, at_terminal, say
-from weir.cli.report import REPORT_NAME, show
+from weir.cli.report import REPORT_NAME, interim_answer, show
 from weir.cli.run_view import RunView
 from weir.host import HostGoneError
 from weir.lab.blocks import Progress
 from weir.lab.placement import placement_lines
 from weir.lab.run import outcome, placement_of, resume, start
-from weir.model.errors import ExitCode, NoAgentLeftError, NotWrittenError, UsageError, WeirError
+from weir.model.errors import ExitCode, NoAgentLeftError, NotWrittenError, TargetError, UsageError, WeirError
 from weir.model.run import Placement, TrialResult
 from weir.store import RUN_FILE_NAME, RunReader, find_run
 from weir.study.forecast import forecast, plan_lines, span_text
@@ -54,6 +56,7 @@ def run(
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Leave out stacks whose needs this machine does not meet, with a line each.")
     ] = False,
+    fast: Annotated[bool, typer.Option("--fast", help="End after the first answer of a quick run; --resume measures the rest.")] = False,
     cluster: Annotated[str | None, CLUSTER_OPTION] = None,
     agents: Annotated[int | None, AGENTS_OPTION] = None,
     shares: Annotated[str | None, SHARES_OPTION] = None,
@@ -75,8 +78,10 @@ def run(
     flags = ClusterFlags(cluster, agents, shares, share_nodes, stacks_here, services_here)
     chosen: Study | None = None
     if resume_ is not None:
-        if study is not None or scale is not None or out is not None or skip_missing:
-            raise UsageError("--resume: found a study, --scale, --out or --skip-missing beside it; expected none: the run file knows them")
+        if study is not None or scale is not None or out is not None or skip_missing or fast:
+            raise UsageError(
+                "--resume: found a study, --scale, --out, --skip-missing or --fast beside it; expected none: the run file knows them"
+            )
         path = find_run(resume_)
         with RunReader(path) as reader:
             shown = Shown(reader.info.title, reader.info.question, reader.info.placement.control)
@@ -84,11 +89,19 @@ def run(
         if study is None:
             raise UsageError("STUDY: missing; expected a study's name or file", hint="weir run sync-vs-async --scale quick")
         chosen = read_study(study, scale=scale)
+        if fast and not chosen.has_interim_answers:
+            raise UsageError(f"--fast: found the scale {chosen.scale}, expected the scale quick: other scales have no interim answer")
+        chosen = replace(chosen, ends_with_first_answer=fast)
         path = (out or free_folder(chosen.name)) / RUN_FILE_NAME
         shown = Shown(chosen.file.title, chosen.file.question, last_block=chosen.file.method.last_block)
     report = path.with_name(REPORT_NAME)
     command = typed or shlex.join(["weir", *sys.argv[1:]])
-    words = [*(["--scale", scale] if scale else []), *(["--skip-missing"] if skip_missing else []), *(["--quiet"] if quiet else [])]
+    words = [
+        *(["--scale", scale] if scale else []),
+        *(["--skip-missing"] if skip_missing else []),
+        *(["--fast"] if fast else []),
+        *(["--quiet"] if quiet else []),
+    ]
     with run_elsewhere(flags) as elsewhere:
         if elsewhere is not None:
             with live_there(shown, listen=listen, report=report) if live else nullcontext(RunThere()) as there:
@@ -111,6 +124,8 @@ def run(
                 _say_budget(chosen, placement)
             shown = replace(shown, control=placement.control)
         progress = run_progress(quiet=quiet)
+        if not quiet and not json_:
+            progress = replace(progress, on_answer=partial(_say_answer, path))
         if at_terminal() and not quiet:
             progress = stack.enter_context(RunView()).told(progress)
         if driven:
@@ -122,7 +137,7 @@ def run(
                 resume(path, progress=progress, load_from=loads, services_on=services_on)
             else:
                 start(chosen, path.parent, command=command, progress=progress, load_from=loads, services_on=services_on)
-        except (KeyboardInterrupt, HostGoneError, NoAgentLeftError, NotWrittenError):
+        except (KeyboardInterrupt, HostGoneError, NoAgentLeftError, NotWrittenError, TargetError):
             if path.is_file():
                 say("weir: ended early; what was finished is kept")
                 # What ended the run is what matters; a full disk or a closed terminal takes no report either.
@@ -141,6 +156,11 @@ def run(
 def run_progress(*, quiet: bool = False) -> Progress:
     """A run's progress on standard error; nothing where it is to be quiet."""
     return Progress() if quiet else Progress(on_step=lambda step: say(f"weir: {step}"), on_trial=_Trials().say, on_result=_say_result)
+
+
+def _say_answer(path: Path, blocks: int, labels: Sequence[str]) -> None:
+    say(f"weir: interim answer, after {blocks} block{'s' if blocks > 1 else ''} of {', '.join(labels)}:")
+    say(interim_answer(path))
 
 
 def free_folder(name: str) -> Path:

@@ -24,13 +24,17 @@ def answer_of(
     left_out: Sequence[LeftOut],
     *,
     stopped_early: bool,
+    is_interim: bool,
     indicative: bool,
 ) -> Answer:
     """Answer from the first point at which the baseline meets another stack; other points have sentences of their own.
 
     A study that varies the generator asks about generators: what stands out among them is the answer.
     """
-    tail = f" The run was interrupted after {trials.tried:,} of {trials.planned:,} trials." if stopped_early else ""
+    tail = ""
+    if stopped_early:
+        far = f"{trials.tried:,} of {trials.planned:,} trials"
+        tail = f" This is an interim answer, from {far}." if is_interim else f" The run was interrupted after {far}."
     if trials.used == 0:
         return Answer(
             _nothing(trials, left_out) + tail, "invalid", (), indicative, (), "A run with at least one valid trial of each stack."

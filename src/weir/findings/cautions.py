@@ -104,7 +104,7 @@ def _invariants(used: Sequence[Trial]) -> Iterator[Caution]:
 def _interrupted(counts: TrialCounts) -> Iterator[Caution]:
     yield Caution(
         f"The run ended after {counts.tried:,} of {counts.planned:,} trials.",
-        cause="It was interrupted, its process was killed, or it is still running.",
+        cause="It was to end with its first answer, it was interrupted, its process was killed, or it is still running.",
         next_step="weir run --resume FOLDER goes on with what is missing.",
     )
 

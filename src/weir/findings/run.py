@@ -94,7 +94,8 @@ def of_run(reader: RunReader) -> RunFindings:
         _point(reader.info.published, group, tuple(islice(of_stacks, len(group.members))), comparisons, labels)
         for group, comparisons in zip(groups, compared, strict=True)
     ]
-    stopped_early = reader.ended != "complete" and counts.tried < planned
+    is_interim = reader.ended is None or (reader.stopped is not None and reader.stopped.rule == "first_answer")
+    stopped_early = (is_interim or reader.ended != "complete") and counts.tried < planned
     return RunFindings(
         study=info.study,
         title=info.title,
@@ -104,7 +105,7 @@ def of_run(reader: RunReader) -> RunFindings:
         indicative=info.indicative,
         ended=reader.ended,
         stopped=reader.stopped,
-        answer=answer_of(points, same, counts, left_out, stopped_early=stopped_early, indicative=info.indicative),
+        answer=answer_of(points, same, counts, left_out, stopped_early=stopped_early, is_interim=is_interim, indicative=info.indicative),
         points=tuple(points),
         generators=same,
         what_ran=ran,
@@ -155,7 +156,7 @@ def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
 
 def _as_run(info: RunInfo, stop: Stop | None) -> RunInfo:
     """With as many blocks as there were: a study that is stopped by a rule says beforehand how many at least or at most."""
-    return info if stop is None else replace(info, blocks=stop.blocks, indicative=stop.blocks < CLAIM_BLOCKS)
+    return info if stop is None or stop.rule == "first_answer" else replace(info, blocks=stop.blocks, indicative=stop.blocks < CLAIM_BLOCKS)
 
 
 def _compared(

@@ -19,8 +19,7 @@ from weir.model.run import Trial, TrialResult
 from weir.model.stop import Stop
 from weir.stacks.build import BuiltStack
 from weir.store import RunReader, RunWriter
-from weir.study.forecast import ASSUMED_OVERHEAD_S
-from weir.study.study import PlannedCell, Study
+from weir.study.study import INTERVAL_BLOCKS, PlannedCell, Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +32,15 @@ class Progress:
     """A trial begins: how many were done, how many there are if that is known, the cell, the block."""
     on_result: Callable[[PlannedCell, TrialResult], None] = lambda *_: None
     """A trial has ended."""
+    on_answer: Callable[[int, Sequence[str]], None] = lambda *_: None
+    """The run file has enough for an interim answer: after how many blocks, and the labels of the stacks that it is about."""
     onlooker: Onlooker = field(default_factory=Onlooker)
     """Who looks on while a trial goes on."""
 
 
-def trial_s(planned: PlannedCell) -> float:
-    """What a trial of a cell takes by the plan, if its load need not be extended."""
-    return planned.load.duration_s + planned.method.prime_s + planned.method.pause_s + ASSUMED_OVERHEAD_S
-
-
 def time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]:
     """A sentence where the budget has no room for a block."""
-    budget_s, block_s = study.file.method.budget_s, sum(trial_s(planned) for planned in cells)
+    budget_s, block_s = study.file.method.budget_s, sum(planned.trial_s for planned in cells)
     if budget_s is None or budget_s >= block_s:
         return []
     return [
@@ -69,7 +65,7 @@ def run_blocks(
     study: Study,
     folder: Path,
     cells: Sequence[PlannedCell],
-    built: dict[str, BuiltStack],
+    ready: Callable[[PlannedCell], BuiltStack | None],
     writer: RunWriter,
     earlier: Sequence[Trial],
     ceiling_rps: Callable[[PlannedCell], float | None],
@@ -84,7 +80,7 @@ def run_blocks(
         study: the study.
         folder: the run folder.
         cells: every cell of a block.
-        built: the built stacks by label.
+        ready: gives the built stack of a cell, and builds and checks it if nobody has yet.
         writer: the run file.
         earlier: finished trials of a run that goes on.
         ceiling_rps: what the generator reaches on a null server with the load of a cell.
@@ -97,9 +93,18 @@ def run_blocks(
     done = done_in(earlier)
     rule = _Rule(study, writer, cells, done, earlier, progress)
     extension = progress.onlooker.extension
-    for number, (block, position, planned) in enumerate(
-        schedule(cells, rule.begins, method.seed, method.retries, done, has_time=rule.has_time), start=len(earlier)
-    ):
+    trials = schedule(
+        cells,
+        rule.begins,
+        method.seed,
+        method.retries,
+        done,
+        head_start=study.head_start(cells),
+        goes_on=rule.goes_on,
+        has_time=rule.has_time,
+    )
+    for number, (block, position, planned) in enumerate(trials, start=len(earlier)):
+        built = ready(planned)
         attempt = done.attempts(planned.cell.id, block) + 1
         total = None if method.last_block is None else max((method.last_block + extension.blocks) * len(cells), number + 1)
         progress.on_trial(number, total, planned, block)
@@ -119,7 +124,7 @@ def run_blocks(
         trial_id = writer.begin_trial(planned.cell, block=block, position=position, attempt=attempt, started_unix_ns=time.time_ns())
         try:
             seed = f"{method.seed}/{block}/{planned.cell.id}/{attempt}"
-            result = run_trial(bench, planned, built.get(planned.stack.label), writer, trial_id, seed=seed)
+            result = run_trial(bench, planned, built, writer, trial_id, seed=seed)
         except BaseException:
             writer.discard_trial(trial_id)
             raise
@@ -137,14 +142,15 @@ class _Rule:
     def __init__(
         self, study: Study, writer: RunWriter, cells: Sequence[PlannedCell], done: Done, earlier: Sequence[Trial], progress: Progress
     ) -> None:
+        self._study = study
         self._method = study.file.method
         self._writer = writer
         self._cells = len(cells)
         self._done = done
         self._progress = progress
-        self._planned_trial_s = sum(trial_s(planned) for planned in cells) / len(cells)
+        self._planned_trial_s = sum(planned.trial_s for planned in cells) / len(cells)
         self._spent_s = sum(trial.result.phases_s.get("total", 0.0) for trial in earlier)
-        self._trials = len(earlier)
+        self._trials = self._trials_answered = len(earlier)
         self.stop: Stop | None = None
 
     def spent(self, length_s: float) -> None:
@@ -177,6 +183,20 @@ class _Rule:
         elif self.stop is not None and self.stop.rule != "blocks":
             self._progress.on_step(f"no further block: {self.stop.text}")
         return self.stop is None
+
+    def goes_on(self, blocks: int, measured: Sequence[PlannedCell]) -> bool:
+        """Tells of an interim answer after so many blocks of these cells; returns whether the run goes on after it."""
+        is_last = blocks == self._method.last_block and len(measured) == self._cells
+        # A resumed run repeats no answer.
+        if not self._study.has_interim_answers or is_last or self._trials == self._trials_answered:
+            return True
+        self._trials_answered = self._trials
+        labels = list(dict.fromkeys(planned.stack.label for planned in measured))
+        if self._study.ends_with_first_answer and blocks >= INTERVAL_BLOCKS:
+            self.stop = Stop("first_answer", blocks, f"{blocks} blocks of {' and '.join(labels)}: the first answer was enough")
+            return False
+        self._progress.on_answer(blocks, labels)
+        return True
 
     def has_time(self) -> bool:
         """Whether the budget has room for a trial more."""

@@ -74,7 +74,10 @@ def start(
         raise UsageError(f"--out: {folder}: cannot be made: {error.strerror}; expected a folder that weir may write to") from None
     environment = capture()
     with bound_to(placement.control), Host() as host, Services(host, on_step=progress.on_step, place=services_on) as services:
-        built = _built_and_verified(host, services, cells, placement, study, progress)
+        prepared = _Prepared(host, services, placement, study, progress)
+        head_start = study.head_start(cells)
+        # The first answer does not wait for the builds of stacks that it is not about.
+        prepared.prepare([one for one in cells if head_start is None or one.cell.id in head_start.cell_ids])
         progress.on_step("measuring each generator's own ceiling on a null server")
         environment["generator_ceiling_rps"] = _ceilings_rps(cells, placement, folder, progress, load_from)
         if load_from.agents:
@@ -106,7 +109,7 @@ def start(
             study_folder=str(study.path.resolve().parent),
         )
         with RunWriter.create(path, info, [one.cell for one in cells]) as writer:
-            _run_all(host, services, study, folder, cells, built, writer, (), progress, load_from)
+            _run_all(host, services, study, folder, cells, prepared, writer, (), progress, load_from)
     return path
 
 
@@ -164,8 +167,9 @@ def resume(path: Path, *, progress: Progress, load_from: LoadFrom = HERE, servic
         # Once more, now that nobody else writes to it.
         with RunReader(path) as reader:
             earlier = reader.trials()
-        built = _built_and_verified(host, services, cells, placement, study, progress)
-        _run_all(host, services, study, path.parent, cells, built, writer, earlier, progress, load_from)
+        prepared = _Prepared(host, services, placement, study, progress)
+        prepared.prepare(cells)
+        _run_all(host, services, study, path.parent, cells, prepared, writer, earlier, progress, load_from)
     return path
 
 
@@ -180,7 +184,7 @@ def _run_all(
     study: Study,
     folder: Path,
     cells: Sequence[PlannedCell],
-    built: dict[str, BuiltStack],
+    prepared: "_Prepared",
     writer: RunWriter,
     earlier: Sequence[Trial],
     progress: Progress,
@@ -191,7 +195,14 @@ def _run_all(
     def run_cells(wanted: Sequence[PlannedCell], done: Sequence[Trial]) -> None:
         ids = {one.cell.id for one in wanted}
         of_these = [trial for trial in done if trial.cell.id in ids]
-        run_blocks(host, services, study, folder, wanted, built, writer, of_these, _known_ceiling(wanted, writer), progress, load_from)
+        ceiling_rps = _known_ceiling(wanted, writer)
+
+        def ready(planned: PlannedCell) -> BuiltStack | None:
+            if not prepared.has(planned):
+                prepared.prepare(wanted)
+            return prepared.built.get(planned.stack.label)
+
+        run_blocks(host, services, study, folder, wanted, ready, writer, of_these, ceiling_rps, progress, load_from)
 
     run_cells(cells, earlier)
     if study.file.method.refine:
@@ -201,12 +212,15 @@ def _run_all(
 
 def outcome(path: Path) -> ExitCode:
     """What the exit status of a run is: a cell without a single trial that counts makes it `TARGET` (its stack failed) or `NOT_VALID`; an
-    objective that a trial that counts missed makes it `MISSED`."""
+    objective that a trial that counts missed makes it `MISSED`. A run that ends with its first answer leaves cells out on purpose."""
     worst = ExitCode.DONE
     with RunReader(path) as reader:
         trials = reader.trials()
+        may_lack_cells = reader.stopped is not None and reader.stopped.rule == "first_answer"
         for cell in reader.cells():
             of_cell = [trial for trial in trials if trial.cell.id == cell.id]
+            if not of_cell and may_lack_cells:
+                continue
             counted = [trial for trial in of_cell if trial.result.verdict.validity != "invalid"]
             if counted:
                 held = [one for trial in counted if trial.result.summary for one in trial.result.summary.objectives or []]
@@ -337,21 +351,36 @@ def _ceiling_cell(cells: Sequence[PlannedCell], planned: PlannedCell) -> Planned
     return next(one for one in _one_per_load(cells) if one.asked == planned.asked)
 
 
-def _built_and_verified(
-    host: Host, services: Services, cells: Sequence[PlannedCell], placement: Placement, study: Study, progress: Progress
-) -> dict[str, BuiltStack]:
-    """Every stack of the study, built, started once and found to answer each of its workloads right."""
-    built: dict[str, BuiltStack] = {}
-    verified: set[tuple[str, str]] = set()
-    for planned in cells:
-        label = planned.stack.label
-        if label not in built and isinstance(planned.stack, Stack):
-            built[label] = build_stack(host, planned.stack, progress)
-        if (label, planned.workload.id) not in verified:
-            progress.on_step(f"checking that {label} answers {planned.workload.id} right")
-            verify(host, services, built.get(label), planned, placement, seed=study.file.method.seed)
-            verified.add((label, planned.workload.id))
-    return built
+class _Prepared:
+    """The stacks of a study that are built, were started once, and answered each of their workloads right."""
+
+    def __init__(self, host: Host, services: Services, placement: Placement, study: Study, progress: Progress) -> None:
+        self.built: dict[str, BuiltStack] = {}
+        self._verified: set[tuple[str, str]] = set()
+        self._host = host
+        self._services = services
+        self._placement = placement
+        self._seed = study.file.method.seed
+        self._progress = progress
+
+    def has(self, planned: PlannedCell) -> bool:
+        """Whether the stack of a cell is prepared for its workload."""
+        return (planned.stack.label, planned.workload.id) in self._verified
+
+    def prepare(self, cells: Sequence[PlannedCell]) -> None:
+        """Builds and checks the stacks of these cells, except those that it has prepared before.
+
+        Raises:
+            TargetError: a stack cannot be built, or does not answer right.
+        """
+        for planned in cells:
+            label = planned.stack.label
+            if label not in self.built and isinstance(planned.stack, Stack):
+                self.built[label] = build_stack(self._host, planned.stack, self._progress)
+            if not self.has(planned):
+                self._progress.on_step(f"checking that {label} answers {planned.workload.id} right")
+                verify(self._host, self._services, self.built.get(label), planned, self._placement, seed=self._seed)
+                self._verified.add((label, planned.workload.id))
 
 
 def build_stack(host: Host, stack: Stack, progress: Progress) -> BuiltStack:

@@ -3,15 +3,15 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
-Rule = Literal["blocks", "width", "most_blocks", "budget"]
+Rule = Literal["blocks", "width", "most_blocks", "budget", "first_answer"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """What ended a run: all its blocks were done, its intervals were narrow enough, or its time was spent."""
+    """What ended a run: all its blocks were done, its intervals were narrow enough, its time was spent, or its first answer was enough."""
 
     rule: Rule
-    """What was asked for and met: a number of blocks, a width, the most blocks, or a budget."""
+    """What was asked for and met: a number of blocks, a width, the most blocks, a budget, or the first answer."""
     blocks: int
     """How many blocks were run."""
     text: str

@@ -36,6 +36,19 @@ _OF_GENERATORS = (THROUGHPUT, SAID_P50, KERNEL_P50, SAID_P99, KERNEL_P99, GENERA
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 
 
+def render_answer(run: RunFindings) -> RenderableType:
+    """What `weir run` prints as an interim answer: the sentence and the figures behind it."""
+    findings: RunFindings = printable(run)
+    parts: list[RenderableType] = [Text(""), _heading(findings), Text(""), Text(findings.answer.sentence, style="bold"), Text("")]
+    overview = overview_of(findings)
+    if overview is not None:
+        return Group(*parts, _overview(overview), Text(""))
+    measured = [point for point in findings.points if any(stack.evidence.used for stack in point.stacks)]
+    for point in measured:
+        parts += [_table(point, several=len(measured) > 1), Text("")]
+    return Group(*parts)
+
+
 def render_terminal(run: RunFindings) -> RenderableType:
     """What `weir run` and `weir report` print about a run."""
     findings: RunFindings = printable(run)

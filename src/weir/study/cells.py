@@ -26,6 +26,8 @@ from weir.study.method import Method
 from weir.study.scenario_digest import scenario_digest
 from weir.toml_file import validate
 
+ASSUMED_OVERHEAD_S = 2.5
+"""Start, check and stop of a stack where no pilot has measured them."""
 Coordinates = Mapping[str, frozenset[Any]]
 """What describes a cell for `override.where`: several values where it has several names."""
 
@@ -51,6 +53,11 @@ class PlannedCell:
         """Who makes its requests, and how: the generator's ceiling depends on that, and not on the stack."""
         how = self.load.keep_alive, self.load.pipeline, self.load.kernel_timestamps
         return self.cell.generator, self.workload.id, self.cell.load.connections, *how
+
+    @property
+    def trial_s(self) -> float:
+        """How long a trial takes by the plan, in seconds, if its load need not be extended."""
+        return self.load.duration_s + self.method.prime_s + self.method.pause_s + ASSUMED_OVERHEAD_S
 
     def request(self, base_url: str) -> Request:
         """What its load asks of a process of the stack: the same in every trial."""

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weir.model.run import WEIR
-from weir.study.cells import PlannedCell
-from weir.study.study import Study, order_of_block
+from weir.study.cells import ASSUMED_OVERHEAD_S, PlannedCell
+from weir.study.study import INTERVAL_BLOCKS, Study, order_of_block
 
-ASSUMED_OVERHEAD_S = 2.5
-"""Start, check and stop of a stack where no pilot has measured them."""
 CEILING_S = 1.5
 """Measuring what the generator reaches on a null server, once for each way of asking."""
 OTHER_CEILING_S = 3.0
@@ -46,6 +44,10 @@ class Forecast:
     """What would come on top if no trial showed a steady state in time."""
     checks_s: float
     """Before the first trial: every stack checked on every workload, and the generator's ceilings."""
+    first_answer_s: float | None
+    """Trials before the first interim answer, starts and stops included; None if the run has no interim answer."""
+    first_answer_of: tuple[str, ...]
+    """Labels of the stacks that the first interim answer is about."""
     is_most: bool
     """Whether something else than time may end a load, so that all of this is the most that it takes."""
 
@@ -58,7 +60,11 @@ class Forecast:
 def forecast(study: Study, cells: Sequence[PlannedCell], overhead: Overhead = Overhead()) -> Forecast:
     """What the cells of a study come to in its blocks."""
     method = study.file.method
-    order = [order_of_block(list(cells), method.seed, block) for block in range(1, method.blocks + 1)]
+    head_start = study.head_start(cells)
+    order = [order_of_block(cells, method.seed, block, head_start) for block in range(1, method.blocks + 1)]
+    first = cells if head_start is None else [one for one in cells if one.cell.id in head_start.cell_ids]
+    first_blocks = head_start.blocks if head_start is not None else INTERVAL_BLOCKS if study.ends_with_first_answer else 1
+    has_interim = study.has_interim_answers and (head_start is not None or first_blocks < method.blocks)
     checked = {(one.stack.label, one.workload.id) for one in cells}
     ways = {one.asked: one for one in cells}
     return Forecast(
@@ -70,6 +76,10 @@ def forecast(study: Study, cells: Sequence[PlannedCell], overhead: Overhead = Ov
         starts_and_stops_s=method.blocks * sum(overhead.of(one.stack.label) for one in cells),
         extensions_s=method.blocks * sum(_extension_s(one) for one in cells),
         checks_s=sum(overhead.of(label) for label, _ in checked) + sum(map(_ceiling_s, ways.values())),
+        first_answer_s=first_blocks * sum(one.trial_s - ASSUMED_OVERHEAD_S + overhead.of(one.stack.label) for one in first)
+        if has_interim
+        else None,
+        first_answer_of=tuple(dict.fromkeys(one.stack.label for one in first)) if has_interim else (),
         is_most=any(one.load.ends_by_itself for one in cells),
     )
 
@@ -92,6 +102,9 @@ def plan_lines(study: Study, coming: Forecast, cells: int) -> list[str]:
         lines.append(f"goes on until every ratio of {method.width_of} is known to ±{method.width:.1%}{most}")
     if method.budget_s is not None:
         lines.append(f"ends before a block that would take its trials beyond {span_text(method.budget_s)}")
+    if coming.first_answer_s is not None:
+        ends = "; the run ends there" if study.ends_with_first_answer else ""
+        lines.append(f"first answer after about {span_text(coming.first_answer_s)}: {', '.join(coming.first_answer_of)}{ends}")
     if study.indicative:
         lines.append("so few blocks give an indication; a claim needs at least 10")
     return lines

@@ -1,7 +1,7 @@
 """A study: a study file at one of its scales, and the cells, blocks and order that it asks for. Starts nothing."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -15,12 +15,30 @@ from weir.study.cells import PlannedCell, planned_cells
 from weir.study.file import StudyFile
 from weir.toml_file import read_toml, validate
 
-__all__ = ["PlannedCell", "Study", "order_of_block", "read_study", "study_files", "study_from"]
+__all__ = ["HeadStart", "PlannedCell", "Study", "order_of_block", "read_study", "study_files", "study_from"]
 
 ONLY_SCALE = "default"
 """The scale of a study that names none."""
 EVIDENCE_BLOCKS = 10
 """A claim needs at least so many blocks (Kalibera & Jones 2013); fewer give an indication."""
+QUICK = "quick"
+"""The scale whose runs print an interim answer after each block."""
+INTERVAL_BLOCKS = 2
+"""An interval needs at least so many blocks."""
+FIRST_ANSWER_BLOCKS = 3
+"""Blocks of the short trials before the first answer: an interval from 2 blocks is three times as wide as one from 3."""
+SHORT_TRIAL = 2.0
+"""A trial is short if it takes at most this many times as long as the shortest of the study."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadStart:
+    """Short trials that run before the long ones, so that a first answer comes soon."""
+
+    cell_ids: frozenset[int]
+    """Cells whose trials are short."""
+    blocks: int
+    """How many blocks of them run before the first long trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +54,8 @@ class Study:
     """Labels of stacks of the matrix that are not run: this machine lacks what they need."""
     left_out_generators: frozenset[str] = frozenset()
     """Generators of the matrix that are not run: this machine does not have them."""
+    ends_with_first_answer: bool = False
+    """Whether the run ends after its first interim answer."""
 
     @property
     def indicative(self) -> bool:
@@ -61,6 +81,27 @@ class Study:
     def objectives(self) -> tuple[str, ...]:
         """What every trial is held against."""
         return tuple(self.file.objective.hold) if self.file.objective else ()
+
+    @property
+    def has_interim_answers(self) -> bool:
+        """Whether a run prints an answer after each block."""
+        return self.scale == QUICK
+
+    def head_start(self, cells: Sequence[PlannedCell]) -> HeadStart | None:
+        """Returns the short trials that run first; None if all trials take about as long, or if the short ones compare nothing.
+
+        Only studies with interim answers have one. A budget decides by itself how many blocks there are, so a study with one has none.
+        """
+        method = self.file.method
+        if not self.has_interim_answers or method.budget_s is not None or method.blocks < INTERVAL_BLOCKS:
+            return None
+        longest_s = SHORT_TRIAL * min(planned.trial_s for planned in cells)
+        short = [planned for planned in cells if planned.trial_s <= longest_s]
+        sides = {(planned.stack.label, planned.cell.generator) for planned in short}
+        has_baseline = any(planned.stack.label == method.baseline for planned in short)
+        if len(short) == len(cells) or len(sides) < 2 or not has_baseline:
+            return None
+        return HeadStart(frozenset(planned.cell.id for planned in short), min(FIRST_ANSWER_BLOCKS, method.blocks))
 
     def cells(self, stack_cpus: int) -> list[PlannedCell]:
         """Every cell of the matrix, the A/A arm's included.
@@ -106,10 +147,16 @@ class Study:
         return replace(self, left_out=frozenset(unmet), left_out_generators=frozenset(missing)), said
 
 
-def order_of_block(cells: list[PlannedCell], seed: int, block: int) -> list[PlannedCell]:
-    """The cells in the order of a block: random, and the same for the same seed and block, so that a resumed run keeps its order."""
+def order_of_block(cells: Sequence[PlannedCell], seed: int, block: int, head_start: HeadStart | None = None) -> list[PlannedCell]:
+    """Returns the cells in the order of a block: random, and the same for the same seed and block, so that a resumed run keeps its order.
+
+    In a block of a head start the short trials come first, in random order, then the long ones, in random order.
+    """
     shuffled = list(cells)
     random.Random(f"{seed}/{block}").shuffle(shuffled)
+    if head_start is not None and block <= head_start.blocks:
+        # Stable: what is left of the random order on either side is a random order itself.
+        shuffled.sort(key=lambda planned: planned.cell.id not in head_start.cell_ids)
     return shuffled
 
 
