@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 
 from tests.support.browser import chromium
+from tests.support.warm_weir import WarmServer
 from weir.generators.tool import InstalledTool, Tool
 from weir.generators.tools import tool
 from weir.places import cache_folder, engine_binary
@@ -93,6 +94,13 @@ def repository() -> Path:
 def engine() -> Path:
     """The `weir-engine` of this environment."""
     return engine_binary()
+
+
+@pytest.fixture(scope="session")
+def warm_server() -> Iterator[WarmServer]:
+    """The process that forks every `weir` of this session."""
+    with WarmServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

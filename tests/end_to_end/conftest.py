@@ -1,13 +1,13 @@
 """Studies of real processes: small stacks that behave or misbehave, and `weir` as a user runs it."""
 
 import json
-import os
 import subprocess
-import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from tests.support.warm_weir import WarmServer, WarmWeir
 
 MODES = (
     "good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load", "fails-under-load", "slow",
@@ -94,13 +94,12 @@ connections = {connections}
 
 
 @pytest.fixture
-def start_weir(tmp_path: Path) -> Iterator[StartWeir]:
+def start_weir(tmp_path: Path, warm_server: WarmServer) -> Iterator[StartWeir]:
     """A function that starts `weir ARGUMENTS…` in the test's folder; what is still running in the end is killed."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str | Path) -> "subprocess.Popen[str]":
-        command = [str(Path(sysconfig.get_path("scripts")) / "weir"), *map(str, arguments)]
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+        process = WarmWeir(warm_server, list(map(str, arguments)), tmp_path)
         started.append(process)
         return process
 

@@ -16,7 +16,8 @@ from bench.nginx import running_nginx
 from tests.end_to_end.conftest import StartWeir, Weir
 from tests.support.hey_output import parse
 from tests.support.request_bytes import bytes_sent_by
-from tests.support.side_by_side import BODY, WEIR, Both, running_servers, shape, side_by_side
+from tests.support.side_by_side import BODY, WEIR, Both, chosen_lines, running_servers, shape, side_by_side
+from tests.support.tiers import cases
 from weir.compat.front_end import ToolExit
 from weir.compat.hey import read
 from weir.compat.reports import read_report
@@ -90,6 +91,25 @@ LOADS = [
     "-",
     "-n 4 -c 2 http://127.0.0.1:99999/",
 ]
+KEPT = {
+    "-n 20 -c 2 {url}",
+    "-n 21 -c 4 {url}",
+    "-n 8 -c 4 -q 50 {url}",
+    "-z 1s -c 2 {url}",
+    "-z 1s -c 2 -q 20 {url}",
+    "-n 8 -c 2 -m POST -T application/json -D body.json {url}",
+    "-n 8 -c 2 -m HEAD {url}empty",
+    "-n 8 -c 2 -a user:password {url}",
+    "-n 8 -c 2 -disable-keepalive {url}",
+    "-n 8 -c 2 -disable-redirects {url}moved",
+    "-n 8 -c 2 -o csv {url}",
+    "-n 8 -c 2 {url}missing",
+    "-n 8 -c 2 -disable-keepalive {tls}",
+    "-n 8 -c 2 http://{refused}/",
+    "-n 8 -c 2 http://{garbage}/",
+    "-n 2 -c 2 -t 1 http://{silent}/",
+    "-n 4 -c 2 http://",
+}
 FOLLOWED = "-n 8 -c 2 {url}moved"
 USAGES = [
     "",
@@ -158,13 +178,13 @@ pytestmark = pytest.mark.needs("hey", "nginx", "openssl")
 
 
 @pytest.fixture(scope="module")
-def of_both(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Both]]:
+def of_both(request: pytest.FixtureRequest, engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Both]]:
     """What both do with a line of `LOADS`."""
     with ExitStack() as stack:
         nginx = stack.enter_context(running_nginx(min(os.sched_getaffinity(0)), tls=True, locations=LOCATIONS))
         places = {"url": nginx.url, "tls": f"https://{nginx.tls_address}/", "refused": "127.0.0.1:1"}
         places |= stack.enter_context(running_servers(engine, SERVERS))
-        yield stack.enter_context(side_by_side("hey", [*LOADS, FOLLOWED], places, tmp_path_factory.mktemp("hey")))
+        yield stack.enter_context(side_by_side("hey", chosen_lines(request, LOADS), places, tmp_path_factory.mktemp("hey")))
 
 
 def layout(report: str) -> list[str]:
@@ -172,7 +192,7 @@ def layout(report: str) -> list[str]:
     return [re.sub(r"(connection broken:).*", r"\1", line) for line in shape(report)]
 
 
-@pytest.mark.parametrize("line", LOADS)
+@pytest.mark.parametrize("line", cases(LOADS, kept=KEPT))
 def test_the_report_of_a_load_has_heys_layout_and_exit_code(of_both: Callable[[str], Both], line: str) -> None:
     both = of_both(line)
     assert both.weir.code == both.tool.code == 0, both.weir.err
@@ -180,7 +200,7 @@ def test_the_report_of_a_load_has_heys_layout_and_exit_code(of_both: Callable[[s
     assert all(text.startswith(("weir: ", "  try: ")) for text in both.weir.err.splitlines())
 
 
-@pytest.mark.parametrize("line", [line for line in LOADS if "-o csv" not in line])
+@pytest.mark.parametrize("line", cases(LOADS, kept=KEPT, where=lambda line: "-o csv" not in line))
 def test_what_parses_heys_report_parses_weirs(of_both: Callable[[str], Both], line: str) -> None:
     both = of_both(line)
     hey, weir = parse(both.tool.out), parse(both.weir.out)

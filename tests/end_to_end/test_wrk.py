@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import StartWeir, Weir
-from tests.support.side_by_side import WEIR, Both, running_servers, side_by_side
+from tests.support.side_by_side import WEIR, Both, chosen_lines, running_servers, side_by_side
+from tests.support.tiers import cases
 from tests.support.wrk_output import parse, shape
 from weir.compat.reports import read_report
 
@@ -72,6 +73,20 @@ LOADS = [
     "-t1 -c4 -d1 -L http://{never}/",
     "-t2 -c2 -d1 http://{never}/",
 ]
+KEPT = {
+    "-d1 http://{null}/",
+    "-Lt1 -c4 -d1 http://{late}/",
+    "--threads 1 --connections 4 --duration 1s --latency http://{late}/",
+    "-t1 http://{late}/ -c4 one -d1 two",
+    "-t1 -c4 -d1 -H 'X-One: 1' --header 'X-Two: 2' --header='X-One: 3' http://{late}/",
+    "-t2 -c5 -d1 http://{late}/",
+    "-t1 -c4 -d1 http://{late}/a/b?c=d#e",
+    "-t1 -c4 -d1 -L http://{mixed}/",
+    "-t1 -c4 -d1 -L http://{resetting}/",
+    "-t1 -c4 -d1 http://{garbage}/",
+    "-t1 -c4 -d2 -T1 -L http://{too_late}/",
+    "-t1 -c4 -d1 -L http://{never}/",
+}
 USAGES = [
     "",
     "-h",
@@ -129,9 +144,12 @@ USAGES = [
 
 
 @pytest.fixture(scope="module")
-def of_both(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Both]]:
+def of_both(request: pytest.FixtureRequest, engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Both]]:
     """What both do with a line of `LOADS` or `USAGES`."""
-    with running_servers(engine, SERVERS) as places, side_by_side("wrk", [*LOADS, *USAGES], places, tmp_path_factory.mktemp("wrk")) as give:
+    with (
+        running_servers(engine, SERVERS) as places,
+        side_by_side("wrk", chosen_lines(request, [*LOADS, *USAGES]), places, tmp_path_factory.mktemp("wrk")) as give,
+    ):
         yield give
 
 
@@ -141,7 +159,7 @@ def flags_of(usage: str) -> list[str]:
 
 
 @pytest.mark.needs("wrk")
-@pytest.mark.parametrize("line", LOADS)
+@pytest.mark.parametrize("line", cases(LOADS, kept=KEPT))
 def test_the_report_of_a_load_has_wrks_layout_and_exit_code(of_both: Callable[[str], Both], line: str) -> None:
     both = of_both(line)
     assert both.weir.code == both.tool.code == 0, both.weir.err
@@ -151,7 +169,7 @@ def test_the_report_of_a_load_has_wrks_layout_and_exit_code(of_both: Callable[[s
 
 
 @pytest.mark.needs("wrk")
-@pytest.mark.parametrize("line", [line for line in LOADS if "{never}" not in line])
+@pytest.mark.parametrize("line", cases(LOADS, kept=KEPT, where=lambda line: "{never}" not in line))
 def test_what_parses_wrks_report_parses_weirs(of_both: Callable[[str], Both], line: str) -> None:
     both = of_both(line)
     if "-nan%" in both.tool.out:

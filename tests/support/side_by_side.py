@@ -7,15 +7,17 @@ import shlex
 import subprocess
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 WEIR = str(Path(sysconfig.get_path("scripts")) / "weir")
 BODY = '{"text": "a small question"}'
 _END_S = 60.0
-_AT_A_TIME = 4
+_AT_A_TIME = 8
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,21 @@ class Both:
     weir: Done
 
 
+def chosen_lines(request: pytest.FixtureRequest, lines: Sequence[str]) -> list[str]:
+    """Returns those of the command lines that are the parameter `line` of a test of this module that is to run."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.module is request.module]
+    chosen = {item.callspec.params.get("line") for item in items if hasattr(item, "callspec")}
+    return [line for line in lines if line in chosen]
+
+
 @contextmanager
 def side_by_side(tool: str, lines: Sequence[str], places: Mapping[str, str], folder: Path) -> Iterator[Callable[[str], Both]]:
     """A function that gives what both do with one of `lines`. Several run at a time: how their reports look is what counts.
 
     Args:
         tool: its name.
-        lines: command lines without it; `{name}` is one of the places, and `body.json` is there.
+        lines: command lines without it that are run at once; `{name}` is one of the places, and `body.json` is there. Others are run when
+            they are asked for.
         places: what stands for them.
         folder: where each of them gets a folder of its own.
     """
@@ -60,17 +70,20 @@ def side_by_side(tool: str, lines: Sequence[str], places: Mapping[str, str], fol
     # program (EFAULT) whose environment becomes shorter while it reads it.
     environment = dict(os.environ)
     pool = ThreadPoolExecutor(_AT_A_TIME)
-    jobs = {
-        line: (
-            pool.submit(run, [tool], line, folder / f"{number}-tool"),
-            pool.submit(run, [WEIR, tool], line, folder / f"{number}-weir"),
-        )
-        for number, line in enumerate(dict.fromkeys(lines))
-    }
+    jobs: dict[str, tuple[Future[Done], Future[Done]]] = {}
+
+    def begin(line: str) -> None:
+        if line not in jobs:
+            place = folder / f"{len(jobs)}"
+            jobs[line] = pool.submit(run, [tool], line, place / "tool"), pool.submit(run, [WEIR, tool], line, place / "weir")
 
     def give(line: str) -> Both:
+        begin(line)
         of_tool, of_weir = jobs[line]
         return Both(of_tool.result(), of_weir.result())
+
+    for line in lines:
+        begin(line)
 
     try:
         yield give

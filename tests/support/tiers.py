@@ -1,21 +1,24 @@
 """Which cases of a parametrized test `make test` runs; `make test-all` runs the others."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import pytest
 
 
-def cases(values: Sequence[Any], *, kept: int | Collection[Any]) -> list[Any]:
+def cases(values: Sequence[Any], *, kept: int | Collection[Any], where: Callable[[Any], bool] = lambda _: True) -> list[Any]:
     """Returns the values for `pytest.mark.parametrize`, those that are not kept marked as thorough.
 
     Args:
         values: one value a case, or a tuple of the case's values.
         kept: how many from the first on, or the values themselves.
+        where: which of the values are cases of this test.
     """
     chosen = values[:kept] if isinstance(kept, int) else kept
     assert all(value in values for value in chosen), "a kept case is none of the cases"
     thorough = pytest.mark.thorough
     return [
-        value if value in chosen else pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=thorough) for value in values
+        value if value in chosen else pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=thorough)
+        for value in values
+        if where(value)
     ]

@@ -1,0 +1,167 @@
+"""`weir` without the half second that Python needs to import it: a process that has imported its rooms forks for each command.
+
+What runs is a process of its own all the same, with its own arguments, environment, folder, streams and signals. Only the imports are not
+its own: what they cost, and whether they are complete, is tested by processes that start from nothing (`tests/cli/test_start.py`).
+
+The server is this file as a script: `python warm_weir.py FD`, where FD is its end of a socket. It ends when the other end is closed.
+"""
+
+import gc
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+# Not `weir.cli`: its consoles ask for the terminal and for NO_COLOR when they are imported.
+_IMPORTED = (
+    "hdrh.histogram", "jinja2", "rich.console", "rich.progress", "rich.table", "ruptures", "scipy.special", "typer", "weir.asked_load",
+    "weir.audit", "weir.compat.jmx", "weir.findings", "weir.generators.engine", "weir.lab.run", "weir.objective", "weir.report",
+    "weir.scenario", "weir.stats.steady", "weir.store",
+)  # fmt: skip
+_MAX_REQUEST = 256 * 1024
+
+
+class WarmServer:
+    """The process that forks, and the way to it. A context manager."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (self._socket, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_REQUEST)
+        with theirs:
+            command = [sys.executable, __file__, str(theirs.fileno())]
+            # Whatever a test puts into its own environment goes with its request.
+            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def start(self, words: Sequence[str], folder: str, environment: Mapping[str, str], streams: Sequence[int]) -> tuple[int, socket.socket]:
+        """Starts `weir WORDS…`; returns its process id, and a socket on which its status comes when it has ended.
+
+        Args:
+            words: the command line without `weir`.
+            folder: its working directory.
+            environment: all of its environment.
+            streams: file descriptors of its standard input, output and error.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            request = json.dumps({"words": list(words), "folder": folder, "environment": dict(environment)}).encode()
+            socket.send_fds(self._socket, [request], [*streams, theirs.fileno()])
+        return int(ours.recv(64)), ours
+
+    def __enter__(self) -> "WarmServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+        self._process.wait()
+
+
+class WarmWeir(subprocess.Popen[str]):
+    """`weir WORDS…`, forked by the server: as `subprocess.Popen`, but no child of this process."""
+
+    _told: socket.socket
+    _server: WarmServer
+
+    def __init__(self, server: WarmServer, words: Sequence[str], folder: Path) -> None:
+        self._server = server
+        pipe = subprocess.PIPE
+        super().__init__(words, cwd=folder, stdout=pipe, stderr=pipe, text=True, env=dict(os.environ))
+
+    # The three methods of Popen that know of a child.
+
+    def _execute_child(self, words: Sequence[str], *rest: Any) -> None:
+        (folder, environment), pipes = rest[4:6], rest[9:15]
+        input_read, _, _, output_write, _, error_write = pipes
+        streams = (0 if input_read == -1 else input_read, output_write, error_write)
+        self.pid, self._told = self._server.start(words, os.fspath(folder), environment, streams)
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+    def _try_wait(self, wait_flags: int) -> tuple[int, int]:
+        try:
+            status = self._told.recv(64, socket.MSG_DONTWAIT if wait_flags & os.WNOHANG else 0)
+        except BlockingIOError:
+            return 0, 0
+        self._told.close()
+        # The server is gone, and its children with their parent.
+        return self.pid, int(status or signal.SIGKILL)
+
+    def _internal_poll(self, *_: Any, **__: Any) -> int | None:
+        with self._waitpid_lock:  # type: ignore[attr-defined]
+            if self.returncode is None:
+                pid, status = self._try_wait(os.WNOHANG)
+                if pid == self.pid:
+                    self._handle_exitstatus(status)  # type: ignore[attr-defined]
+        return self.returncode
+
+
+def main() -> None:
+    """Serves until the other end of the socket is closed; in a forked process it runs `weir`."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    # What is here already is in no later collection: a fork would copy every page of it.
+    gc.freeze()
+    # The end of a child, by the descriptor of its process, and where it is told.
+    running: dict[int, tuple[int, socket.socket]] = {}
+    with selectors.DefaultSelector() as selector:
+        selector.register(control, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fd in running:
+                    selector.unregister(key.fd)
+                    _tell_end(key.fd, *running.pop(key.fd))
+                    continue
+                request, descriptors, *_ = socket.recv_fds(control, _MAX_REQUEST, 4)
+                if not request:
+                    return
+                pid = os.fork()
+                if pid == 0:
+                    selector.close()
+                    control.close()
+                    _become_weir(json.loads(request), descriptors)
+                    return
+                *streams, told = descriptors
+                for descriptor in streams:
+                    os.close(descriptor)
+                process, where = os.pidfd_open(pid), socket.socket(fileno=told)
+                where.send(str(pid).encode())
+                running[process] = pid, where
+                selector.register(process, selectors.EVENT_READ)
+
+
+def _tell_end(process: int, pid: int, where: socket.socket) -> None:
+    _, status = os.waitpid(pid, 0)
+    os.close(process)
+    with where:
+        where.send(str(status).encode())
+
+
+def _become_weir(request: dict[str, Any], descriptors: Sequence[int]) -> None:
+    """Does in this process what `weir WORDS…` does in a new one."""
+    for number, descriptor in enumerate(descriptors[:3]):
+        os.dup2(descriptor, number)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", buffering=1 if os.isatty(1) else -1, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.argv = ["weir", *request["words"]]
+    from weir.cli import main as weir
+
+    weir()
+
+
+if __name__ == "__main__":
+    main()
