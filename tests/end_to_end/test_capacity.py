@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 from scipy.optimize import brentq
+from typer.testing import CliRunner
 
 from tests.end_to_end.conftest import Weir
+from weir.cli.commands import app
+from weir.model.errors import TargetError
 from weir.places import engine_binary
 
 SERVICE_S = 0.002
@@ -41,7 +44,7 @@ def asked(weir: Weir, url: str, *options: str, timeout_s: float = 110) -> dict[s
 def test_a_server_with_a_fixed_service_time_carries_one_over_that(weir: Weir) -> None:
     # Twenty milliseconds each and a generous objective: a neighbour on the same CPUs takes less than that.
     with queue("constant:20ms") as url:
-        options = ["--searches", "1", "--shortest", "1s", "--longest", "2s", "--width", "0.1", "--think", "1s"]
+        options = ["--searches", "1", "--shortest", "1s", "--longest", "1s", "--width", "0.1", "--think", "1s"]
         found = asked(weir, url, "--objective", "p90<=100ms", *options)
     rate = found["rate_rps"]
     assert isinstance(rate, dict)
@@ -55,22 +58,26 @@ def test_a_server_with_a_fixed_service_time_carries_one_over_that(weir: Weir) ->
     assert "users, each pausing 1 s" in str(found["sentence"])
 
 
-def test_a_server_that_never_meets_the_objective_is_said_to_have_no_capacity_or_not_to_rest(weir: Weir) -> None:
-    with queue("constant:20ms") as url:
-        done = weir("capacity", url, "--objective", "p99<=5ms", "--searches", "1", timeout_s=110)
-    assert done.returncode == 3
-    assert "did not come to rest" in done.stderr
-    assert "search 1 of 1" in done.stderr
-    assert "p99<=5ms" in done.stderr
+def test_a_server_that_never_meets_the_objective_is_said_to_have_no_capacity_or_not_to_rest(
+    weir: Weir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In this process, so that it waits for less long.
+    monkeypatch.setattr("weir.lab.capacity._REST_S", 1.0)
+    with queue("constant:20ms") as url, pytest.raises(TargetError, match="did not come to rest") as error:
+        CliRunner().invoke(app, ["capacity", url, "--objective", "p99<=5ms", "--searches", "1"], catch_exceptions=False)
+    assert "p99<=5ms" in error.value.message
 
 
-def test_the_knee_of_a_server_that_waits_is_its_servers(weir: Weir) -> None:
+def test_the_knee_of_a_server_that_waits_is_its_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In this process, so that its loads are short.
+    monkeypatch.setattr("weir.cli.capacity._KNEE_LOAD_S", 1.0)
     command = [str(engine_binary()), "serve", "times", "--distribution", "constant:50ms", "--servers", "4"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         url = f"http://{json.loads(server.stdout.readline())['address']}/"
-        found = asked(weir, url, "--knee", "--searches", "1", "-c", "16")
+        done = CliRunner().invoke(app, ["capacity", url, "--knee", "--searches", "1", "-c", "16", "--quiet", "--json", "-"])
+        found = json.loads(done.stdout)
         server.stdin.close()
     users, throughput = found["users"], found["throughput_rps"]
     assert isinstance(users, dict)
@@ -99,17 +106,17 @@ def test_what_does_not_fit_together_is_said_before_anything_is_asked(weir: Weir,
 
 def test_a_stack_is_started_anew_for_each_search(weir: Weir, stacks: Path) -> None:
     found = asked(
-        weir, "slow", "hello", "--objective", "p90<=40ms", "--searches", "2", "--shortest", "500ms", "--longest", "500ms", "--width", "0.2",
-        "-c", "16", "--prime", "500ms",
+        weir, "slow", "hello", "--objective", "p90<=40ms", "--searches", "2", "--shortest", "500ms", "--longest", "500ms", "--width", "0.4",
+        "-c", "16", "--prime", "200ms",
     )  # fmt: skip
     assert found["is_fresh"] is True
     rate = found["rate_rps"]
     assert isinstance(rate, dict)
     # Sixteen connections of 10 ms each carry 1,600 a second. A queue grows under more, for half a second only: nine in ten of the
     # arrivals have waited less than 30 ms (40 less the service) as long as there are at most 30 ÷ 450 too many of them. The two
-    # bounds of a search are up to a fifth of the upper one apart, and its value lies between them.
+    # bounds of a search are up to two fifths of the upper one apart, and its value lies between them.
     holds = 1_600 * (1 + 0.030 / 0.450)
-    assert 300 < rate["value"] <= holds / 0.8
+    assert 300 < rate["value"] <= holds / 0.6
 
 
 def test_a_stack_that_does_not_serve_what_is_asked_names_what_it_serves(weir: Weir, stacks: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir
 from tests.end_to_end.ordeal import VICTIMS, Ordeal, Tally, accepted, finished_rows, opened, pids_of, read_until, wait_until
+from tests.support.tiers import cases
 from weir.audit.own import breaches_of_trial
 from weir.host import Host
 from weir.store import RunReader
@@ -64,12 +65,13 @@ def endure(
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("kills", cases([len(VICTIMS), 4 * len(VICTIMS)], kept=1))
 def test_kills_of_anything_at_any_moment_lose_no_finished_trial_and_leave_nothing(
-    tmp_path: Path, start_weir: StartWeir, study: Study, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, start_weir: StartWeir, study: Study, kills: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tally = endure(tmp_path, start_weir, study, kills=20, seed=20)
-    assert min(tally.kills[victim] for victim in VICTIMS) == 4
-    assert tally.survived > 0
+    tally = endure(tmp_path, start_weir, study, kills=kills, seed=kills)
+    assert min(tally.kills[victim] for victim in VICTIMS) == kills / len(VICTIMS)
+    assert tally.survived > 0 or kills == len(VICTIMS)
     with capsys.disabled():
         print(f" {tally}", end=" ")
 
@@ -212,6 +214,7 @@ def test_a_closed_terminal_is_an_interruption(tmp_path: Path, study: Study, weir
     assert len(accepted(run)) == 4
 
 
+@pytest.mark.thorough
 def test_under_nohup_a_closed_terminal_is_nothing(tmp_path: Path, study: Study) -> None:
     command: list[str | Path] = ["nohup", WEIR, "run", study("good", blocks=2), "--out", "out"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
@@ -272,6 +275,7 @@ def run_on_a_disk_that_gets_full(tmp_path: Path, disk: str, *, when: str) -> tup
 needs_a_disk = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 
 
+@pytest.mark.thorough
 @needs_a_disk
 @pytest.mark.needs("unshare")
 def test_a_disk_that_is_full_from_the_start_makes_no_run(tmp_path: Path, study: Study) -> None:

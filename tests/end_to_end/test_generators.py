@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import Study, Weir, servers_of
+from tests.support.tiers import cases
 from weir.generators.tools import tool
 
 pytestmark = [
@@ -45,11 +46,14 @@ def of_trials(run: Path, columns: str, generator: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize(
     ("script", "problem"),
-    [
-        ("echo boom; exit 3", "ab: it ended with exit status 3"),
-        ("echo boom", "ab: what it said cannot be read"),
-        ("echo boom; kill -9 $$", "ab: it ended by signal 9"),
-    ],
+    cases(
+        [
+            ("echo boom; exit 3", "ab: it ended with exit status 3"),
+            ("echo boom", "ab: what it said cannot be read"),
+            ("echo boom; kill -9 $$", "ab: it ended by signal 9"),
+        ],
+        kept=1,
+    ),
 )
 def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_side(
     tmp_path: Path, weir: Weir, study: Study, program: Program, script: str, problem: str
@@ -133,7 +137,7 @@ def test_a_check_says_which_programs_make_the_load(weir: Weir, study: Study) -> 
 
 
 def test_stacks_are_compared_within_a_generator(tmp_path: Path, weir: Weir, study: Study) -> None:
-    done = weir("run", study("slow", "slower", matrix='generators = ["wrk"]', duration_s=2, blocks=2), "--out", "out", timeout_s=110)
+    done = weir("run", study("slow", "slower", matrix='generators = ["wrk"]', duration_s=1, blocks=2), "--out", "out", timeout_s=110)
     assert done.returncode == 0, done.stderr
     findings = json.loads(weir("report", "out", "--json").stdout)
     assert findings["generators"] == []

@@ -9,6 +9,7 @@ import pytest
 
 from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir, lives, servers_of
 from tests.end_to_end.ordeal import accepted, finished_rows, has_worked, pids_of, read_until, roles, wait_until
+from tests.support.tiers import cases
 from weir.store import RunReader
 
 pytestmark = pytest.mark.usefixtures("stacks")
@@ -68,7 +69,10 @@ def test_kill_9_of_the_host_ends_the_run_with_its_results_kept(tmp_path: Path, s
 
 @pytest.mark.parametrize(
     ("number", "said"),
-    [(signal.SIGKILL, "weir-engine load ended unexpectedly by signal 9"), (signal.SIGTERM, "somebody ended the generator after")],
+    cases(
+        [(signal.SIGKILL, "weir-engine load ended unexpectedly by signal 9"), (signal.SIGTERM, "somebody ended the generator after")],
+        kept=1,
+    ),
 )
 def test_an_end_of_the_generator_rejects_its_trial_alone(
     tmp_path: Path, start_weir: StartWeir, study: Study, number: int, said: str
@@ -86,6 +90,7 @@ def test_an_end_of_the_generator_rejects_its_trial_alone(
     assert [trial.result.verdict.validity for trial in ended] == ["invalid"], err
 
 
+@pytest.mark.thorough
 def test_a_run_does_not_go_on_with_another_stack(tmp_path: Path, start_weir: StartWeir, weir: Weir, study: Study) -> None:
     process = start_third_trial(start_weir, study("good", "other", blocks=2))
     process.send_signal(signal.SIGINT)

@@ -183,6 +183,7 @@ def test_jmeter_itself_sends_the_same_and_writes_rows_alike(weir: Weir, recorder
     assert headings[0] == headings[1]
 
 
+@pytest.mark.thorough
 def test_jmeter_itself_judges_answers_alike(weir: Weir, recorder: Recorder, tmp_path: Path, real_jmeter: Path) -> None:
     # The body is ok, the status 200.
     of_status = [
@@ -218,6 +219,7 @@ def test_jmeter_itself_judges_answers_alike(weir: Weir, recorder: Recorder, tmp_
     assert all(ours == "" or " to equal /" in ours for ours, _ in differing), differing
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["ping", "issue"])
 def test_jmeter_itself_takes_the_studys_plans(name: str, serve: Serve, tmp_path: Path, real_jmeter: Path) -> None:
     arguments = [

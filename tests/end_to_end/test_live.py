@@ -203,6 +203,7 @@ def test_a_run_goes_on_for_a_block_that_somebody_asks_for_and_says_so(
         assert (len(reader.trials()), reader.stopped.added) == (made, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("stacks")
 def test_a_trial_that_is_skipped_while_it_is_primed_has_no_load(start_weir: StartWeir, study: Study, look: Look, tmp_path: Path) -> None:
     process = start_weir("run", study("good", duration_s=0.5, prime_s=3600, retries=0), "--live", "--out", "out")

@@ -90,6 +90,7 @@ def test_replicas_share_the_connections_of_a_load(tmp_path: Path, weir: Weir, st
     assert servers_of(tmp_path) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.needs("nginx")
 def test_a_process_that_the_proxy_in_front_leaves_out_makes_its_trial_suspect(
     tmp_path: Path, stacks: Path, weir: Weir, study: Study

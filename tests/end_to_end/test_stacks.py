@@ -49,9 +49,9 @@ def test_a_check_says_of_every_stack_whether_it_answers_right(tmp_path: Path, we
     [
         "socket-select",
         pytest.param("node-fastify", marks=pytest.mark.needs("node")),
-        pytest.param("go-net-http", marks=pytest.mark.needs("go")),
-        pytest.param("spring-webflux", marks=pytest.mark.needs("javac", "mvn")),
-        "rust-axum",
+        pytest.param("go-net-http", marks=[pytest.mark.needs("go"), pytest.mark.thorough]),
+        pytest.param("spring-webflux", marks=[pytest.mark.needs("javac", "mvn"), pytest.mark.thorough]),
+        pytest.param("rust-axum", marks=pytest.mark.thorough),
     ],
 )
 def test_a_stack_of_each_language_is_built_from_nothing_and_passes(weir: Weir, name: str) -> None:
@@ -71,7 +71,7 @@ def test_a_check_of_nothing_or_of_some_and_all_says_what_it_expects(weir: Weir, 
     ("mode", "problem"),
     [
         ("wrong-now-and-then", "under load: workload hello: GET /: wrong answer: body: found 'goodbye'"),
-        ("ignores-sigterm", "it ignored SIGTERM: after 5 s it had to be killed"),
+        pytest.param("ignores-sigterm", "it ignored SIGTERM: after 5 s it had to be killed", marks=pytest.mark.thorough),
         ("leaves-processes", "it ended and left processes behind: sleep"),
         ("fails-under-load", "requests failed (check "),
         pytest.param("starts-late", "not ready within 20 s: GET /: ", marks=pytest.mark.soak),

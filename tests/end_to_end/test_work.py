@@ -46,6 +46,7 @@ def report(weir: Weir, run: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.thorough
 def test_nest_with_typeorm_and_with_prepared_statements_do_the_same_work(tmp_path: Path, weir: Weir, study: Study) -> None:
     done = weir(
         "run", study("nest-typeorm", "nest-typeorm[raw]", workloads=["user-all"], duration_s=1, prime_s=0.3), "--out", "out", timeout_s=110
@@ -97,6 +98,7 @@ def test_a_stack_that_asks_once_more_is_caught_in_the_trial_and_in_the_report(we
     assert "SELECT count(*) FROM users" in said
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("stacks")
 def test_a_stack_that_answers_wrong_after_the_load_is_left_out_with_the_reason(weir: Weir, study: Study) -> None:
     done = weir("run", study("spoils", workloads=["user-by-id"], duration_s=1, retries=0), "--out", "out")

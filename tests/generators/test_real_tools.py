@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,10 +31,19 @@ CONNECTIONS = 4
 BUILT_FOR_SOAK = ("oha", "k6")
 
 
-def each_of(*names: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(
-        "name", [pytest.param(name, marks=pytest.mark.soak) if name in BUILT_FOR_SOAK else name for name in names]
-    )
+# A JVM and Python take seconds to begin: that each loads a server at all is enough for every run of the tests.
+SLOW_TO_BEGIN = ("jmeter", "locust")
+
+
+def each_of(*names: str, slow: bool = False) -> pytest.MarkDecorator:
+    """Runs a test once for each tool; with `slow` also for those that are slow to begin, otherwise `make test-all` does."""
+
+    def case(name: str) -> Any:
+        if name in BUILT_FOR_SOAK:
+            return pytest.param(name, marks=pytest.mark.soak)
+        return pytest.param(name, marks=pytest.mark.thorough) if name in SLOW_TO_BEGIN and not slow else name
+
+    return pytest.mark.parametrize("name", [case(name) for name in names])
 
 
 def load(name: str) -> Load:
@@ -51,7 +61,7 @@ def run(tool: Tool, plan: LoadPlan, folder: Path, listener: LoadListener | None 
         return running.result()
 
 
-@each_of(*TOOLS)
+@each_of(*TOOLS, slow=True)
 def test_it_loads_a_server_that_does_nothing(name: str, installed: Installed, serve: Callable[..., str], tmp_path: Path) -> None:
     tool, cpu = installed(name), min(os.sched_getaffinity(0))
     begun: list[LoadStarted] = []

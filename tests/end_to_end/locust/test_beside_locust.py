@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end.locust.conftest import Locust, Shop, stats
 from weir.generators.tool import Tool
 
@@ -40,6 +42,7 @@ class Fast(FastHttpUser):
 """
 
 
+@pytest.mark.thorough
 def test_the_tables_and_files_have_the_shape_of_locusts(
     locust: Locust, shop: Shop, tmp_path: Path, installed: Callable[[str], Tool]
 ) -> None:
