@@ -38,8 +38,10 @@ studies: setup ## Run every study, fifty minutes in all; a report of each in run
 
 # What `make test-all` runs: everything, or one room (ROOM=cluster runs what `make test` leaves out of tests/cluster).
 ROOM :=
-RUST_TESTS := cargo test --locked --workspace --quiet --no-fail-fast
+RUST_TESTS := cargo test --locked --workspace --quiet --no-fail-fast -- --test-threads 4
 PYTEST := $(BIN)/pytest -q
+# Four for two CPUs: most tests wait for a load most of the time.
+SIDE_BY_SIDE := -n 4 --dist loadscope --no-loadscope-reorder
 
 .PHONY: test
 test: setup ## Run the tests: each behaviour once, 10 minutes on 2 CPUs
@@ -47,7 +49,7 @@ test: setup ## Run the tests: each behaviour once, 10 minutes on 2 CPUs
 	@failed=0; \
 	$(PHASE) "types of the web parts" $(BIN)/python hatch_build.py check || failed=1; \
 	$(PHASE) "Rust tests" $(RUST_TESTS) || failed=1; \
-	$(PHASE) "Python tests side by side" $(PYTEST) -n 2 --dist loadgroup -m "not alone and not thorough and not soak" || failed=1; \
+	$(PHASE) "Python tests side by side" $(PYTEST) $(SIDE_BY_SIDE) -m "not alone and not thorough and not soak" || failed=1; \
 	$(PHASE) "Python tests one at a time" $(PYTEST) -m "alone and not thorough and not soak" || failed=1; \
 	scripts/phase --sum "Rust tests" "Python tests side by side" "Python tests one at a time"; \
 	exit $$failed
@@ -56,7 +58,7 @@ test: setup ## Run the tests: each behaviour once, 10 minutes on 2 CPUs
 test-all: setup ## Run what `make test` leaves out: every case of each behaviour, 30 minutes (ROOM=cluster for tests/cluster alone)
 	@$(PHASE) "programs that tests need" scripts/system-packages
 	@failed=0; \
-	$(PHASE) "thorough tests side by side" $(PYTEST) -n 2 --dist loadgroup -m "not alone and thorough and not soak" tests/$(ROOM) || failed=1; \
+	$(PHASE) "thorough tests side by side" $(PYTEST) $(SIDE_BY_SIDE) -m "not alone and thorough and not soak" tests/$(ROOM) || failed=1; \
 	$(PHASE) "thorough tests one at a time" $(PYTEST) -m "alone and thorough and not soak" tests/$(ROOM) || failed=1; \
 	scripts/phase --sum "thorough tests side by side" "thorough tests one at a time"; \
 	exit $$failed

@@ -10,10 +10,11 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.browser import chromium
 from tests.support.warm_weir import WarmServer
@@ -30,6 +31,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SEARCH_PATH = os.pathsep.join([search_path(), "/usr/sbin", "/sbin"])
 
 
+_LONGEST_ROOMS = ("tests/cluster/", "tests/end_to_end/")
 # Of what a failed test left behind.
 _MOST_FILES = 20
 _MOST_LOGS = 3
@@ -50,12 +52,21 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of a file run in one process and in their order, since many share what the file started; other groups name themselves."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(REPOSITORY))))
+    """Begins with the rooms whose tests take longest, so that several processes end at about the same time."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST_ROOMS))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Of several processes, one runs all tests of a file, since they share what the file started; or of a room that shares a cluster."""
+    return _ByFile(config, log)
+
+
+class _ByFile(LoadScopeScheduling):  # type: ignore[misc]  # it ships no types
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "tests/cluster" if file.startswith("tests/cluster/") else file
 
 
 @pytest.hookimpl(wrapper=True)

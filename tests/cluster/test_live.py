@@ -13,7 +13,7 @@ from tests.end_to_end import test_live
 from weir.model.errors import ExitCode
 from weir.store import RunReader
 
-pytestmark = [pytest.mark.usefixtures("stacks"), pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.usefixtures("stacks")
 
 stacks = end_to_end.stacks
 study = end_to_end.study

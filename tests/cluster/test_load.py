@@ -25,8 +25,6 @@ from weir.model.histogram import at_ranks, merge, raw_bytes, recorded_in
 from weir.model.records import FEWER_AGENTS, LOST_AGENT
 from weir.store import RunReader
 
-pytestmark = pytest.mark.xdist_group("ray")
-
 Serve = Callable[..., str]
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 

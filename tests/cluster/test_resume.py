@@ -22,7 +22,7 @@ from weir.cluster.run import resume_there
 from weir.model.errors import ExitCode, UsageError
 from weir.store import RunReader
 
-pytestmark = [pytest.mark.usefixtures("stacks"), pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.usefixtures("stacks")
 
 stacks = end_to_end.stacks
 study = end_to_end.study

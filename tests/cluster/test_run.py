@@ -20,7 +20,7 @@ from weir.model.records import LoadSummary
 from weir.model.run import Trial
 from weir.store import RunReader
 
-pytestmark = [pytest.mark.usefixtures("stacks"), pytest.mark.xdist_group("ray")]
+pytestmark = pytest.mark.usefixtures("stacks")
 
 stacks = end_to_end.stacks
 study = end_to_end.study

@@ -29,7 +29,6 @@ from weir.store import RunReader
 
 pytestmark = [
     pytest.mark.usefixtures("stacks"),
-    pytest.mark.xdist_group("ray"),
     pytest.mark.thorough,
     pytest.mark.needs("ip"),
     pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),

@@ -75,6 +75,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_the_script_of_the_gate_fails_a_commit_that_made_it_slower(tmp_path: Path, project: Path) -> None:
     environment = {
         **os.environ,

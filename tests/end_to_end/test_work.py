@@ -123,7 +123,9 @@ def test_a_stack_with_a_database_is_started_for_a_person_and_leaves_nothing(star
     assert process.stdout is not None
     started = ""
     while "}" not in started:
-        started += process.stdout.readline()
+        line = process.stdout.readline()
+        assert line, process.communicate()[1]
+        started += line
     url = json.loads(started)["url"]
     status, body = ask(Request("GET", f"{url}/user/7"), timeout_s=5)
     assert (status, json.loads(body)["id"]) == (200, 7)

@@ -13,6 +13,7 @@ from tests.live.conftest import KEYS, Served, Visitor
 from tests.support.page import HOSTILE, serious_barriers
 from tests.support.records import group, interval, sample, started
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, write_run
+from tests.support.tiers import cases
 from weir.live import About, Board, Controls, LiveServer, RunFolder, TrialBegun, TrialEnded
 from weir.model.errors import UsageError
 
@@ -176,7 +177,7 @@ def test_hostile_names_are_text_and_nothing_else(served: Served, look: Look, tmp
     assert watched.complaints == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", cases(["light", "dark"], kept=1))
 def test_nothing_serious_is_found_by_a_check_of_accessibility(
     served: Served, look: Look, library: Callable[[Controls], Visitor], tmp_path: Path, scheme: str
 ) -> None:
@@ -282,7 +283,7 @@ def test_the_button_for_one_more_block_says_what_comes_of_it_and_is_of_no_use_in
     expect(page.locator("#extend")).to_be_disabled()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1180, "light"), (1180, "dark"), (390, "light")])
+@pytest.mark.parametrize(("width", "scheme"), cases([(1180, "dark"), (390, "light"), (1180, "light")], kept=2))
 def test_the_page_fits_its_window(served: Served, look: Look, width: int, scheme: str) -> None:
     board = Board(ABOUT, Controls(stop=lambda: True, skip=lambda: True, extend=lambda: True))
     begin(board, name="a-stack-with-a-rather-long-name[and-a-variant-that-is-long-too]")

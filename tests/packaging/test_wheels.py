@@ -108,6 +108,7 @@ def test_an_installed_engine_says_its_version(installed: Path, wheels: tuple[Pat
     assert run([installed / "weir-engine", "--version"], cwd=tmp_path).split() == ["weir-engine", wheels[1].name.split("-")[1]]
 
 
+@pytest.mark.thorough
 def test_without_the_extra_loads_runs_and_reports_work_and_a_cluster_names_it(
     installed: Path, serve: Callable[..., str], tmp_path: Path
 ) -> None:

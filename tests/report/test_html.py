@@ -11,6 +11,7 @@ from playwright.sync_api import Browser
 from tests.support.page import HOSTILE, opened, serious_barriers
 from tests.support.synthetic_generator import SyntheticGenerator
 from tests.support.synthetic_run import ENVIRONMENT, FLASK, NETTY, SANIC, SyntheticStudy, judged, write_run
+from tests.support.tiers import cases
 from weir import bundle
 from weir.findings import gate, of_run
 from weir.model.errors import WeirError
@@ -75,7 +76,7 @@ def test_every_chart_is_drawn_without_a_request_or_a_complaint(browser: Browser,
         assert watched.complaints == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1180, "light"), (1180, "dark"), (390, "light")])
+@pytest.mark.parametrize(("width", "scheme"), cases([(1180, "dark"), (390, "light"), (1180, "light")], kept=2))
 def test_the_page_fits_its_window(browser: Browser, report: Path, width: int, scheme: str) -> None:
     with opened(browser, report, width=width, scheme=scheme) as watched:
         assert watched.page.evaluate("document.documentElement.scrollWidth") == width
@@ -398,7 +399,7 @@ MATRIX = SyntheticStudy(
 )
 
 
-@pytest.mark.parametrize("width", [1180, 390])
+@pytest.mark.parametrize("width", cases([390, 1180], kept=1))
 def test_a_matrix_begins_with_all_its_points_and_leads_to_each(browser: Browser, tmp_path: Path, width: int) -> None:
     with opened(browser, report_of(tmp_path, MATRIX), width=width) as watched:
         page = watched.page

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Locator
 
 from tests.support.page import opened
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
+from tests.support.tiers import cases
 from weir.findings import of_run
 from weir.report import write_html
 from weir.store import RunReader
@@ -102,7 +103,7 @@ def test_charts_that_are_part_of_the_page_are_saved_as_csv(browser: Browser, rep
         assert watched.complaints == []
 
 
-@pytest.mark.parametrize("name", ["Requests per second, times Flask", "Throughput"])
+@pytest.mark.parametrize("name", cases(["Requests per second, times Flask", "Throughput"], kept=1))
 def test_charts_that_are_part_of_the_page_are_saved_as_they_stand_there(browser: Browser, report: Path, name: str) -> None:
     with opened(browser, report) as watched:
         page = watched.page

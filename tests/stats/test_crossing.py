@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import PchipInterpolator
 
+from tests.support.tiers import cases
 from weir import stats
 from weir.stats.crossing import pchip_slopes
 
@@ -27,8 +28,8 @@ def simulated(
     return found
 
 
-@pytest.mark.parametrize("blocks", [10, 20])
-@pytest.mark.parametrize(("heavy", "drift"), [(False, 0.0), (True, 0.0), (False, 0.03)])
+@pytest.mark.parametrize("blocks", cases([10, 20], kept=1))
+@pytest.mark.parametrize(("heavy", "drift"), cases([(True, 0.0), (False, 0.0), (False, 0.03)], kept=1))
 def test_intervals_of_crossings_cover_the_truth_in_95_percent_of_studies(blocks: int, heavy: bool, drift: float) -> None:
     rng = np.random.default_rng(11)
     covered = 0

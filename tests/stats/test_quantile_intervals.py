@@ -1,11 +1,13 @@
 """Intervals of merged quantiles against simulated studies whose truth is known."""
 
+import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.tiers import cases
 from weir import stats
 from weir.model import histogram
 from weir.stats.resample import draws, percentile_interval, widening
@@ -41,8 +43,7 @@ def trial(rng: np.random.Generator, kind: str, place: float) -> NDArray[np.float
     return scaled
 
 
-@pytest.mark.parametrize("blocks", [10, 20])
-@pytest.mark.parametrize("kind", ["plain", "heavy", "drifting"])
+@pytest.mark.parametrize(("kind", "blocks"), cases(list(itertools.product(("heavy", "drifting", "plain"), (10, 20))), kept=1))
 def test_intervals_of_quantiles_cover_the_truth_in_95_percent_of_studies(kind: str, blocks: int) -> None:
     rng = np.random.default_rng(23)
     # The system is two thousand trials, whose quantiles are known; each study draws a trial for each of its places in time.

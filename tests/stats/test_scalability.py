@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
+from tests.support.tiers import cases
 from weir import stats
 from weir.stats.scalability import not_negative_least_squares
 
@@ -35,7 +36,7 @@ def test_the_peak_is_recovered_within_5_percent(alpha: float, beta: float) -> No
     assert float(np.median(errors)) < 0.05
 
 
-@pytest.mark.parametrize("blocks", [10, 20])
+@pytest.mark.parametrize("blocks", cases([10, 20], kept=1))
 def test_intervals_of_the_peak_cover_the_truth_in_95_percent_of_studies(blocks: int) -> None:
     rng = np.random.default_rng(17)
     true = math.sqrt(0.95 / 0.0005)

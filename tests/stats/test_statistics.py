@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats as reference
 
 from tests.support.synthetic_run import raw_bytes
+from tests.support.tiers import cases
 from weir import stats
 from weir.model import histogram
 from weir.model.histograms import samples_of
@@ -240,7 +241,7 @@ def test_a_quantile_needs_a_hundred_samples_beyond_it(samples: int, probability:
     assert stats.is_supported(samples, probability) is supported
 
 
-@pytest.mark.parametrize(("blocks", "comparisons"), [(3, 1), (10, 1), (10, 6), (20, 3)])
+@pytest.mark.parametrize(("blocks", "comparisons"), cases([(3, 1), (10, 1), (10, 6), (20, 3)], kept=2))
 def test_a_detectable_ratio_is_detected_in_80_percent_of_studies(blocks: int, comparisons: int) -> None:
     """4,000 studies: a true share of 80 % stays within 78.1–81.9 % with a probability above 99.7 %; of several comparisons the
     others have no difference, so that Holm's correction stays at its strictest step but in a few of the studies."""

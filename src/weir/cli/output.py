@@ -115,8 +115,8 @@ def _folded(line: str, width: int) -> str:
 
 
 def print_json(value: Any) -> None:
-    """A value as JSON on standard output."""
-    print(json.dumps(value, indent=2))
+    """Prints a value as JSON on standard output, at once: `weir stacks start` goes on afterwards."""
+    print(json.dumps(value, indent=2), flush=True)
 
 
 def write_json(value: Any, target: str) -> None:

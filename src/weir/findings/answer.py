@@ -34,7 +34,7 @@ def answer_of(
     tail = ""
     if stopped_early:
         far = f"{trials.tried:,} of {trials.planned:,} trials"
-        tail = f" This is an interim answer, from {far}." if is_interim else f" The run was interrupted after {far}."
+        tail = f" This is an interim answer, from {far}." if is_interim and trials.used else f" The run was interrupted after {far}."
     if trials.used == 0:
         return Answer(
             _nothing(trials, left_out) + tail, "invalid", (), indicative, (), "A run with at least one valid trial of each stack."
