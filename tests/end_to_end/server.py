@@ -12,8 +12,9 @@ from pathlib import Path
 MODE = sys.argv[2]
 ANSWERED = 0
 LOADED = 0.0
-# Sleeping and not computing: how long that takes does not depend on what else the machine does.
-SERVICE_S = {"slow": 0.01, "slower": 0.02}
+# Sleeping and not computing: how long that takes does not depend on what else the machine does. Those that are only to be there leave the
+# CPUs to other tests.
+SERVICE_S = {"good": 0.003, "other": 0.003, "slow": 0.01, "slower": 0.02}
 WARM_AFTER_S = 3.0
 # More requests than are asked before the load of a trial.
 CHECKS = 10

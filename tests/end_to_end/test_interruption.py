@@ -77,7 +77,7 @@ def test_kill_9_of_the_host_ends_the_run_with_its_results_kept(tmp_path: Path, s
 def test_an_end_of_the_generator_rejects_its_trial_alone(
     tmp_path: Path, start_weir: StartWeir, study: Study, number: int, said: str
 ) -> None:
-    process = start_third_trial(start_weir, study("good", "other", blocks=2, duration_s=2, retries=5))
+    process = start_third_trial(start_weir, study("good", "other", blocks=2, duration_s=1, retries=5))
     wait_until(lambda: any(map(has_worked, pids_of("generator", process.pid))), "no generator came")
     os.kill(pids_of("generator", process.pid)[0], number)
     _, err = process.communicate(timeout=END_S)

@@ -184,7 +184,7 @@ def test_a_trial_that_is_skipped_is_kept_as_rejected_and_tried_again(
 def test_a_run_goes_on_for_a_block_that_somebody_asks_for_and_says_so(
     start_weir: StartWeir, study: Study, look: Look, weir: Weir, tmp_path: Path
 ) -> None:
-    process = start_weir("run", study("good", duration_s=1, prime_s=4), "--live", "--out", "out")
+    process = start_weir("run", study("slow", duration_s=1, prime_s=4), "--live", "--out", "out")
     page = look(address(process))
     expect(page.locator("#run-progress")).to_contain_text("trial 1 of 1 · block 1 of 1")
     page.locator("#extend").click()

@@ -140,7 +140,7 @@ def test_a_run_ends_before_a_block_that_its_budget_does_not_allow_also_when_it_i
 def test_a_budget_without_room_for_a_block_is_an_error_before_anything_starts(tmp_path: Path, weir: Weir, study: Study) -> None:
     done = weir("run", study("good", "other", method="budget_s = 2"), "--out", "out")
     assert done.returncode == 2
-    assert "method.budget_s: found 2, expected at least 6: one block of 2 trials takes that long" in done.stderr
+    assert "method.budget_s: found 2, expected at least 4: one block of 2 trials takes that long" in done.stderr
     assert not (tmp_path / "out" / "run.weir").exists()
 
 
@@ -199,7 +199,7 @@ def test_a_quick_run_answers_for_its_short_trials_first_and_goes_on_with_the_lon
     path = study("good", "other", "slow", duration_s=0.3, rest=QUICK)
     first = weir("run", path, "--scale", "quick", "--fast", "--out", "out")
     assert first.returncode == 0, first.stderr
-    assert "first answer after about 11 s: good, other; the run ends there" in first.stderr
+    assert "first answer after about 7 s: good, other; the run ends there" in first.stderr
     assert "building slow" not in first.stderr
     assert "This is an interim answer, from 4 of 6 trials." in first.stdout
     assert {trial.cell.stack for trial in trials(tmp_path / "out")} == {"good", "other"}

@@ -85,8 +85,8 @@ def told_too(progress: Progress, board: Told, skip: Skip, extension: Extension, 
         progress.on_step(text)
         board.step(text)
 
-    def begin(number: int, total: int | None, planned: PlannedCell, block: int) -> None:
-        progress.on_trial(number, total, planned, block)
+    def begin(number: int, total: int | None, planned: PlannedCell, block: int, left_s: float | None) -> None:
+        progress.on_trial(number, total, planned, block, left_s)
         board.begin_trial(
             TrialBegun(
                 number=number + 1,

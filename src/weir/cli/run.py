@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
@@ -155,7 +154,7 @@ def run(
 
 def run_progress(*, quiet: bool = False) -> Progress:
     """A run's progress on standard error; nothing where it is to be quiet."""
-    return Progress() if quiet else Progress(on_step=lambda step: say(f"weir: {step}"), on_trial=_Trials().say, on_result=_say_result)
+    return Progress() if quiet else Progress(on_step=lambda step: say(f"weir: {step}"), on_trial=_say_trial, on_result=_say_result)
 
 
 def _say_answer(path: Path, blocks: int, labels: Sequence[str]) -> None:
@@ -179,21 +178,11 @@ def _say_budget(study: Study, placement: Placement) -> None:
         say(f"weir: {line}")
 
 
-class _Trials:
-    """Says which trial begins, and how long the others will take at the pace so far."""
-
-    def __init__(self) -> None:
-        self._began: tuple[float, int] | None = None
-
-    def say(self, number: int, total: int | None, planned: PlannedCell, block: int) -> None:
-        now = time.monotonic()
-        began_s, first = self._began = self._began or (now, number)
-        of = left = ""
-        if total is not None:
-            of = f" of {total}"
-            if number > first:
-                left = f", about {span_text((now - began_s) / (number - first) * (total - number))} left"
-        say(f"weir: trial {number + 1}{of}, block {block}: {planned.cell.stack_label}, {planned.cell.point_label}{left}")
+def _say_trial(number: int, total: int | None, planned: PlannedCell, block: int, left_s: float | None) -> None:
+    """Says which trial begins, and how long it and those after it will take."""
+    of = "" if total is None else f" of {total}"
+    left = "" if left_s is None else f", about {span_text(left_s)} left"
+    say(f"weir: trial {number + 1}{of}, block {block}: {planned.cell.stack_label}, {planned.cell.point_label}{left}")
 
 
 def _say_result(_: PlannedCell, result: TrialResult) -> None:

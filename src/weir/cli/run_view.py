@@ -24,8 +24,8 @@ class RunView:
     def told(self, progress: Progress) -> Progress:
         """The progress that tells this view, and whoever was told before."""
 
-        def begin(number: int, total: int | None, planned: PlannedCell, block: int) -> None:
-            progress.on_trial(number, total, planned, block)
+        def begin(number: int, total: int | None, planned: PlannedCell, block: int, left_s: float | None) -> None:
+            progress.on_trial(number, total, planned, block, left_s)
             self._planned = planned
 
         def end(planned: PlannedCell, result: TrialResult) -> None:

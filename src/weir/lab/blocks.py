@@ -28,8 +28,9 @@ class Progress:
 
     on_step: Callable[[str], None] = lambda _: None
     """A step before the first trial (building, checking), or what a block has changed."""
-    on_trial: Callable[[int, int | None, PlannedCell, int], None] = lambda *_: None
-    """A trial begins: how many were done, how many there are if that is known, the cell, the block."""
+    on_trial: Callable[[int, int | None, PlannedCell, int, float | None], None] = lambda *_: None
+    """A trial begins: how many were done, how many there are if that is known, the cell, the block, and for how many seconds the run goes
+    on from here: by the plan, at the pace so far, and None before there is one."""
     on_result: Callable[[PlannedCell, TrialResult], None] = lambda *_: None
     """A trial has ended."""
     on_answer: Callable[[int, Sequence[str]], None] = lambda *_: None
@@ -107,7 +108,7 @@ def run_blocks(
         built = ready(planned)
         attempt = done.attempts(planned.cell.id, block) + 1
         total = None if method.last_block is None else max((method.last_block + extension.blocks) * len(cells), number + 1)
-        progress.on_trial(number, total, planned, block)
+        progress.on_trial(number, total, planned, block, rule.left_s(extension.blocks))
         bench = Bench(
             host=host,
             services=services,
@@ -130,7 +131,7 @@ def run_blocks(
             raise
         writer.finish_trial(trial_id, result)
         done.note(planned.cell.id, block, result.verdict.validity)
-        rule.spent(time.monotonic() - began)
+        rule.spent(time.monotonic() - began, planned, is_done=result.verdict.validity != "invalid")
         progress.on_result(planned, result)
     assert rule.stop is not None
     writer.note_stop(rule.stop)
@@ -146,15 +147,29 @@ class _Rule:
         self._method = study.file.method
         self._writer = writer
         self._cells = len(cells)
+        self._block_s = sum(planned.trial_s for planned in cells)
+        by_id = {planned.cell.id: planned.trial_s for planned in cells}
+        # By the plan: what the trials so far were to take, and those of them that count.
+        self._planned_s = sum(by_id[trial.cell.id] for trial in earlier)
+        self._done_s = sum(by_id[cell_id] for cell_id, _ in done.accepted)
         self._done = done
         self._progress = progress
-        self._planned_trial_s = sum(planned.trial_s for planned in cells) / len(cells)
+        self._planned_trial_s = self._block_s / len(cells)
         self._spent_s = sum(trial.result.phases_s.get("total", 0.0) for trial in earlier)
         self._trials = self._trials_answered = len(earlier)
         self.stop: Stop | None = None
 
-    def spent(self, length_s: float) -> None:
-        """A trial took so long."""
+    def left_s(self, blocks_asked_for: int) -> float | None:
+        """How long the trials that are missing take; None before any trial, or if nobody knows how many there will be."""
+        if self._method.last_block is None or not self._planned_s:
+            return None
+        planned_s = self._block_s * (self._method.last_block + blocks_asked_for) - self._done_s
+        return max(0.0, planned_s) * self._spent_s / self._planned_s
+
+    def spent(self, length_s: float, planned: PlannedCell, *, is_done: bool) -> None:
+        """A trial of a cell took so long; it may have to be tried again."""
+        self._planned_s += planned.trial_s
+        self._done_s += planned.trial_s if is_done else 0.0
         self._spent_s += length_s
         self._trials += 1
 
