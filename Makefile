@@ -3,6 +3,10 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
+# As on most machines, whatever this one has set: without bytecode every process compiles weir and its tests anew.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONUNBUFFERED :=
+
 VENV := .venv
 BIN := $(VENV)/bin
 # Into .venv, even if another environment is active.

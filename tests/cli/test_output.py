@@ -59,6 +59,12 @@ def test_progress_that_nobody_reads_is_left_out(monkeypatch: pytest.MonkeyPatch)
     assert output.stderr.quiet
 
 
+def test_a_standard_output_that_was_closed_before_is_no_defect() -> None:
+    weir = Path(sysconfig.get_path("scripts")) / "weir"
+    done = subprocess.run(["sh", "-c", f"{weir} --version >&-"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("arguments", [["--version"], ["stacks", "list"], ["study", "schema"]], ids=" ".join)
 def test_data_for_which_there_is_no_space_is_told_and_is_no_defect(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:

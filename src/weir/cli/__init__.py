@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from typing import TextIO
 
 from weir.cli.plain_text import use_plain_text
 from weir.compat.front_end import TOOLS
@@ -24,7 +25,7 @@ def main() -> None:
             signal.signal(number, signal.default_int_handler)
     try:
         code = _command(sys.argv[1:])
-        sys.stdout.flush()
+        _flush_output()
     except WeirError as error:
         _say_error(error.message, error.hint)
         code = error.exit_code
@@ -51,7 +52,21 @@ def main() -> None:
             traceback.print_exc()
         _say_error(f"a defect of weir's own: {type(error).__name__}: {error}", "WEIR_DEBUG=1 shows where; please report it")
         code = ExitCode.DEFECT
+    try:
+        _flush_output()
+    except OSError:
+        # What ended the command matters more than what could not be printed. Python would exit with a status of its own.
+        from weir.cli.output import give_up_output
+
+        give_up_output()
     sys.exit(code)
+
+
+def _flush_output() -> None:
+    """Writes what standard output still holds; does nothing if its descriptor was closed before weir began."""
+    output: TextIO | None = sys.stdout
+    if output is not None:
+        output.flush()
 
 
 def _command(words: list[str]) -> int:
@@ -62,7 +77,13 @@ def _command(words: list[str]) -> int:
         return front_end(words[0], words[1:])
     from weir.cli.commands import run
 
-    run()
+    try:
+        run()
+    except SystemExit as end:
+        # Typer ends the process, and what it has printed may still have to be written.
+        if not isinstance(end.code, int | None):
+            raise
+        return end.code or ExitCode.DONE
     return ExitCode.DONE
 
 
