@@ -43,9 +43,8 @@ studies: setup ## Run every study, fifty minutes in all; a report of each in run
 # What `make test-all` runs: everything, or one room (ROOM=cluster runs what `make test` leaves out of tests/cluster).
 ROOM :=
 RUST_TESTS := cargo test --locked --workspace --quiet --no-fail-fast -- --test-threads 4
-PYTEST := $(BIN)/pytest -q
-# Four for two CPUs: most tests wait for a load most of the time.
-SIDE_BY_SIDE := -n 4 --dist loadscope --no-loadscope-reorder
+# Five processes for two CPUs: most tests wait most of the time. Each runs whole files.
+PYTEST := $(BIN)/pytest -q -n 5 --dist loadscope --no-loadscope-reorder
 
 .PHONY: test
 test: setup ## Run the tests: each behaviour once, 10 minutes on 2 CPUs
@@ -53,19 +52,14 @@ test: setup ## Run the tests: each behaviour once, 10 minutes on 2 CPUs
 	@failed=0; \
 	$(PHASE) "types of the web parts" $(BIN)/python hatch_build.py check || failed=1; \
 	$(PHASE) "Rust tests" $(RUST_TESTS) || failed=1; \
-	$(PHASE) "Python tests side by side" $(PYTEST) $(SIDE_BY_SIDE) -m "not alone and not thorough and not soak" || failed=1; \
-	$(PHASE) "Python tests one at a time" $(PYTEST) -m "alone and not thorough and not soak" || failed=1; \
-	scripts/phase --sum "Rust tests" "Python tests side by side" "Python tests one at a time"; \
+	$(PHASE) "Python tests" $(PYTEST) -m "not thorough and not soak" || failed=1; \
+	scripts/phase --sum "Rust tests" "Python tests"; \
 	exit $$failed
 
 .PHONY: test-all
-test-all: setup ## Run what `make test` leaves out: every case of each behaviour, 30 minutes (ROOM=cluster for tests/cluster alone)
+test-all: setup ## Run what `make test` leaves out: every case of each behaviour, 30 minutes (ROOM=cluster: of tests/cluster alone)
 	@$(PHASE) "programs that tests need" scripts/system-packages
-	@failed=0; \
-	$(PHASE) "thorough tests side by side" $(PYTEST) $(SIDE_BY_SIDE) -m "not alone and thorough and not soak" tests/$(ROOM) || failed=1; \
-	$(PHASE) "thorough tests one at a time" $(PYTEST) -m "alone and thorough and not soak" tests/$(ROOM) || failed=1; \
-	scripts/phase --sum "thorough tests side by side" "thorough tests one at a time"; \
-	exit $$failed
+	@$(PHASE) "thorough tests" $(PYTEST) -m thorough tests/$(ROOM)
 
 .PHONY: lint
 lint: setup ## Check style, types and import rules of Python, Rust and TypeScript
@@ -91,14 +85,14 @@ reference: setup ## Write the generated pages of docs/reference anew, from the c
 
 .PHONY: soak
 soak: setup ## Run the tests that take longer than a minute
-	scripts/system-packages
-	scripts/bench-peers oha k6
-	for target in response json; do \
-		cargo run --locked --release --quiet --manifest-path engine/fuzz/Cargo.toml --target-dir target/fuzz --bin mutate -- \
-			$$target $(FUZZ_EXECUTIONS) $(FUZZ_SEED) || exit; \
+	@$(PHASE) "programs that tests need" scripts/system-packages
+	@$(PHASE) "oha and k6" scripts/bench-peers oha k6
+	@for target in response json; do \
+		$(PHASE) "mutations of $$target" cargo run --locked --release --quiet --manifest-path engine/fuzz/Cargo.toml \
+			--target-dir target/fuzz --bin mutate -- $$target $(FUZZ_EXECUTIONS) $(FUZZ_SEED) || exit; \
 	done
-	cargo test --locked --release --quiet --package weir-engine --test load_many --test serve_many -- --ignored
-	$(BIN)/pytest -m soak --timeout 3600
+	@$(PHASE) "Rust soak tests" cargo test --locked --release --quiet --package weir-engine --test load_many --test serve_many -- --ignored
+	@$(PHASE) "Python soak tests" $(BIN)/pytest -q -m soak --timeout 3600
 
 .PHONY: bench
 bench: setup ## Measure weir against its peers and against the floor; writes bench/RESULTS.md (40 minutes; let nothing else run meanwhile)

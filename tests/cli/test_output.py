@@ -60,8 +60,7 @@ def test_progress_that_nobody_reads_is_left_out(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_standard_output_that_was_closed_before_is_no_defect() -> None:
-    weir = Path(sysconfig.get_path("scripts")) / "weir"
-    done = subprocess.run(["sh", "-c", f"{weir} --version >&-"], capture_output=True, text=True, check=False)
+    done = subprocess.run(["sh", "-c", f"{WEIR} --version >&-"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
