@@ -28,7 +28,7 @@ setup: $(VENV)/.package $(VENV)/.web ## Build both packages into .venv (quick wh
 
 .PHONY: demo
 demo: setup ## Answer the first question: does an async server beat a sync one?
-	$(BIN)/weir run sync-vs-async --scale quick --skip-missing
+	@$(BIN)/weir demo
 
 # How thoroughly, and which of them (all, if none is named).
 SCALE := quick

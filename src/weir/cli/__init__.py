@@ -25,7 +25,7 @@ def main() -> None:
             signal.signal(number, signal.default_int_handler)
     try:
         code = _command(sys.argv[1:])
-        _flush_output()
+        _flush(sys.stdout)
     except WeirError as error:
         _say_error(error.message, error.hint)
         code = error.exit_code
@@ -53,7 +53,8 @@ def main() -> None:
         _say_error(f"a defect of weir's own: {type(error).__name__}: {error}", "WEIR_DEBUG=1 shows where; please report it")
         code = ExitCode.DEFECT
     try:
-        _flush_output()
+        _flush(sys.stdout)
+        _flush(sys.stderr)
     except OSError:
         # What ended the command matters more than what could not be printed. Python would exit with a status of its own.
         from weir.cli.output import give_up_output
@@ -62,11 +63,10 @@ def main() -> None:
     sys.exit(code)
 
 
-def _flush_output() -> None:
-    """Writes what standard output still holds; does nothing if its descriptor was closed before weir began."""
-    output: TextIO | None = sys.stdout
-    if output is not None:
-        output.flush()
+def _flush(stream: TextIO | None) -> None:
+    """Writes what standard output or error still holds; does nothing if its descriptor was closed before weir began."""
+    if stream is not None:
+        stream.flush()
 
 
 def _command(words: list[str]) -> int:

@@ -205,7 +205,7 @@ def _run_all(
         run_blocks(host, services, study, folder, wanted, ready, writer, of_these, ceiling_rps, progress, load_from)
 
     run_cells(cells, earlier)
-    if study.file.method.refine:
+    if study.file.method.refine and not study.ends_with_first_answer:
         stack_cpus = len(writer.info.placement.stack)
         refine(study, cells, writer, stack_cpus, lambda wanted: run_cells(wanted, earlier), progress)
 

@@ -16,7 +16,7 @@ fn a_closed_load_on_a_healthy_server_is_valid() {
     assert_eq!(run.hello["connected"], 4);
     assert_eq!(run.end["stopped"], "duration");
     assert_eq!(run.intervals.len(), 3);
-    assert_eq!(run.validity(), "valid");
+    run.assert_valid();
     assert!(run.requests("unanswered") <= 4);
     assert_eq!(
         run.summary()["bytes"]["received"].as_u64().unwrap() % OK.len() as u64,

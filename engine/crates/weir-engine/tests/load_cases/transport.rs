@@ -214,7 +214,7 @@ fn redirects_are_mentioned_and_not_followed() {
     let found = b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n";
     let run = Run::of(&closed(answering(found), 2));
     run.assert_all_ok();
-    assert_eq!(run.validity(), "valid");
+    run.assert_valid();
     let reason = format!(
         "{} answers were redirects; they are not followed",
         run.requests("completed")

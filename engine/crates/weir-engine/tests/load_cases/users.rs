@@ -258,7 +258,7 @@ fn a_load_until_the_first_failure_ends_there_and_says_what_was_reached() {
     assert_eq!(at_s, run.summary()["duration_s"].as_f64().unwrap());
     assert!(until["highest_throughput_rps"].as_f64().unwrap() > 0.0);
     assert!(until["mean_response_time_us"].as_f64().unwrap() > 0.0);
-    assert_eq!(run.validity(), "valid");
+    run.assert_valid();
     let reasons = run.summary()["verdict"]["reasons"].to_string();
     assert!(
         reasons.contains("ended at the first failure, as asked"),
