@@ -64,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         if MODE == "hoards-memory" and self.asked > UNDER_LOAD:
             KEPT.append(b"x" * (4 << 20))
         failing = MODE == "fails-under-load" and self.asked > UNDER_LOAD
-        wrong = MODE == "answers-wrong" or (MODE == "wrong-now-and-then" and ANSWERED % 100 == 0)
+        wrong = MODE == "answers-wrong" or (MODE == "wrong-now-and-then" and ANSWERED % 25 == 0)
         body = b"goodbye" if wrong else b"hello"
         self.send_response(500 if failing else 200)
         self.send_header("Content-Length", str(len(body)))

@@ -60,6 +60,15 @@ def test_a_stack_of_each_language_is_built_from_nothing_and_passes(weir: Weir, n
     assert f"{name:<28} right: hello" in done.stdout
 
 
+@pytest.mark.needs("go")
+def test_a_compiled_stack_is_built_once_and_passes(weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The user's cache: what is built there once is there for later runs of this test.
+    monkeypatch.delenv("WEIR_CACHE")
+    done = weir("stacks", "check", "go-net-http", timeout_s=110)
+    assert done.returncode == 0, done.stdout
+    assert "building go-net-http" not in weir("stacks", "check", "go-net-http").stderr
+
+
 @pytest.mark.parametrize("arguments", [(), ("good", "--all")])
 def test_a_check_of_nothing_or_of_some_and_all_says_what_it_expects(weir: Weir, arguments: tuple[str, ...]) -> None:
     done = weir("stacks", "check", *arguments)

@@ -1,5 +1,6 @@
 """The run file as others use it: what is written is read again, a killed writer loses only what was running, and bad files say so."""
 
+import gc
 import os
 import shutil
 import signal
@@ -283,6 +284,18 @@ def test_ctrl_c_right_behind_the_beginning_of_a_transaction_closes_the_run_as_in
     with pytest.raises(KeyboardInterrupt):
         interrupt()
     with RunReader(tmp_path) as reader:
+        assert reader.ended == "interrupted"
+
+
+def test_a_transaction_that_an_interruption_left_open_complains_of_nothing_once_the_run_is_closed(tmp_path: Path) -> None:
+    writer = RunWriter.create(tmp_path / "run.weir", INFO, CELLS)
+    left_open = writer._transaction()
+    left_open.__enter__()
+    writer.close("interrupted")
+    # What goes wrong when it is collected is an error of this test.
+    del left_open
+    gc.collect()
+    with RunReader(tmp_path / "run.weir") as reader:
         assert reader.ended == "interrupted"
 
 

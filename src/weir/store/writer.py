@@ -231,9 +231,11 @@ class RunWriter:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                # SQLite itself has rolled back what failed for want of space.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                # SQLite itself has rolled back what failed for want of space. Where Ctrl-C came between two lines, nobody may be in here any
+                # more when the file has been closed.
+                with suppress(sqlite3.ProgrammingError):
+                    if self._connection.in_transaction:
+                        self._connection.execute("ROLLBACK")
                 raise
 
 
