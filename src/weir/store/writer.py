@@ -231,8 +231,8 @@ class RunWriter:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                # SQLite itself has rolled back what failed for want of space. Where Ctrl-C came between two lines, nobody may be in here any
-                # more when the file has been closed.
+                # SQLite itself has rolled back what failed for want of space. And where Ctrl-C came between two lines, this runs when the
+                # transaction is collected, and the file may be closed by then.
                 with suppress(sqlite3.ProgrammingError):
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")
