@@ -121,7 +121,7 @@ def main() -> None:
         setattr(sys.modules[module], constant, value)
     # What is here already is in no later collection: a fork would copy every page of it.
     gc.freeze()
-    # The end of a child, by the descriptor of its process, and where it is told.
+    # By the descriptor of a child: its process id, and the socket that gets its status when it ends.
     running: dict[int, tuple[int, socket.socket]] = {}
     with selectors.DefaultSelector() as selector:
         selector.register(control, selectors.EVENT_READ)
