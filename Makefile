@@ -57,7 +57,7 @@ test: setup ## Run the tests: each behaviour once, 10 minutes on 2 CPUs
 	exit $$failed
 
 .PHONY: test-all
-test-all: setup ## Run what `make test` leaves out: every case of each behaviour, 30 minutes (ROOM=cluster: of tests/cluster alone)
+test-all: setup ## Run what `make test` leaves out: every case of each behaviour (ROOM=cluster: of tests/cluster alone)
 	@$(PHASE) "programs that tests need" scripts/system-packages
 	@$(PHASE) "thorough tests" $(PYTEST) -m thorough tests/$(ROOM)
 

@@ -3,7 +3,7 @@
 WELCOME = """\
 weir: a laboratory for HTTP servers
 
-  weir demo                               answer a first question on this machine, first after a minute:
+  weir demo                               answer a first question on this machine in about a minute:
                                           does an async server beat a sync one on a JSON echo?
   weir stacks start sanic --port 8000     start a stack and keep it running (Ctrl-C ends it)
   weir load http://127.0.0.1:8000/        put a load on a running server: 10 s, 64 connections
