@@ -81,7 +81,7 @@ format: $(VENV)/.requirements ## Format Python and Rust
 
 .PHONY: reference
 reference: setup ## Write the generated pages of docs/reference anew, from the code that they describe
-	$(BIN)/python -m weir.cli.reference docs/reference
+	$(BIN)/python -m scripts.reference docs/reference
 
 .PHONY: soak
 soak: setup ## Run the tests that take longer than a minute
@@ -109,7 +109,7 @@ wheels: $(VENV)/.requirements ## Build the wheels and sdists of both packages in
 lock: $(VENV)/.bootstrap ## Lock all Python requirements, the stacks' too (UPGRADE=--upgrade for newer ones)
 	$(COMPILE) requirements/bootstrap.in -o requirements/bootstrap.txt
 	$(COMPILE) requirements/node.in -o requirements/node.txt
-	$(COMPILE) pyproject.toml --extra cluster requirements/dev.in -c requirements/bootstrap.txt --no-emit-package weirbench-engine -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --all-extras requirements/dev.in -c requirements/bootstrap.txt --no-emit-package weirbench-engine -o requirements/dev.txt
 	for requirements in stacks/python/*/requirements.in src/weir/generators/data/*/requirements.in; do \
 		(cd "$$(dirname "$$requirements")" && $(COMPILE) requirements.in -o requirements.txt) || exit; \
 	done

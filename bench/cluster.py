@@ -1,4 +1,5 @@
-"""What agents on a Ray cluster cost: a rate from two of them, one of them against this machine's engine, and the merging of a hundred."""
+"""What agents on a Ray cluster cost: a rate from two of them, one of them against this machine's engine, and the
+merging of a hundred."""
 
 import json
 import os
@@ -18,11 +19,12 @@ from bench.result import Bar, Found, Table
 from bench.rounds import alternate
 from bench.setting import Setting
 from bench.spread import Spread, median_within
+from tests.support.observing import observer
+from weir.cluster.agents import start_agents
 from weir.cluster.load import SharedLoad
-from weir.cluster.members import members
 from weir.cluster.merge import IntervalMerger
-from weir.cluster.ray_cluster import joined
-from weir.generators.engine import EngineLoad, LoadListener
+from weir.cluster.ray_cluster import join_cluster
+from weir.generators.engine import EngineLoad
 from weir.model.load import ClosedLoad, LoadPlan, Request
 from weir.model.records import Interval
 
@@ -30,8 +32,9 @@ NODES = Path(__file__).resolve().parent.parent / "tests" / "support" / "ray_node
 CONNECTIONS = 64
 RATE_RPS = 10_000
 TURN_S, TURNS = 1.5, 4
-"""How long a load lasts that is held against another, and how many of each there are for a round. The CPU of a virtual machine is a tenth
-quicker or slower some seconds later: of many short loads in turns each has a neighbour that had the same.
+"""How long a load lasts that is held against another, and how many of each there are for a round. The CPU of a virtual
+machine is a tenth quicker or slower some seconds later: of many short loads in turns each has a neighbour that had the
+same.
 """
 CATCH_UP_S = 0.05
 """In which whoever stood still does what he has missed, before his load begins."""
@@ -41,7 +44,8 @@ ALONE, AGENT = "this machine's engine", "one agent"
 
 
 def measure_cluster(setting: Setting) -> Found:
-    """All of it on the generator's CPU, but for nginx: the nodes, two for the rate and else one, their agents, and weir."""
+    """All of it on the generator's CPU, but for nginx: the nodes, two for the rate and else one, their agents, and
+    weir."""
     notes: list[str] = []
     with _nodes(setting, 2) as address:
         print(f"{RATE_RPS:,} requests/s from two agents …", file=sys.stderr)
@@ -69,14 +73,24 @@ def measure_cluster(setting: Setting) -> Found:
         "Agents on a cluster, two nodes for the rate and else one: nginx `return 200`",
         Table(["", "", "median and range"], rows, 2),
         [
-            Bar(f"two agents: {RATE_RPS:,} requests/s within {BAR_RATE:.1%}", f"{worst:.3%} at most", worst <= BAR_RATE),
-            Bar(f"two agents: intervals within {BAR_ALIGNED_MS:g} ms", f"{apart.text(2)} ms", apart.median <= BAR_ALIGNED_MS),
+            Bar(
+                f"two agents: {RATE_RPS:,} requests/s within {BAR_RATE:.1%}", f"{worst:.3%} at most", worst <= BAR_RATE
+            ),
+            Bar(
+                f"two agents: intervals within {BAR_ALIGNED_MS:g} ms",
+                f"{apart.text(2)} ms",
+                apart.median <= BAR_ALIGNED_MS,
+            ),
             Bar(
                 f"{AGENT}: throughput at least {BAR_THROUGHPUT:g} of {ALONE}",
                 f"{ratio.text(3)}, the median within {low:.3f} to {high:.3f} (95 %)",
                 ratio.median >= BAR_THROUGHPUT,
             ),
-            Bar(f"{AGENT}: a load takes at most {BAR_TRIAL_S:g} s more", f"{beside.text(2)} s", beside.median <= BAR_TRIAL_S),
+            Bar(
+                f"{AGENT}: a load takes at most {BAR_TRIAL_S:g} s more",
+                f"{beside.text(2)} s",
+                beside.median <= BAR_TRIAL_S,
+            ),
             Bar(f"merging: {BAR_MERGED:,} intervals of agents a second", merged.text(0), merged.median >= BAR_MERGED),
         ],
         notes,
@@ -88,7 +102,9 @@ def measure_cluster(setting: Setting) -> Found:
 def _nodes(setting: Setting, count: int) -> Iterator[str]:
     resources = json.dumps([{"weir_load": 1}] * count)
     command = ["taskset", "--cpu-list", str(setting.cpus.load), sys.executable, str(NODES), resources]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         yield json.loads(_line(process))["address"]
         assert process.stdin is not None
         process.stdin.close()
@@ -155,9 +171,11 @@ def _line(process: subprocess.Popen[str]) -> str:
 def _load(setting: Setting, *words: str) -> dict[str, Any]:
     command: list[str | Path] = [
         "taskset", "--cpu-list", str(setting.cpus.load), WEIR, "load", setting.nginx.url, "-c", str(CONNECTIONS),
-        "-d", f"{setting.seconds}s", "--no-ceiling", "--json", "-", *words,
+        "-d", f"{setting.seconds}s", "--no-generator-limit", "--json", "-", *words,
     ]  # fmt: skip
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=setting.seconds + 60)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=setting.seconds + 60
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -165,7 +183,7 @@ def _load(setting: Setting, *words: str) -> dict[str, Any]:
 def _beside_s(setting: Setting, address: str) -> list[float]:
     """What a load of an agent that is there takes beside its time: as in a trial."""
     took = []
-    with joined(address) as cluster, members(cluster, "load", 1) as agents:
+    with join_cluster(address) as cluster, start_agents(cluster, "load", 1) as agents:
         for _ in range(setting.rounds):
             began = time.monotonic()
             with SharedLoad(agents, _plan(setting)) as load:
@@ -177,7 +195,9 @@ def _beside_s(setting: Setting, address: str) -> list[float]:
 def _merged_a_second(setting: Setting) -> float:
     """Intervals of real loads, as so many agents would tell them: from the line to the merged interval."""
     told: list[str] = []
-    with EngineLoad(_plan(setting), LoadListener(on_interval=lambda interval: told.append(interval.model_dump_json()))) as load:
+    with EngineLoad(
+        _plan(setting), observer(on_interval=lambda interval: told.append(interval.model_dump_json()))
+    ) as load:
         load.result()
     lines = told[:INTERVALS]
     merger = IntervalMerger(str(agent) for agent in range(MERGED))
@@ -193,4 +213,6 @@ def _merged_a_second(setting: Setting) -> float:
 
 
 def _plan(setting: Setting) -> LoadPlan:
-    return LoadPlan(Request("GET", setting.nginx.url), ClosedLoad(CONNECTIONS), float(setting.seconds), cpus=(setting.cpus.load,))
+    return LoadPlan(
+        Request("GET", setting.nginx.url), ClosedLoad(CONNECTIONS), float(setting.seconds), cpus=(setting.cpus.load,)
+    )

@@ -1,7 +1,7 @@
 """One job, done by several generators in alternating rounds on the same nginx: who gets more requests out of one CPU?
 
-Every generator has one thread on one CPU; nginx has the other CPU. nginx counts the requests itself, and a generator that claims
-another number has failed.
+Every generator has one thread on one CPU; nginx has the other CPU. nginx counts the requests itself, and a generator
+that claims another number has failed.
 """
 
 import sys
@@ -35,7 +35,8 @@ class Round:
     peak_rss_bytes: int | None = None
     back_end: str | None = None
     busy_fraction: float | None = None
-    """As weir says itself: of its time, what it took to handle requests, and not to look for answers that were not there."""
+    """As weir says itself: of its time, what it took to handle requests, and not to look for answers that were not
+    there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ class Contest:
 
     def memory_bytes(self, name: str) -> int | None:
         """The most memory that a generator had in any round."""
-        return max((round_.peak_rss_bytes for round_ in self.rounds.get(name, ()) if round_.peak_rss_bytes), default=None)
+        return max(
+            (round_.peak_rss_bytes for round_ in self.rounds.get(name, ()) if round_.peak_rss_bytes), default=None
+        )
 
     def cpu_user_us(self, name: str) -> float:
         """CPU in user space for a request, of all rounds together: in one the kernel's ticks are too few."""
@@ -70,7 +73,8 @@ class Contest:
         return fmean(round_.load_idle for round_ in rounds), fmean(round_.server_idle for round_ in rounds)
 
     def free(self, name: str) -> float:
-        """Of the load's CPU, on average, what the generator had no use for: its idle time, and of weir's what it looks for answers in."""
+        """Of the load's CPU, on average, what the generator had no use for: its idle time, and of weir's what it looks
+        for answers in."""
         return fmean(one.load_idle if one.busy_fraction is None else 1 - one.busy_fraction for one in self.rounds[name])
 
     def _requests(self, name: str) -> int:
@@ -80,7 +84,9 @@ class Contest:
         """The contest's rows in a table; `baseline` is whose throughput is divided by the others'."""
         rows = []
         for name, rounds in self.rounds.items():
-            back_ends = dict.fromkeys(round_.back_end for round_ in rounds if round_.back_end and round_.back_end not in name)
+            back_ends = dict.fromkeys(
+                round_.back_end for round_ in rounds if round_.back_end and round_.back_end not in name
+            )
             memory = self.memory_bytes(name)
             load_idle, server_idle = self.idle(name)
             ratio = None if name == baseline else self.ratio(baseline, name)
@@ -112,7 +118,11 @@ def contest_table(contests: list[Contest], baseline: str = "weir", ratio: str = 
 
 
 def hold_contest(
-    setting: Setting, label: str, generators: Mapping[str, Callable[[], Round]], notes: list[str], required: Collection[str]
+    setting: Setting,
+    label: str,
+    generators: Mapping[str, Callable[[], Round]],
+    notes: list[str],
+    required: Collection[str],
 ) -> Contest:
     """All rounds of one contest."""
     print(f"{label}: {', '.join(generators)} …", file=sys.stderr)

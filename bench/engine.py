@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.machine import BenchError, Finished, run_on
 from weir.model.load import LoadPlan
-from weir.places import engine_binary
+from weir.paths import find_engine_binary
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class EngineLoad:
 def engine_load(plan: LoadPlan, cpu: int, folder: Path, *, back_end: str = "auto", owns_cpu: bool = True) -> EngineLoad:
     """Carry out a plan from `cpu`.
 
-    The engine is bound to it either way; told that it is its own it does not sleep at once where nothing is there to do. A load that
-    the engine does not call valid is an error: it would be no measurement.
+    The engine is bound to it either way; told that it is its own it does not sleep at once where nothing is there to
+    do. A load that the engine does not call valid is an error: it would be no measurement.
     """
     path = folder / "plan.json"
     path.write_text(json.dumps({**plan.to_json(), "cpus": [cpu] if owns_cpu else [], "backend": back_end}))
-    process = run_on(cpu, [engine_binary(), "load", "--plan", path], folder, plan.duration_s)
+    process = run_on(cpu, [find_engine_binary(), "load", "--plan", path], folder, plan.duration_s)
     records = [json.loads(line) for line in process.output.splitlines()]
     hello, end = records[0], records[-1]
     summary = end["summary"]

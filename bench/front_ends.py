@@ -33,7 +33,11 @@ def measure_front_ends(setting: Setting) -> Found:
         f"Front ends: {CONNECTIONS} connections on nginx `return 200`",
         Table(["", "", "median and range"], [*rows, [FRONT_END, "s to the heading", starts.text(3)]], 2),
         [
-            Bar(f"{FRONT_END}: throughput at least {BAR_THROUGHPUT:g} of {NATIVE}'s", ratio.text(3), ratio.median >= BAR_THROUGHPUT),
+            Bar(
+                f"{FRONT_END}: throughput at least {BAR_THROUGHPUT:g} of {NATIVE}'s",
+                ratio.text(3),
+                ratio.median >= BAR_THROUGHPUT,
+            ),
             Bar(f"{FRONT_END}: begins within {BAR_START_S:g} s", f"{starts.text(3)} s", starts.median <= BAR_START_S),
         ],
         notes,
@@ -47,13 +51,26 @@ def _command(setting: Setting, *words: str) -> list[str | Path]:
 
 
 def _native(setting: Setting) -> float:
-    output = _output(setting, "load", setting.nginx.url, "-c", str(CONNECTIONS), "-d", f"{setting.seconds}s", "--no-ceiling", "--json", "-")
+    output = _output(
+        setting,
+        "load",
+        setting.nginx.url,
+        "-c",
+        str(CONNECTIONS),
+        "-d",
+        f"{setting.seconds}s",
+        "--no-generator-limit",
+        "--json",
+        "-",
+    )
     throughput_rps: float = json.loads(output)["throughput_rps"]
     return throughput_rps
 
 
 def _front_end(setting: Setting) -> float:
-    match = REQUESTS.search(_output(setting, "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{setting.seconds}s", setting.nginx.url))
+    match = REQUESTS.search(
+        _output(setting, "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{setting.seconds}s", setting.nginx.url)
+    )
     if match is None:
         raise BenchError(f"{FRONT_END} printed no throughput")
     return float(match[1])
@@ -61,7 +78,12 @@ def _front_end(setting: Setting) -> float:
 
 def _output(setting: Setting, *words: str) -> str:
     return subprocess.run(
-        _command(setting, *words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=setting.seconds + 60
+        _command(setting, *words),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=setting.seconds + 60,
     ).stdout
 
 
@@ -69,7 +91,9 @@ def _start_s(setting: Setting) -> float:
     """From the start of the process to its first line, with which its load begins."""
     began = time.monotonic()
     command = _command(setting, "wrk", "-t1", f"-c{CONNECTIONS}", "-d60", setting.nginx.url)
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         assert process.stdout is not None
         heading = process.stdout.readline()
         took_s = time.monotonic() - began

@@ -1,8 +1,8 @@
 """Response times at fixed rates: how much of what weir reports is weir's own?
 
-An open loop over 50 connections on nginx, alternating with a client that has one connection and does nothing but spin (`bench/floor`),
-and with the other generators that can hold a rate. weir and the floor count from the moment a request was due. Above what one connection
-can carry, the floor stays at its highest rate, which is looked for first.
+An open loop over 50 connections on nginx, alternating with a client that has one connection and does nothing but spin
+(`bench/floor`), and with the other generators that can hold a rate. weir and the floor count from the moment a request
+was due. Above what one connection can carry, the floor stays at its highest rate, which is looked for first.
 """
 
 import json
@@ -63,8 +63,16 @@ def measure_latency(setting: Setting) -> Found:
         rounds, floor_rps = _at_rate(setting, rate_rps, highest_rps, notes)
         rows += _rows(rate_rps, floor_rps, rounds)
         bars += latency_bars(rate_rps, floor_rps, rounds)
-        measured[f"{rate_rps} requests/s"] = {name: [asdict(round_) for round_ in theirs] for name, theirs in rounds.items()}
-    columns = ["offered", "", "achieved, requests/s", *(f"{name.replace('_', '.')}, µs" for name in QUANTILES), "schedule lag p99, µs"]
+        measured[f"{rate_rps} requests/s"] = {
+            name: [asdict(round_) for round_ in theirs] for name, theirs in rounds.items()
+        }
+    columns = [
+        "offered",
+        "",
+        "achieved, requests/s",
+        *(f"{name.replace('_', '.')}, µs" for name in QUANTILES),
+        "schedule lag p99, µs",
+    ]
     return Found(
         f"Response time: open loop, {CONNECTIONS} connections, nginx `return 200`",
         Table(columns, rows, 2),
@@ -74,7 +82,9 @@ def measure_latency(setting: Setting) -> Found:
     )
 
 
-def _at_rate(setting: Setting, rate_rps: int, highest_rps: int, notes: list[str]) -> tuple[dict[str, list[PacedRound]], int]:
+def _at_rate(
+    setting: Setting, rate_rps: int, highest_rps: int, notes: list[str]
+) -> tuple[dict[str, list[PacedRound]], int]:
     floor_rps = min(rate_rps, highest_rps)
 
     def weir() -> PacedRound:
@@ -84,7 +94,9 @@ def _at_rate(setting: Setting, rate_rps: int, highest_rps: int, notes: list[str]
         times = summary["response_time_us"]
         achieved_rps = summary["requests"]["sent"] / summary["duration_s"]
         return PacedRound(
-            Paced(achieved_rps, {name: times[name] for name in QUANTILES}), summary["schedule_lag_us"]["p99"], load.hello["wait"]
+            Paced(achieved_rps, {name: times[name] for name in QUANTILES}),
+            summary["schedule_lag_us"]["p99"],
+            load.hello["wait"],
         )
 
     def floor() -> PacedRound:
@@ -94,7 +106,9 @@ def _at_rate(setting: Setting, rate_rps: int, highest_rps: int, notes: list[str]
         if peer.binary is None:
             raise BenchError(f"{peer.name} is not installed")
         command = peer.command(rate_rps, CONNECTIONS, setting.nginx.url, setting.seconds, setting.folder)
-        process = run_on(setting.cpus.load, [peer.binary, *command], setting.folder, setting.seconds + peer.calibration_s)
+        process = run_on(
+            setting.cpus.load, [peer.binary, *command], setting.folder, setting.seconds + peer.calibration_s
+        )
         return PacedRound(peer.parse(process.output))
 
     generators: dict[str, Callable[[], PacedRound]] = {WEIR: weir, FLOOR: floor}
@@ -122,7 +136,10 @@ def _rows(rate_rps: int, floor_rps: int, rounds: dict[str, list[PacedRound]]) ->
                 f"{rate_rps:,}/s",
                 label,
                 Spread.of([round_.paced.achieved_rps for round_ in theirs]).text(),
-                *(Spread.of([round_.paced.response_time_us[quantile] for round_ in theirs]).text() for quantile in QUANTILES),
+                *(
+                    Spread.of([round_.paced.response_time_us[quantile] for round_ in theirs]).text()
+                    for quantile in QUANTILES
+                ),
                 Spread.of(lags).text(1) if lags else "",
             ]
         )
@@ -135,13 +152,17 @@ def latency_bars(rate_rps: int, floor_rps: int, rounds: dict[str, list[PacedRoun
     bars = []
     for quantile, bar in (("p50", BAR_P50), ("p99", BAR_P99)):
         pairs = zip(rounds[WEIR], rounds[FLOOR], strict=True)
-        ratio = Spread.of([ours.paced.response_time_us[quantile] / theirs.paced.response_time_us[quantile] for ours, theirs in pairs])
+        ratio = Spread.of(
+            [ours.paced.response_time_us[quantile] / theirs.paced.response_time_us[quantile] for ours, theirs in pairs]
+        )
         bars.append(Bar(f"{what}: {quantile} at most {bar:g} × {against}", ratio.text(2), ratio.median <= bar))
     off = Spread.of([abs(round_.paced.achieved_rps / rate_rps - 1) * 100 for round_ in rounds[WEIR]])
     bars.append(Bar(f"{what}: rate within {BAR_RATE:.1%}", f"{off.text(3)} % off", off.median <= BAR_RATE * 100))
     if rate_rps == BAR_LAG_RATE_RPS:
         lag = Spread.of([round_.schedule_lag_p99_us or 0.0 for round_ in rounds[WEIR]])
-        bars.append(Bar(f"{what}: schedule lag p99 at most {BAR_LAG_US:g} µs", f"{lag.text(1)} µs", lag.median <= BAR_LAG_US))
+        bars.append(
+            Bar(f"{what}: schedule lag p99 at most {BAR_LAG_US:g} µs", f"{lag.text(1)} µs", lag.median <= BAR_LAG_US)
+        )
     return bars
 
 
@@ -152,9 +173,14 @@ def _highest_rate(setting: Setting, notes: list[str]) -> int:
     for fraction in LADDER:
         rate_rps = int(most_rps * fraction)
         load = _floor(setting, rate_rps, 1)
-        if load.paced.response_time_us["p50"] <= WAITING * load.service_p50_us and load.paced.achieved_rps >= FLOOR_ACHIEVES * rate_rps:
+        if (
+            load.paced.response_time_us["p50"] <= WAITING * load.service_p50_us
+            and load.paced.achieved_rps >= FLOOR_ACHIEVES * rate_rps
+        ):
             return rate_rps
-    notes.append(f"the floor had to wait at every rate down to {rate_rps:,}/s, which is taken for its highest: the machine was not quiet")
+    notes.append(
+        f"the floor had to wait at every rate down to {rate_rps:,}/s, which is taken for its highest: the machine was not quiet"
+    )
     return rate_rps
 
 

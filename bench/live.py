@@ -21,7 +21,12 @@ BAR_THROUGHPUT, BAR_LAG = 0.99, 1.10
 ALONE, VIEWED = "nobody looks", "a viewer"
 LOADS = {
     f"closed, {CONNECTIONS} connections": (["-c", str(CONNECTIONS)], "throughput_rps", "requests/s", 0),
-    f"{RATE_RPS:,} requests/s": (["-R", str(RATE_RPS), "-c", str(CONNECTIONS)], "schedule_lag_us", "schedule lag p99, µs", 1),
+    f"{RATE_RPS:,} requests/s": (
+        ["-R", str(RATE_RPS), "-c", str(CONNECTIONS)],
+        "schedule_lag_us",
+        "schedule lag p99, µs",
+        1,
+    ),
 }
 
 
@@ -33,19 +38,36 @@ def measure_live(setting: Setting) -> Found:
     measured: dict[str, object] = {}
     for label, (arguments, key, unit, digits) in LOADS.items():
         print(f"{label}: {ALONE}, {VIEWED} …", file=sys.stderr)
-        arms = {ALONE: partial(_load, setting, arguments, key, viewed=False), VIEWED: partial(_load, setting, arguments, key, viewed=True)}
+        arms = {
+            ALONE: partial(_load, setting, arguments, key, viewed=False),
+            VIEWED: partial(_load, setting, arguments, key, viewed=True),
+        }
         rounds = alternate(arms, setting.rounds, arms, notes, label, setting.taken)
         ratio = Spread.of([seen / alone for seen, alone in zip(rounds[VIEWED], rounds[ALONE], strict=True)])
         rows += [[label, name, unit, Spread.of(values).text(digits)] for name, values in rounds.items()]
         if key == "throughput_rps":
             bars.append(
-                Bar(f"{label}: throughput at least {BAR_THROUGHPUT:g} of that alone", ratio.text(3), ratio.median >= BAR_THROUGHPUT)
+                Bar(
+                    f"{label}: throughput at least {BAR_THROUGHPUT:g} of that alone",
+                    ratio.text(3),
+                    ratio.median >= BAR_THROUGHPUT,
+                )
             )
         else:
-            bars.append(Bar(f"{label}: schedule lag p99 at most {BAR_LAG:g} of that alone", ratio.text(3), ratio.median <= BAR_LAG))
+            bars.append(
+                Bar(
+                    f"{label}: schedule lag p99 at most {BAR_LAG:g} of that alone",
+                    ratio.text(3),
+                    ratio.median <= BAR_LAG,
+                )
+            )
         measured[label] = rounds
     return Found(
-        "The live page: `weir load` on nginx `return 200`", Table(["load", "", "", "median and range"], rows, 3), bars, notes, measured
+        "The live page: `weir load` on nginx `return 200`",
+        Table(["load", "", "", "median and range"], rows, 3),
+        bars,
+        notes,
+        measured,
     )
 
 
@@ -53,9 +75,11 @@ def _load(setting: Setting, arguments: list[str], key: str, *, viewed: bool) -> 
     """One load by `weir load`, all of it on the generator's CPU; the figure of its JSON at `key`."""
     command: list[str | Path] = [
         "taskset", "--cpu-list", str(setting.cpus.load), WEIR, "load", setting.nginx.url, *arguments,
-        "-d", f"{setting.seconds}s", "--no-ceiling", "--json", "-", *(["--live"] if viewed else []),
+        "-d", f"{setting.seconds}s", "--no-generator-limit", "--json", "-", *(["--live"] if viewed else []),
     ]  # fmt: skip
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         said = []
         viewer: threading.Thread | None = None

@@ -1,4 +1,5 @@
-"""The machine that a benchmark runs on: its CPUs, what it is, and running a program on one CPU with its use of CPU and memory read off."""
+"""The machine that a benchmark runs on: its CPUs, what it is, and running a program on one CPU with its use of CPU and
+memory read off."""
 
 import os
 import platform
@@ -12,10 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.places import cache_folder
+from weir.paths import find_cache_folder
 
 # First what scripts/bench-peers installs, whose versions are known.
-SEARCH_PATH = os.pathsep.join([str(cache_folder() / "bench-peers" / "bin"), os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+SEARCH_PATH = os.pathsep.join(
+    [str(find_cache_folder() / "bench-peers" / "bin"), os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"]
+)
 # Beyond the time that a program was told to take: after that it hangs.
 PATIENCE_S = 30.0
 MEMORY_PERIOD_MS = 100
@@ -49,7 +52,9 @@ def placement() -> Placement:
     """The last CPU for the server; the first for the load, where interrupts usually go as well."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
-        raise BenchError(f"the benchmark needs two CPUs, one for the server and one for the load; this process may use {len(cpus)}")
+        raise BenchError(
+            f"the benchmark needs two CPUs, one for the server and one for the load; this process may use {len(cpus)}"
+        )
     return Placement(server=cpus[-1], load=cpus[0])
 
 
@@ -70,18 +75,22 @@ class Finished:
     cpu_user_s: float
     cpu_system_s: float
     peak_rss_bytes: int | None
-    """As it was last seen, ten times a second: what the kernel tells at the end includes what Python held when it forked."""
+    """As it was last seen, ten times a second: what the kernel tells at the end includes what Python held when it
+    forked."""
 
 
 def run_on(cpu: int, command: Sequence[str | Path], folder: Path, duration_s: float) -> Finished:
-    """Run `command`, which should take `duration_s`, on `cpu` to its end. It does not outlive this call, whatever ends it.
+    """Run `command`, which should take `duration_s`, on `cpu` to its end. It does not outlive this call, whatever ends
+    it.
 
     Its output goes to a file, so that nobody reads along while it measures.
     """
     name = Path(command[0]).name
     output_path, error_path = folder / "output", folder / "error"
     with output_path.open("wb") as output, error_path.open("wb") as error:
-        process = subprocess.Popen(["taskset", "--cpu-list", str(cpu), *command], stdin=subprocess.DEVNULL, stdout=output, stderr=error)
+        process = subprocess.Popen(
+            ["taskset", "--cpu-list", str(cpu), *command], stdin=subprocess.DEVNULL, stdout=output, stderr=error
+        )
         try:
             peak_rss_bytes = _watch(process.pid, duration_s + PATIENCE_S)
             _, status, usage = os.wait4(process.pid, 0)
@@ -162,8 +171,9 @@ class Taken:
 class OtherLoad:
     """How much of the machine went to processes that are not ours, from its making until it is asked.
 
-    Every process's CPU time is added up, with that of the children it has reaped: an ended process's time moves to its parent and stays in
-    the sum. Left out are this process with all that it started, and the kernel's threads, which work for whoever causes interrupts.
+    Every process's CPU time is added up, with that of the children it has reaped: an ended process's time moves to its
+    parent and stays in the sum. Left out are this process with all that it started, and the kernel's threads, which
+    work for whoever causes interrupts.
     """
 
     def __init__(self) -> None:
@@ -180,7 +190,8 @@ class OtherLoad:
         parents, ticks = {}, {}
         for path in Path("/proc").glob("[0-9]*/stat"):
             try:
-                # After the command's name, which may hold spaces: state, parent, … user, system, reaped user, reaped system.
+                # After the command's name, which may hold spaces: state, parent, … user, system, reaped user, reaped
+                # system.
                 fields = path.read_text().rpartition(")")[2].split()
             except OSError:
                 continue  # ended meanwhile
@@ -215,4 +226,8 @@ def _cpu_model() -> str:
 
 
 def _hypervisor() -> str:
-    return ", virtual machine" if re.search(r"^flags\s*:.*\bhypervisor\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE) else ""
+    return (
+        ", virtual machine"
+        if re.search(r"^flags\s*:.*\bhypervisor\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        else ""
+    )

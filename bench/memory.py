@@ -11,7 +11,8 @@ CONNECTIONS = 64
 SHORT_S = 10
 # Neighbours may hold everybody up: it is not about time.
 PATIENCE_S = 60
-# The kernel counts pages for each CPU apart, and what it adds up differs by some dozens of them from one run to the next.
+# The kernel counts pages for each CPU apart, and what it adds up differs by some dozens of them from one run to the
+# next.
 BAR_GROWTH_BYTES = 500_000
 
 

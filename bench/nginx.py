@@ -1,7 +1,8 @@
 """nginx with one worker on one CPU that answers `return 200`: the server that every benchmark here aims at.
 
-It runs in the foreground with a prefix and a configuration of its own, listens on loopback only, and is ended by its process id.
-With TLS it listens on a second port, with a certificate made for the occasion, and one cipher, so that all clients do the same work.
+It runs in the foreground with a prefix and a configuration of its own, listens on loopback only, and is ended by its
+process id. With TLS it listens on a second port, with a certificate made for the occasion, and one cipher, so that all
+clients do the same work.
 """
 
 import re
@@ -78,7 +79,8 @@ class Nginx:
 
 @contextmanager
 def running_nginx(cpu: int, *, tls: bool = False, locations: str = "") -> Iterator[Nginx]:
-    """nginx on a free port, bound to `cpu`, ended when the block ends; `locations` are further ones of its configuration."""
+    """nginx on a free port, bound to `cpu`, ended when the block ends; `locations` are further ones of its
+    configuration."""
     binary = program("nginx", "nginx-light")
     with tempfile.TemporaryDirectory(prefix="weir-bench-nginx-") as folder:
         port, tls_port = _free_port(), _free_port() if tls else None
@@ -89,7 +91,9 @@ def running_nginx(cpu: int, *, tls: bool = False, locations: str = "") -> Iterat
             tls_configuration = TLS_CONFIGURATION.format(folder=folder, port=tls_port)
         configuration = Path(folder) / "nginx.conf"
         configuration.write_text(
-            CONFIGURATION.format(folder=folder, port=port, files=files, tls=tls_configuration, json=JSON, locations=locations)
+            CONFIGURATION.format(
+                folder=folder, port=port, files=files, tls=tls_configuration, json=JSON, locations=locations
+            )
         )
         with (Path(folder) / "log").open("wb") as log:
             process = subprocess.Popen(
@@ -108,9 +112,28 @@ def running_nginx(cpu: int, *, tls: bool = False, locations: str = "") -> Iterat
 
 def _make_certificate(folder: Path) -> None:
     """A key, and a certificate that nobody has to trust."""
-    command = [program("openssl", "openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    command = [
+        program("openssl", "openssl"),
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+    ]
     made = subprocess.run(
-        [*command, "-days", "2", "-subj", "/CN=localhost", "-keyout", folder / "key.pem", "-out", folder / "certificate.pem"],
+        [
+            *command,
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-keyout",
+            folder / "key.pem",
+            "-out",
+            folder / "certificate.pem",
+        ],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -1,6 +1,7 @@
 """The other generators at a fixed rate: how each is told, and where it says how long answers took.
 
-Each counts in its own way: wrk2, zrk and oha (with `--latency-correction`) from the moment a request was due, k6 from when it was sent.
+Each counts in its own way: wrk2, zrk and oha (with `--latency-correction`) from the moment a request was due, k6 from
+when it was sent.
 """
 
 import json

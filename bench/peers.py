@@ -1,7 +1,8 @@
 """The other generators in a closed loop: how each is told what to do, and where it says what it did.
 
-Every one gets one CPU and, where it can be told, one thread, and sends no more than it must: a request's head is the server's work too.
-One that is not installed, or that cannot do a job, is left out with a line. At fixed rates they are in `paced`.
+Every one gets one CPU and, where it can be told, one thread, and sends no more than it must: a request's head is the
+server's work too. One that is not installed, or that cannot do a job, is left out with a line. At fixed rates they are
+in `paced`.
 """
 
 import json
@@ -16,7 +17,8 @@ from urllib.parse import urlsplit
 from bench.machine import SEARCH_PATH, BenchError, built
 
 Kind = Literal["GET", "POST", "close", "tls"]
-"""With keep-alive: GET, a POST of 400 bytes of JSON, GET over TLS; and GET on a connection for each request ("close")."""
+"""With keep-alive: GET, a POST of 400 bytes of JSON, GET over TLS; and GET on a connection for each request
+("close")."""
 
 BODY = b'{"text": "' + b"x" * 388 + b'"}'
 assert len(BODY) == 400
@@ -34,7 +36,9 @@ class Job:
     @property
     def label(self) -> str:
         """How it is named in the tables."""
-        what = {"GET": "GET", "POST": "POST of 400 bytes", "close": "GET, `Connection: close`", "tls": "GET over TLS"}[self.kind]
+        what = {"GET": "GET", "POST": "POST of 400 bytes", "close": "GET, `Connection: close`", "tls": "GET over TLS"}[
+            self.kind
+        ]
         return f"{what}, {self.connections:,} connections"
 
 
@@ -48,7 +52,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One generator. `command` gives None for a job that it cannot do or is not compared in; files it needs go into the folder."""
+    """One generator. `command` gives None for a job that it cannot do or is not compared in; files it needs go into the
+    folder."""
 
     name: str
     origin: str
@@ -92,7 +97,9 @@ def _wrk(job: Job, url: str, duration_s: int, folder: Path) -> list[str]:
     options = ["-t1", f"-c{job.connections}", f"-d{duration_s}s"]
     if job.kind == "POST":
         script = folder / "post.lua"
-        script.write_text(f"wrk.method = 'POST'\nwrk.body = [==[{BODY.decode()}]==]\nwrk.headers['Content-Type'] = 'application/json'\n")
+        script.write_text(
+            f"wrk.method = 'POST'\nwrk.body = [==[{BODY.decode()}]==]\nwrk.headers['Content-Type'] = 'application/json'\n"
+        )
         options += ["-s", str(script)]
     if job.kind == "close":
         options += ["-H", "Connection: close"]
@@ -123,7 +130,9 @@ def _ab(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
 def _ab_said(output: str) -> Said:
     if _number(r"^Failed requests:\s*(\d+)", output) or "Non-2xx" in output:
         raise BenchError(f"ab had failures: {output.strip()[-500:]}")
-    return Said(_number(r"^Requests per second:\s*([\d.]+)", output), int(_number(r"^Complete requests:\s*(\d+)", output)))
+    return Said(
+        _number(r"^Requests per second:\s*([\d.]+)", output), int(_number(r"^Complete requests:\s*(\d+)", output))
+    )
 
 
 def _hey(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
@@ -178,7 +187,16 @@ def _k6(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
         f"export default function () {{ {call}; }}\n"
         "export function handleSummary(data) { return {stdout: JSON.stringify(data.metrics.http_reqs.values)}; }\n"
     )
-    return ["run", "--quiet", "--no-usage-report", "--vus", str(job.connections), "--duration", f"{duration_s}s", str(script)]
+    return [
+        "run",
+        "--quiet",
+        "--no-usage-report",
+        "--vus",
+        str(job.connections),
+        "--duration",
+        f"{duration_s}s",
+        str(script),
+    ]
 
 
 def _k6_said(output: str) -> Said:
@@ -228,7 +246,18 @@ def _request_file(job: Job, url: str, folder: Path) -> str:
 def _gcannon(job: Job, url: str, duration_s: int, folder: Path) -> list[str] | None:
     if job.kind not in ("GET", "POST"):
         return None
-    return [url, "-c", str(job.connections), "-t", "1", "-d", str(duration_s), "--raw", _request_file(job, url, folder), "--json"]
+    return [
+        url,
+        "-c",
+        str(job.connections),
+        "-t",
+        "1",
+        "-d",
+        str(duration_s),
+        "--raw",
+        _request_file(job, url, folder),
+        "--json",
+    ]
 
 
 def _gcannon_said(output: str) -> Said:

@@ -1,4 +1,5 @@
-"""How long the report of a run of a thousand trials takes: from its file to findings, to a page, and to charts in a browser."""
+"""How long the report of a run of a thousand trials takes: from its file to findings, to a page, and to charts in a
+browser."""
 
 import os
 import subprocess
@@ -21,7 +22,33 @@ from weir.model.load import ClosedLoad
 from weir.report import begin_charts, render_html
 from weir.store import RunReader
 
-CONNECTIONS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280)
+CONNECTIONS = (
+    1,
+    2,
+    4,
+    8,
+    12,
+    16,
+    24,
+    32,
+    48,
+    64,
+    80,
+    96,
+    128,
+    160,
+    192,
+    256,
+    320,
+    384,
+    448,
+    512,
+    640,
+    768,
+    896,
+    1024,
+    1280,
+)
 BLOCKS = 10
 TRIAL_S = 10.0
 BAR_RENDERED_S = 2.0
@@ -41,7 +68,11 @@ def measure_report(setting: Setting) -> Found:
     """Four stacks at 25 numbers of connections in ten blocks, ten seconds each in intervals of a tenth."""
     plain = replace(FLASK, name="plain", title="Plain")
     study = SyntheticStudy(
-        stacks=(FLASK, SANIC, NETTY, plain), loads=[ClosedLoad(n) for n in CONNECTIONS], aa=None, blocks=BLOCKS, duration_s=TRIAL_S
+        stacks=(FLASK, SANIC, NETTY, plain),
+        loads=[ClosedLoad(n) for n in CONNECTIONS],
+        aa=None,
+        blocks=BLOCKS,
+        duration_s=TRIAL_S,
     )
     print("report: writing a run of 1,000 trials …", file=sys.stderr)
     path = write_run(setting.folder / "run.weir", study)
@@ -61,11 +92,19 @@ def measure_report(setting: Setting) -> Found:
         for name, seconds in _drawn_s(page).items():
             times[name].append(seconds)
         began = time.perf_counter()
-        subprocess.run([WEIR, "report", str(path), "--format", "html"], check=True, stdout=subprocess.DEVNULL, timeout=120, env=environment)
+        subprocess.run(
+            [WEIR, "report", str(path), "--format", "html"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            timeout=120,
+            env=environment,
+        )
         times[COMMAND].append(time.perf_counter() - began)
     middle = {name: median(values) for name, values in times.items() if values}
     size = page.stat().st_size
-    rows = [[name, f"{value:.2f}", f"{min(times[name]):.2f} to {max(times[name]):.2f}"] for name, value in middle.items()]
+    rows = [
+        [name, f"{value:.2f}", f"{min(times[name]):.2f} to {max(times[name]):.2f}"] for name, value in middle.items()
+    ]
     drawn_s = middle.get(DRAWN)
     return Found(
         "The report of a run of 1,000 trials: 4 stacks at 25 loads in 10 blocks, 10 s each in intervals of 0.1 s",
@@ -88,11 +127,15 @@ def measure_report(setting: Setting) -> Found:
 
 
 def _drawn_s(page: Path) -> dict[str, float]:
-    """From the page's opening to its first charts and to all of them, by the browser's own clock; nothing without a browser."""
+    """From the page's opening to its first charts and to all of them, by the browser's own clock; nothing without a
+    browser."""
     program = chromium()
     if program is None:
         return {}
-    with sync_playwright() as playwright, closing(playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])) as browser:
+    with (
+        sync_playwright() as playwright,
+        closing(playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])) as browser,
+    ):
         opened = browser.new_page()
         opened.goto(page.as_uri())
         opened.wait_for_selector("html[data-ready=true]")

@@ -1,7 +1,8 @@
-"""What the parts of the benchmark found: kept as JSON, a file for a part and a CPU, and put together as a page of Markdown.
+"""What the parts of the benchmark found: kept as JSON, a file for a part and a CPU, and put together as a page of
+Markdown.
 
-A part can be measured again without the others, so each file says for itself how, on what machine and by which weir it was measured. What
-was found on another CPU is kept beside it: a ratio is that of a machine.
+A part can be measured again without the others, so each file says for itself how, on what machine and by which weir it
+was measured. What was found on another CPU is kept beside it: a ratio is that of a machine.
 Nothing in it says when: the commit does.
 """
 
@@ -46,7 +47,8 @@ class Table:
 class Found:
     """What one part found.
 
-    `notes` say what was left out and what else a reader must know; `measured` holds every round's figures, by contest and generator.
+    `notes` say what was left out and what else a reader must know; `measured` holds every round's figures, by contest
+    and generator.
     """
 
     title: str
@@ -80,7 +82,11 @@ class Provenance:
 
     def line(self) -> str:
         """For below the part's table."""
-        quietness = "" if self.others_fraction is None else f"; other processes took {self.others_fraction:.1%} of the CPUs meanwhile"
+        quietness = (
+            ""
+            if self.others_fraction is None
+            else f"; other processes took {self.others_fraction:.1%} of the CPUs meanwhile"
+        )
         return f"{_rounds(self.rounds, self.seconds)}{quietness}{'' if self.quiet else ': NOT QUIET'}. {'; '.join(self.versions)}."
 
 
@@ -127,7 +133,9 @@ def _read(path: Path) -> PartResult:
 
 def page(results: Sequence[PartResult]) -> str:
     """All of it as one page: the bars, a section for each part, the machine."""
-    bars = [[bar.text, result.provenance.cpu, bar.found, _reached(bar)] for result in results for bar in result.found.bars]
+    bars = [
+        [bar.text, result.provenance.cpu, bar.found, _reached(bar)] for result in results for bar in result.found.bars
+    ]
     parts = [result.part for result in results]
     machines = list(dict.fromkeys(_machine(result) for result in results))
     lines = [

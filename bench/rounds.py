@@ -1,4 +1,5 @@
-"""Generators that take turns: whose turn it is, what becomes of one that fails, and of a round that others disturbed."""
+"""Generators that take turns: whose turn it is, what becomes of one that fails, and of a round that others
+disturbed."""
 
 import json
 import sys
@@ -10,7 +11,8 @@ from bench.result import QUIET_FRACTION
 
 Measured = TypeVar("Measured")
 
-# What a generator can do wrong, and what can be missing from its output. Whatever else is raised is a defect of the benchmark.
+# What a generator can do wrong, and what can be missing from its output. Whatever else is raised is a defect of the
+# benchmark.
 FAILURES = (BenchError, OSError, json.JSONDecodeError, ValueError, KeyError, IndexError, TypeError, ZeroDivisionError)
 
 
@@ -25,12 +27,13 @@ def alternate(
 ) -> dict[str, list[Measured]]:
     """What each generator measured, round by round; `what` they do is named where one fails.
 
-    The order goes there and back, and everybody comes first in turn, so that what drifts (clock speed, neighbours) touches all alike.
-    One that fails has a second try at once, which is noted in `notes`; one that fails again is left out of all rounds, with a line,
-    or ends the measurement if it is `required`.
+    The order goes there and back, and everybody comes first in turn, so that what drifts (clock speed, neighbours)
+    touches all alike. One that fails has a second try at once, which is noted in `notes`; one that fails again is left
+    out of all rounds, with a line, or ends the measurement if it is `required`.
 
-    A round in which others took more than `QUIET_FRACTION` of the CPUs is set aside whole, whatever came out, and done again; not more
-    than `rounds` of them, then they count. What others took of the rounds that count goes to `taken`, a line on the others to `notes`.
+    A round in which others took more than `QUIET_FRACTION` of the CPUs is set aside whole, whatever came out, and done
+    again; not more than `rounds` of them, then they count. What others took of the rounds that count goes to `taken`, a
+    line on the others to `notes`.
     """
     measured: dict[str, list[Measured]] = {name: [] for name in generators}
     set_aside: list[float] = []

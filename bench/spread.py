@@ -10,8 +10,8 @@ from statistics import median
 class Spread:
     """The median of some rounds with the lowest and the highest.
 
-    Of `n` rounds, the range from lowest to highest holds the true median with probability 1 - 2 / 2^n, whatever the distribution (the
-    sign test): 96.9 % for 6 rounds, 98.4 % for 7.
+    Of `n` rounds, the range from lowest to highest holds the true median with probability 1 - 2 / 2^n, whatever the
+    distribution (the sign test): 96.9 % for 6 rounds, 98.4 % for 7.
     """
 
     median: float
@@ -34,8 +34,8 @@ def confidence(rounds: int) -> float:
 
 
 def median_within(values: Sequence[float]) -> tuple[float, float]:
-    """The two of these values between which their true median lies with a probability of 95 % at least, whatever the distribution (the sign
-    test): with fewer than six rounds the lowest and the highest, and less than that.
+    """The two of these values between which their true median lies with a probability of 95 % at least, whatever the
+    distribution (the sign test): with fewer than six rounds the lowest and the highest, and less than that.
     """
     ordered = sorted(values)
     count = len(ordered)

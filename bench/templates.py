@@ -1,4 +1,5 @@
-"""What scenarios cost: a request made from templates whose answer is checked as JSON, against the same request as fixed bytes.
+"""What scenarios cost: a request made from templates whose answer is checked as JSON, against the same request as fixed
+bytes.
 
 The fixed request is about as long as those that are made, and all get the same answer, whose status is checked.
 """
@@ -51,7 +52,10 @@ def measure_templates(setting: Setting) -> Found:
         scenario = Scenario(steps=[step]).to_plan()
         made = LoadPlan(Request("GET", url), load, setting.seconds, scenario=scenario)
 
-        generators = {STATIC: partial(weir_round, setting, static, "auto"), MADE: partial(weir_round, setting, made, "auto")}
+        generators = {
+            STATIC: partial(weir_round, setting, static, "auto"),
+            MADE: partial(weir_round, setting, made, "auto"),
+        }
         contest = hold_contest(setting, f"{label}, {CONNECTIONS} connections", generators, notes, generators)
         ratio = contest.ratio(MADE, STATIC)
         assert ratio is not None

@@ -11,13 +11,13 @@ from weir.model.load import ClosedLoad, LoadPlan, Request, Tls
 CONNECTIONS = (16, 64, 256, 1_024, 10_000)
 MANY = 10_000
 CPU_JOB = Job("GET", 64)
-# wrk opens its connections within the time that it counts, and weir before: rounds are longer, and fewer, the more there are.
-# Connections at least, how many times as long, rounds at most.
+# wrk opens its connections within the time that it counts, and weir before: rounds are longer, and fewer, the more
+# there are. Connections at least, how many times as long, rounds at most.
 LONGER = ((MANY, 4, 11), (1_024, 2, 13))
 BACK_ENDS = {"weir": "auto", "weir on epoll": "epoll"}
 ASLEEP = "weir, asleep when idle"
-"""With a CPU of its own weir looks for answers before it sleeps, which is user CPU that nobody else wants. This is weir without that: what
-an answer costs."""
+"""With a CPU of its own weir looks for answers before it sleeps, which is user CPU that nobody else wants. This is weir
+without that: what an answer costs."""
 # What is asked of weir ÷ wrk, by the number of connections.
 BARS = {16: 1.05, 64: 1.10, 256: 1.13, 1_024: 1.17, 10_000: 1.3}
 BAR_EPOLL = 1.03
@@ -35,7 +35,9 @@ def measure_throughput(setting: Setting) -> Found:
     for count in setting.connections:
         length = length_at(count, setting.rounds, setting.seconds)
         if length != (setting.rounds, setting.seconds):
-            notes.append(f"{count:,} connections: {length[0]} rounds of {length[1]} s, since wrk opens them within its time")
+            notes.append(
+                f"{count:,} connections: {length[0]} rounds of {length[1]} s, since wrk opens them within its time"
+            )
     contests = [_contest(setting, job, [WRK, GCANNON, *BARE], notes) for job in jobs]
     bars = []
     for job, contest in zip(jobs, contests, strict=True):
@@ -71,7 +73,9 @@ def measure_peers(setting: Setting) -> Found:
     """All generators at 64 connections."""
     notes: list[str] = []
     contests = [_contest(setting, Job(kind, 64), [WRK, *OTHERS], notes) for kind in ("GET", "POST")]
-    return _found("Throughput beside the others: closed loop, nginx `return 200`", contests, [], list(dict.fromkeys(notes)))
+    return _found(
+        "Throughput beside the others: closed loop, nginx `return 200`", contests, [], list(dict.fromkeys(notes))
+    )
 
 
 def _contest(setting: Setting, job: Job, peers: list[Peer], notes: list[str]) -> Contest:
@@ -137,7 +141,8 @@ def at_least(contest: Contest, ours: str, peer: Peer, bar: float) -> Bar:
 def _limit(contest: Contest, ours: str, peer: Peer) -> str:
     """What stands in the way of more: nothing, or the server, of which those who do least get no more either.
 
-    Whoever fills it gets 1 / (1 - what the peer leaves idle) times as much, and beyond that only what makes an answer cheaper for it.
+    Whoever fills it gets 1 / (1 - what the peer leaves idle) times as much, and beyond that only what makes an answer
+    cheaper for it.
     """
     free = contest.free(ours)
     _, server_idle = contest.idle(ours)
@@ -153,5 +158,9 @@ def _limit(contest: Contest, ours: str, peer: Peer) -> str:
 
 def _found(title: str, contests: list[Contest], bars: list[Bar], notes: list[str]) -> Found:
     return Found(
-        title, contest_table(contests), bars, list(dict.fromkeys(notes)), {contest.label: contest.measured() for contest in contests}
+        title,
+        contest_table(contests),
+        bars,
+        list(dict.fromkeys(notes)),
+        {contest.label: contest.measured() for contest in contests},
     )

@@ -18,17 +18,17 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.browser import chromium
 from tests.support.warm_weir import WarmServer
-from weir.generators.tool import InstalledTool, Tool
-from weir.generators.tools import tool
-from weir.places import cache_folder, engine_binary
-from weir.stacks.tools import search_path, unmet_needs
+from weir.generators.external_tool import Tool
+from weir.generators.registry import get_tool
+from weir.paths import find_cache_folder, find_engine_binary
+from weir.stacks.toolchain import build_search_path, find_unmet_needs
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 # Where stacks find their tools, and where Debian keeps servers, which a user's PATH may lack.
-SEARCH_PATH = os.pathsep.join([search_path(), "/usr/sbin", "/sbin"])
+SEARCH_PATH = os.pathsep.join([build_search_path(), "/usr/sbin", "/sbin"])
 
 
 _LONGEST_ROOMS = ("tests/cluster/", "tests/end_to_end/")
@@ -44,11 +44,15 @@ hypothesis.settings.load_profile("no deadline")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "needs(*commands): left out where one of these programs is missing (scripts/system-packages installs them)"
+        "markers",
+        "needs(*commands): left out where one of these programs is missing (scripts/system-packages installs them)",
     )
     # Where scripts/bench-peers puts generators that Debian does not have.
-    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(cache_folder() / "bench-peers" / "bin")])
-    # Whoever started pytest in the background may have had it ignore SIGINT, and what is ignored is inherited by what is started here.
+    os.environ["PATH"] = os.pathsep.join(
+        [os.environ.get("PATH", os.defpath), str(find_cache_folder() / "bench-peers" / "bin")]
+    )
+    # Whoever started pytest in the background may have had it ignore SIGINT, and what is ignored is inherited by what
+    # is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -59,7 +63,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Of several processes, one runs all tests of a file, since they share what the file started; or of a room that shares a cluster."""
+    """Of several processes, one runs all tests of a file, since they share what the file started; or of a room that
+    shares a cluster."""
     return _ByFile(config, log)
 
 
@@ -81,8 +86,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def left_behind(folder: Path) -> str:
     """The path of a test's folder, its newest files, and the ends of its newest logs."""
-    files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_mtime, reverse=True)
-    lines = [str(folder), *(f"  {path.relative_to(folder)} ({path.stat().st_size:,} bytes)" for path in files[:_MOST_FILES])]
+    files = sorted(
+        (path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_mtime, reverse=True
+    )
+    lines = [
+        str(folder),
+        *(f"  {path.relative_to(folder)} ({path.stat().st_size:,} bytes)" for path in files[:_MOST_FILES]),
+    ]
     for log in [path for path in files if path.suffix == ".log"][:_MOST_LOGS]:
         lines += [f"--- {log}", *log.read_text(errors="replace").splitlines()[-_LOG_LINES:]]
     return "\n".join(lines)
@@ -104,7 +114,7 @@ def repository() -> Path:
 @pytest.fixture(scope="session")
 def engine() -> Path:
     """The `weir-engine` of this environment."""
-    return engine_binary()
+    return find_engine_binary()
 
 
 @pytest.fixture(scope="session")
@@ -119,11 +129,12 @@ def installed() -> Callable[[str], Tool]:
     """A function that gives a tool, installed if weir can do that, and leaves the test out where it cannot be had."""
 
     def find(name: str) -> Tool:
-        found = tool(name)
-        if isinstance(found, InstalledTool) and found.where() is None and not unmet_needs(found.installation.needs):
-            found.install()
-        if found.where() is None:
-            pytest.skip(f"{name} is not installed: {found.origin}")
+        found = get_tool(name)
+        recipe = found.installation
+        if recipe is not None and found.find() is None and not find_unmet_needs(recipe.needs):
+            recipe.install()
+        if found.find() is None:
+            pytest.skip(f"{name} is not installed: {found.install_hint}")
         return found
 
     return find
@@ -144,13 +155,17 @@ def free_port() -> Callable[[], int]:
 
 @pytest.fixture
 def serve(engine: Path) -> Iterator[Callable[..., str]]:
-    """A function that starts `weir-engine serve ARGUMENTS…` and returns its address, as in `serve("delay", "--wait", "10ms")`."""
+    """A function that starts `weir-engine serve ARGUMENTS…` and returns its address, as in `serve("delay", "--wait",
+    "10ms")`."""
     with ExitStack() as stack:
 
         def start(*arguments: str) -> str:
             # Its standard input is our pipe, so it ends even if this process is killed.
             process = subprocess.Popen(
-                [engine, "serve", *arguments, "--listen", "127.0.0.1:0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                [engine, "serve", *arguments, "--listen", "127.0.0.1:0"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
             )
             stack.enter_context(process)
             stack.callback(process.terminate)

@@ -11,7 +11,7 @@ __all__ = ["Check", "Csv", "Header", "JsonLines", "JsonPointer", "Pause", "Regex
 
 
 def __getattr__(name: str) -> Any:
-    """What `__all__` names, loaded when it is asked for: every command begins with this module, and few need any of it."""
+    """Loads a name of `__all__` on first use: every command imports this module, and few need these names."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -1,8 +1,7 @@
 """A running `weir-engine`: a process whose standard output is a stream of NDJSON records.
 
-On this machine it is started in a session of its own, so that a Ctrl-C at the terminal reaches weir alone, and it ends when its standard
-input closes, so that it never outlives weir. Records are read on a thread at nice 19, but for the first, which tells that it has begun:
-what weir does with them must not take a CPU from the load.
+It ends when its standard input closes, so it never outlives weir. A thread reads its records, after the first one at
+nice 19, to take no CPU from the load.
 """
 
 import contextlib
@@ -12,39 +11,50 @@ import subprocess
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Self
 
 from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
-from weir.places import engine_binary
+from weir.paths import find_engine_binary
 
 Record = dict[str, Any]
 _READER_NICE = 19
 
 
-class Engine(ABC):
-    """One subcommand of `weir-engine`, running somewhere: records come out of it, lines go into it.
+class Closing(ABC):
+    """A context manager that closes itself at the end."""
 
-    Args:
-        name: the subcommand, for messages.
-        on_record: called on the reader's thread with every record. What it raises ends the reading and is kept in `failure`.
-        on_end: called on the reader's thread when the stream has ended.
-    """
+    @abstractmethod
+    def close(self) -> None:
+        """Ends its processes."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Engine(ABC):
+    """A running subcommand of `weir-engine` on any machine. It reads JSON lines and writes records. The reader's thread
+    calls `on_record` with every record, and `on_end` at the end of the stream. An exception of `on_record` ends the
+    reading; `failure` stores it."""
 
     def __init__(self, name: str, on_record: Callable[[Record], None], on_end: Callable[[], None]) -> None:
         self.name = f"weir-engine {name}"
         self.failure: BaseException | None = None
         self._on_record = on_record
         self._on_end = on_end
-        self._fatal: Record | None = None
+        self.error_record: Record | None = None
+        """Its own report of why it ended."""
 
     @property
     @abstractmethod
     def pid(self) -> int:
-        """Its process id, where it runs."""
+        """Its process id on its machine."""
 
     @abstractmethod
     def write_line(self, value: Record) -> None:
-        """Writes one JSON line to its standard input, and leaves that open. A process that has ended is noticed by its reader, not here."""
+        """Writes one JSON line to its standard input, if the process still runs."""
 
     @abstractmethod
     def close_input(self) -> None:
@@ -56,7 +66,7 @@ class Engine(ABC):
 
     @abstractmethod
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits until its stream has ended and it is gone; False when that took longer than `timeout_s`."""
+        """Waits for the end of its stream and process; returns False after `timeout_s`."""
 
     @abstractmethod
     def end(self, grace_s: float = 10.0) -> None:
@@ -64,31 +74,26 @@ class Engine(ABC):
 
     @abstractmethod
     def _ending(self) -> tuple[int | None, bytes]:
-        """Its exit status, negative if a signal ended it, and what it wrote to standard error."""
-
-    @property
-    def has_said_why(self) -> bool:
-        """Whether it said itself why it ended."""
-        return self._fatal is not None
+        """Returns its exit status, negative for a signal, and its standard error."""
 
     def error(self) -> WeirError:
-        """Why it ended, as it said itself or as its exit status says. Call after `wait`."""
-        if self._fatal is not None:
-            kind = UsageError if self._fatal.get("code") == ExitCode.USAGE else TargetError
-            return kind(str(self._fatal.get("message")), hint=str(self._fatal.get("hint") or ""))
+        """Returns why it ended, by its own report or its exit status. Call after `wait`."""
+        if self.error_record is not None:
+            kind = UsageError if self.error_record.get("code") == ExitCode.USAGE else TargetError
+            return kind(str(self.error_record.get("message")), hint=str(self.error_record.get("hint") or ""))
         status, errors = self._ending()
         how = f"by signal {-status}" if status is not None and status < 0 else f"with exit status {status}"
-        said = errors.decode("utf-8", "replace").strip()
-        return TargetError(f"{self.name} ended unexpectedly {how}" + (f": {said[-500:]}" if said else ""))
+        text = errors.decode("utf-8", "replace").strip()
+        return TargetError(f"{self.name} ended unexpectedly {how}" + (f": {text[-500:]}" if text else ""))
 
     def _read_lines(self, lines: Iterable[bytes]) -> None:
-        """The life of the reader's thread."""
+        """Runs on the reader's thread."""
         is_first = True
         try:
             for line in lines:
                 record: Record = json.loads(line)
                 if record.get("record") == "error" and "id" not in record:
-                    self._fatal = record
+                    self.error_record = record
                 else:
                     self._on_record(record)
                 if is_first:
@@ -102,23 +107,13 @@ class Engine(ABC):
             self._on_end()
 
 
-class StartEngine(Protocol):
-    """Starts a subcommand of `weir-engine`, on this machine (`EngineProcess`) or on another."""
-
-    def __call__(self, arguments: Sequence[str], *, on_record: Callable[[Record], None], on_end: Callable[[], None]) -> Engine:
-        """The arguments begin with the subcommand; see `Engine` for the rest."""
-        ...
+StartEngine = Callable[..., Engine]
+"""Starts a subcommand of `weir-engine`, on this machine (`EngineProcess`) or on another. Takes the subcommand with its
+arguments, `on_record` and `on_end`."""
 
 
 class EngineProcess(Engine):
-    """One subcommand of `weir-engine`, running on this machine.
-
-    Args:
-        arguments: the subcommand and its arguments.
-        on_record: as of `Engine`.
-        on_end: as of `Engine`.
-        cpus: CPUs that it is bound to; empty: those of this thread.
-    """
+    """A running subcommand of `weir-engine` on this machine, on these CPUs or on those of this thread. See `Engine`."""
 
     def __init__(
         self,
@@ -129,36 +124,36 @@ class EngineProcess(Engine):
         cpus: Sequence[int] = (),
     ) -> None:
         super().__init__(arguments[0], on_record, on_end)
-        binary = engine_binary()
+        binary = find_engine_binary()
         leads_session = arguments[0] == "host"
         try:
-            with _bound_to(cpus):
+            with pin_to_cpus(cpus):
                 self._process = subprocess.Popen(
                     [str(binary), *arguments],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    # Neither gets the terminal's signals. A generator stays in weir's session: where the kernel groups CPU time by
-                    # session ("autogroup"), weir's threads are nicer than it only there. The host makes its own session as nice as they.
+                    # Neither gets the terminal's signals: Ctrl-C reaches only weir. A generator stays in weir's
+                    # session: if the kernel groups CPU time by session ("autogroup"), niceness counts only within a
+                    # session. The host sets that of its own session.
                     start_new_session=leads_session,
                     process_group=-1 if leads_session else 0,
                 )
         except OSError as error:
-            raise UsageError(f"{binary}: cannot be started: {error.strerror}", hint="in a checkout: make setup") from None
-        assert self._process.stdout is not None
+            message = f"{binary}: cannot be started: {error.strerror}"
+            raise UsageError(message, hint="in a checkout: make setup") from None
         self._stderr = b""
-        self._reader = threading.Thread(target=self._read_lines, args=(self._process.stdout,), name=self.name, daemon=True)
+        lines = self._process.stdout
+        self._reader = threading.Thread(target=self._read_lines, args=(lines,), name=self.name, daemon=True)
         self._stderr_reader = threading.Thread(target=self._read_stderr, name=f"{self.name} stderr", daemon=True)
         self._reader.start()
         self._stderr_reader.start()
 
     @property
     def pid(self) -> int:
-        """As `Engine`."""
         return self._process.pid
 
     def write_line(self, value: Record) -> None:
-        """As `Engine`."""
         stdin = self._process.stdin
         assert stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -166,18 +161,15 @@ class EngineProcess(Engine):
             stdin.flush()
 
     def close_input(self) -> None:
-        """As `Engine`."""
         stdin = self._process.stdin
         if stdin is not None and not stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 stdin.close()
 
     def signal(self, number: int) -> None:
-        """As `Engine`."""
         self._process.send_signal(number)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """As `Engine`."""
         self._reader.join(timeout_s)
         if self._reader.is_alive():
             return False
@@ -189,7 +181,6 @@ class EngineProcess(Engine):
         return True
 
     def end(self, grace_s: float = 10.0) -> None:
-        """As `Engine`."""
         self.close_input()
         if not self.wait(grace_s):
             self._process.kill()
@@ -208,13 +199,10 @@ class EngineProcess(Engine):
 
 
 @contextlib.contextmanager
-def _bound_to(cpus: Sequence[int]) -> Iterator[None]:
-    """Binds this thread for as long as it takes to start a process, which inherits that."""
-    if not cpus:
-        yield
-        return
+def pin_to_cpus(cpus: Sequence[int]) -> Iterator[None]:
+    """Binds this thread, and what it starts within the context, to CPUs; without CPUs changes nothing."""
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
+    os.sched_setaffinity(0, cpus or before)
     try:
         yield
     finally:

@@ -4,7 +4,8 @@
     >>> run = frames.read("runs/sync-vs-async-1")                # doctest: +SKIP
     >>> run.trials().group_by("stack").agg(pl.col("throughput_rps").median())   # doctest: +SKIP
 
-Reads the run file alone. Times are in seconds and microseconds as the columns' names say; a figure that a trial cannot give is null.
+Reads the run file alone. Times are in seconds and microseconds as the columns' names say; a figure that a trial cannot
+give is null.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,83 +13,74 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import polars as pl
+try:
+    import polars as pl
+except ImportError as missing:
+    raise ImportError("weir.frames: polars is not installed here; try: pip install 'weirbench[frames]'") from missing
 
 from weir.findings import METRICS, RunFindings, of_run
 from weir.findings.evidence import is_used
 from weir.model.errors import UsageError
-from weir.model.run import Cell
-from weir.store import RunReader
+from weir.model.run_types import Cell
+from weir.store import RunReader, SampleRow, ThreadStateRow
 
 _Rows = Callable[[RunReader, int], Sequence[Any]]
 
 
 class Run:
-    """A run whose tables can be asked for. It is read when they are: the file may still be growing."""
+    """The tables of a run. Each call reads the file, which may still grow."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def findings(self) -> RunFindings:
-        """All conclusions, as `weir report --json` has them.
-
-        Raises:
-            WeirError: the run file is damaged.
-        """
+        """Returns all conclusions, as `weir report --json` does. Raises WeirError: the run file is damaged."""
         with RunReader(self._path) as reader:
             return of_run(reader)
 
     def trials(self) -> pl.DataFrame:
-        """One row a finished trial: its cell, its verdict, whether findings use it, and its value of each metric of findings."""
+        """Returns a row for each finished trial: cell, verdict, whether findings use it, and its value of each
+        metric."""
         with RunReader(self._path) as reader:
             rows = [
                 {
-                    "trial": trial.id,
-                    **_cell(trial.cell),
-                    "block": trial.block,
-                    "position": trial.position,
-                    "attempt": trial.attempt,
-                    "started_unix_ns": trial.started_unix_ns,
-                    "verdict": trial.result.verdict.validity,
-                    "reasons": list(trial.result.verdict.texts),
-                    "used": is_used(trial),
-                    **{metric.key: metric.of(trial) for metric in METRICS},
+                    "trial": trial.id, **_cell(trial.cell), "block": trial.block, "position": trial.position,
+                    "attempt": trial.attempt, "started_unix_ns": trial.started_unix_ns,
+                    "verdict": trial.result.verdict.validity, "reasons": list(trial.result.verdict.texts),
+                    "used": is_used(trial), **{metric.key: metric.of(trial) for metric in METRICS},
                 }
                 for trial in reader.trials()
-            ]
+            ]  # fmt: skip
         return _frame(rows)
 
     def intervals(self) -> pl.DataFrame:
-        """One row an interval of a trial: what the generator saw."""
+        """Returns a row for each interval of a trial."""
         return self._rows(RunReader.intervals)
 
     def samples(self) -> pl.DataFrame:
-        """One row a reading of a process tree: CPU, memory, threads, bytes; what counts up is cumulative."""
-        return self._rows(RunReader.samples)
+        """Returns a row for each reading of a process tree: CPU, memory, threads, bytes; counters are cumulative."""
+        return self._rows(lambda reader, trial: reader.readings(SampleRow, trial))
 
     def thread_states(self) -> pl.DataFrame:
-        """One row a reading of the threads of one name: cumulative thread-seconds by what they were doing."""
-        return self._rows(RunReader.thread_states)
+        """Returns a row for each reading of the threads of one name: cumulative thread-seconds by state."""
+        return self._rows(lambda reader, trial: reader.readings(ThreadStateRow, trial))
 
     def comparisons(self) -> pl.DataFrame:
-        """One row a comparison of findings: ratio, interval, outcome, sentence."""
-        rows = [
-            {
-                "point": point.label,
-                **{key: value for key, value in asdict(found).items() if key != "evidence"},
-                "trials": list(found.evidence.used),
-            }
-            for point in self.findings().points
-            for found in point.comparisons
-        ]
+        """Returns a row for each comparison: ratio, interval, outcome, sentence."""
+        rows = []
+        for point in self.findings().points:
+            for found in point.comparisons:
+                values = {key: value for key, value in asdict(found).items() if key != "evidence"}
+                rows.append({"point": point.label, **values, "trials": list(found.evidence.used)})
         return _frame(rows)
 
     def measures(self) -> pl.DataFrame:
-        """One row a metric of a stack at a point: its value over trials with its interval."""
+        """Returns a row for each metric of a stack at a point: its value over trials with its interval."""
         rows = [
             {
-                "point": point.label, "stack": stack.label, "name": stack.name, "metric": measure.metric, "unit": measure.unit,
-                "value": measure.value, "low": measure.low, "high": measure.high, "trials": len(measure.trials), "note": measure.note,
+                "point": point.label, "stack": stack.label, "name": stack.name, "metric": measure.metric,
+                "unit": measure.unit, "value": measure.value, "low": measure.low, "high": measure.high,
+                "trials": len(measure.trials), "note": measure.note,
             }
             for point in self.findings().points
             for stack in point.stacks
@@ -98,35 +90,25 @@ class Run:
 
     def _rows(self, of: _Rows) -> pl.DataFrame:
         with RunReader(self._path) as reader:
-            rows = [
+            return _frame(
                 {"trial": trial.id, "stack": trial.cell.stack_label, **row._asdict()}
                 for trial in reader.trials()
                 for row in of(reader, trial.id)
-            ]
-        return _frame(rows)
+            )
 
 
 def read(path: str | Path) -> Run:
-    """The run in that folder or file.
-
-    Raises:
-        UsageError: there is none, or it is a single load.
-    """
+    """Opens the run in a folder or file. Raises UsageError: there is none, or it is a single load."""
     with RunReader(Path(path)) as reader:
         if reader.info.is_load:
-            raise UsageError(f"{reader.path}: found a single load, expected a run of a study", hint=f"weir report {path}")
+            problem = f"{reader.path}: found a single load, expected a run of a study"
+            raise UsageError(problem, hint=f"weir report {path}")
         return Run(reader.path)
 
 
 def _cell(cell: Cell) -> dict[str, Any]:
-    return {
-        "stack": cell.stack_label,
-        "workload": cell.workload,
-        "load": cell.load.label,
-        "connections": cell.load.connections,
-        "arm": cell.arm,
-        **cell.coordinates,
-    }
+    load = {"load": cell.load.label, "connections": cell.load.connections}
+    return {"stack": cell.stack_label, "workload": cell.workload, **load, "arm": cell.arm, **cell.coordinates}
 
 
 def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

@@ -1,32 +1,36 @@
-"""What is asked of a load: `p99<50ms`, `errors<0.1%`, `throughput>1000`; parsed, and held against what was found.
+"""Objectives of a load: `p99<50ms`, `errors<0.1%`, `throughput>1000`; parsed and judged.
 
-Pure: values in, values out. The counting rule of a time below a limit L at quantile q is that of capacity under an objective: it holds when
+A time at quantile q is below a limit L if
 
     (late + failed + unsent + unanswered older than L) ÷ intended <= 1 - q,
 
-so that a server cannot meet it by not answering. What was found is the smallest time of which that holds. A wrong answer that was also late
-counts twice, since the histogram of response times holds all whole answers; where nothing failed the rule is exact.
+so that a server cannot meet an objective by not answering. The found value is the smallest L for which this holds;
+capacity counts in the same way. A wrong answer that was also late counts twice, because the histogram of response times
+holds all whole answers. Without failures the rule is exact.
 """
 
 import math
 import re
-from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from operator import ge, gt, le, lt
+from typing import Any, Final, Literal
 
-from weir.model import histogram
 from weir.model.errors import UsageError
+from weir.model.hdr import Hdr
+from weir.model.load_observer import LoadObserver
 from weir.model.records import Interval, LoadEnd
 
 Unit = Literal["us", "fraction", "count", "rps"]
 Times = Mapping[int, int]
-"""Samples by time in nanoseconds, as a histogram's buckets have them."""
+"""Counts by time in nanoseconds, as in a histogram's buckets."""
 
 _EXAMPLES = "'p99<50ms', 'errors<0.1%' or 'throughput>1000'"
 _METRICS = "p50, p99.9 and the like, mean, max, errors, unanswered, unsent or throughput"
 _US = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
 _SHARES = ("errors", "unanswered", "unsent")
+_COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,42 +38,35 @@ class Condition:
     """A figure of a load compared with a limit."""
 
     text: str
-    """As it was asked for."""
+    """As the user wrote it."""
     metric: str
-    comparison: Literal["<", "<=", ">", ">="]
+    comparison: str
+    """One of <, <=, > and >=."""
     limit: float
     unit: Unit
 
     @property
     def quantile(self) -> float | None:
-        """The probability of `p99` and of `max`; None of what is no quantile."""
+        """0.99 for `p99`, 1 for `max`; None if the metric is no quantile."""
         if self.metric == "max":
             return 1.0
         return float(self.metric[1:]) / 100 if re.fullmatch(r"p[\d.]+", self.metric) else None
 
     def holds(self, value: float) -> bool:
-        """Whether the comparison is true of `value`."""
-        match self.comparison:
-            case "<":
-                return value < self.limit
-            case "<=":
-                return value <= self.limit
-            case ">":
-                return value > self.limit
-            case ">=":
-                return value >= self.limit
+        return _COMPARISONS[self.comparison](value, self.limit)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A condition and what was found: None where there is no such figure, as nothing was measured or too much has no time at all."""
+    """A condition and its measured value."""
 
     condition: Condition
     found: float | None
+    """None if nothing was measured, or if too many requests have no response time."""
     met: bool
 
     def to_json(self) -> dict[str, Any]:
-        """As `weir load --json` writes it."""
+        """Returns the objective of `weir load --json`."""
         condition = self.condition
         return {
             "objective": condition.text, "metric": condition.metric, "comparison": condition.comparison,
@@ -78,99 +75,95 @@ class Judged:
 
 
 def judged_from_json(value: Mapping[str, Any]) -> Judged:
-    """The inverse of `Judged.to_json`."""
+    """Inverse of `Judged.to_json`."""
     condition = Condition(value["objective"], value["metric"], value["comparison"], value["limit"], value["unit"])
     return Judged(condition, value["found"], value["met"])
 
 
-def objective(text: str) -> Condition:
-    """What `--objective` asks for: times and shares below a limit, throughput above one.
+def parse_objective(text: str) -> Condition:
+    """Reads `--objective`: times and shares below a limit, throughput above one. Raises UsageError.
 
-    >>> objective("p99 < 50ms").limit, objective("errors<=0.1%").limit
+    >>> parse_objective("p99 < 50ms").limit, parse_objective("errors<=0.1%").limit
     (50000.0, 0.001)
-
-    Raises:
-        UsageError: it is none.
     """
     return _parse(text, "--objective", wanted=True)
 
 
-def abort_condition(text: str) -> Condition:
-    """What `--abort-on` asks for, the other way round: times and errors above a limit, throughput below one.
-
-    Raises:
-        UsageError: it is none.
-    """
+def parse_abort_condition(text: str) -> Condition:
+    """Reads `--abort-on`: times and errors above a limit, throughput below one. Raises UsageError."""
     condition = _parse(text, "--abort-on", wanted=False)
     if condition.metric in ("unanswered", "unsent"):
-        raise UsageError(f"--abort-on: found {text!r}; what is {condition.metric} is known at the end only", hint="--abort-on 'errors>5%'")
+        problem = f"found {text!r}, expected another metric: weir counts {condition.metric} requests at the end only"
+        raise UsageError(f"--abort-on: {problem}", hint="--abort-on 'errors>5%'")
     return condition
 
 
 def judge(condition: Condition, end: LoadEnd) -> Judged:
-    """Holds an objective against a whole load."""
-    summary = end.summary
-    requests = summary.requests
+    """Compares a whole load with an objective."""
+    summary, requests = end.summary, end.summary.requests
     found: float | None
     if requests.intended == 0:
         return Judged(condition, None, False)
     if condition.quantile is not None:
-        found = _quantile(
-            condition.quantile,
-            times=_times(end.histograms["response_time_ns"]),
-            ages=_times(end.histograms["unanswered_age_ns"]),
-            timeless=requests.failed - summary.errors.check + requests.unsent,
-            wrong=summary.errors.check,
-            intended=requests.intended,
-        )
+        wrong = summary.errors.check
+        times, ages = (_times(end.histograms[name]) for name in ("response_time_ns", "unanswered_age_ns"))
+        counts = {"timeless": requests.failed - wrong + requests.unsent, "wrong": wrong, "intended": requests.intended}
+        found = _quantile(condition.quantile, times=times, ages=ages, **counts)
     elif condition.metric == "mean":
         found = summary.response_time_us.mean
     elif condition.metric == "throughput":
         found = summary.throughput_rps
     else:
-        count = {"errors": requests.failed, "unanswered": requests.unanswered, "unsent": requests.unsent}[condition.metric]
+        counts = {"errors": requests.failed, "unanswered": requests.unanswered, "unsent": requests.unsent}
+        count = counts[condition.metric]
         found = count / requests.intended if condition.unit == "fraction" else float(count)
     return Judged(condition, found, found is not None and condition.holds(found))
 
 
-def missed(condition: Condition, end: LoadEnd) -> int:
-    """How many of the intended requests did not get a right answer in time: late, failed, unsent, or unanswered for longer than that.
-
-    Args:
-        condition: about a percentile of response times, such as `p99<=50ms`.
-        end: the load.
-    """
+def count_missed(condition: Condition, end: LoadEnd) -> int:
+    """Counts intended requests without a right answer within the limit: late, failed, unsent, or unanswered for longer.
+    `condition` is about a percentile of response times, such as `p99<=50ms`."""
     requests = end.summary.requests
     times = [*_times(end.histograms["response_time_ns"]).items(), *_times(end.histograms["unanswered_age_ns"]).items()]
     late = sum(count for time, count in times if not condition.holds(time / 1e3))
     return min(requests.intended, late + requests.failed + requests.unsent)
 
 
-class AbortWatch:
-    """Looks at the intervals of a load as they come, the last second together, for the first condition that is true of it."""
+class AbortWatch(LoadObserver):
+    """Calls `end_load` once, when the last second of the load fulfils one of the conditions."""
 
-    SPAN_S = 1.0
-
-    def __init__(self, conditions: Sequence[Condition]) -> None:
+    def __init__(self, conditions: Sequence[Condition], end_load: Callable[[], None]) -> None:
         self._conditions = conditions
-        self._needs_times = any(condition.quantile is not None or condition.metric == "mean" for condition in conditions)
-        self._window: deque[tuple[Interval, Times]] = deque()
+        self._end_load = end_load
+        self.reason: Judged | None = None
+        """The condition that ended the load, with its value."""
+        self._needs_times = any(one.quantile is not None or one.metric == "mean" for one in conditions)
+        self._window: deque[tuple[Interval, Hdr]] = deque()
+        self._times = Hdr()
 
-    def take(self, interval: Interval) -> Judged | None:
-        """The condition that is true now, if one is. False before a whole second has passed."""
-        self._window.append((interval, _times(interval.histogram) if self._needs_times else {}))
-        while interval.end_s - self._window[0][0].end_s >= self.SPAN_S - 1e-6:
-            self._window.popleft()
+    def on_interval(self, interval: Interval) -> None:
+        if self.reason is None:
+            self.reason = self._judge(interval)
+            if self.reason is not None:
+                self._end_load()
+
+    def _judge(self, interval: Interval) -> Judged | None:
+        """Returns the first fulfilled condition; None before a whole second has passed."""
+        times = Hdr.from_text(interval.histogram) if self._needs_times else Hdr()
+        self._window.append((interval, times))
+        self._times.merge(times)
+        while interval.end_s - self._window[0][0].end_s >= 1 - 1e-6:
+            self._times.remove(self._window.popleft()[1])
         span_s = interval.end_s - self._window[0][0].start_s
-        if span_s < self.SPAN_S - 1e-6:
+        if span_s < 1 - 1e-6:
             return None
         for condition in self._conditions:
-            found = self._found(condition, span_s)
+            found = self._measure(condition, span_s)
             if found is not None and condition.holds(found):
                 return Judged(condition, found if math.isfinite(found) else None, True)
         return None
 
-    def _found(self, condition: Condition, span_s: float) -> float | None:
+    def _measure(self, condition: Condition, span_s: float) -> float | None:
         intervals = [interval for interval, _ in self._window]
         failed = sum(interval.failed for interval in intervals)
         ended = sum(interval.ok for interval in intervals) + failed
@@ -180,23 +173,21 @@ class AbortWatch:
             if condition.unit == "count":
                 return float(failed)
             return failed / ended if ended else None
-        times: Counter[int] = Counter()
-        for _, part in self._window:
-            times.update(part)
-        samples = sum(times.values())
+        times = self._times
         oldest_us = intervals[-1].oldest_age_us
-        if not samples:
-            # Nobody is answered: the time is at least that of the one who waits longest.
+        if not times.counts:
+            # Without answers, the time is at least the age of the oldest request.
             return oldest_us or None
         if condition.metric == "mean":
-            return sum(time * count for time, count in times.items()) / samples / 1e3
+            return times.mean / 1e3
         wrong = sum(interval.errors.check for interval in intervals)
-        found = _quantile(condition.quantile or 1.0, times=times, ages={}, timeless=failed - wrong, wrong=wrong, intended=ended)
+        q = condition.quantile or 1.0
+        found = _quantile(q, times=times.by_value(), ages={}, timeless=failed - wrong, wrong=wrong, intended=ended)
         return math.inf if found is None else found
 
 
 def _quantile(q: float, *, times: Times, ages: Times, timeless: int, wrong: int, intended: int) -> float | None:
-    """The smallest time in µs beyond which at most the share 1 - q of `intended` lies; None where no time is long enough."""
+    """The smallest time in µs that at most the share 1 - q of `intended` exceeds; None if no time is long enough."""
     # In parts per billion, so that 1 % of 100 is 1 and not 1.0000000000000009.
     allowed = intended * round((1 - q) * 1e9) // 1_000_000_000
     beyond = timeless + wrong + sum(times.values()) + sum(ages.values())
@@ -210,7 +201,7 @@ def _quantile(q: float, *, times: Times, ages: Times, timeless: int, wrong: int,
 
 
 def _times(encoded: str) -> Times:
-    return histogram.recorded_in(histogram.bytes_of_text(encoded))
+    return Hdr.from_text(encoded).by_value()
 
 
 def _parse(text: str, flag: str, *, wanted: bool) -> Condition:
@@ -221,23 +212,23 @@ def _parse(text: str, flag: str, *, wanted: bool) -> Condition:
     limit = float(number)
     quantile = re.fullmatch(r"p(\d+(?:\.\d+)?)", metric)
     if quantile is not None and not 0 < float(quantile.group(1)) < 100:
-        raise UsageError(f"{flag}: found {text!r}; a percentile lies between 0 and 100")
+        raise UsageError(f"{flag}: found {text!r}, expected a percentile between 0 and 100")
     if quantile is None and metric not in ("mean", "max", "throughput", *_SHARES):
         raise UsageError(f"{flag}: found {text!r}, expected {_METRICS} in place of {metric!r}")
     is_upper = (metric != "throughput") == wanted
     if comparison[0] != ("<" if is_upper else ">"):
         raise UsageError(f"{flag}: found {text!r}, expected {'< or <=' if is_upper else '> or >='} after {metric}")
     kind: Unit
-    units: tuple[str, ...]
+    scales: Mapping[str, float]
     if metric == "throughput":
-        kind, units = "rps", ("",)
+        kind, scales = "rps", {"": 1.0}
     elif metric in _SHARES:
-        kind, units = ("fraction" if unit == "%" else "count"), ("", "%")
+        kind, scales = ("fraction" if unit == "%" else "count"), {"": 1.0, "%": 0.01}
     else:
-        kind, units = "us", tuple(_US)
-    if unit not in units:
-        expected = ", ".join(unit for unit in units if unit)
-        raise UsageError(f"{flag}: found {text!r}, expected {f'one of the units {expected}' if expected else 'no unit'} after {number}")
-    scale = _US[unit] if kind == "us" else 0.01 if unit == "%" else 1.0
+        kind, scales = "us", _US
+    if unit not in scales:
+        known = ", ".join(filter(None, scales))
+        expected = f"one of the units {known}" if known else "no unit"
+        raise UsageError(f"{flag}: found {text!r}, expected {expected} after {number}")
     # Rounded, so that 0.1 % is 0.001.
-    return Condition(text.strip(), metric, comparison, round(limit * scale, 12), kind)  # type: ignore[arg-type]
+    return Condition(text.strip(), metric, comparison, round(limit * scales[unit], 12), kind)

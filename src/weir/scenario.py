@@ -1,4 +1,4 @@
-"""A scenario: what users do, as weighted requests or ordered steps. In Python or TOML; both become the plan's `scenario`.
+"""A scenario in Python or TOML: the requests of users, weighted or in order. It becomes the plan's `scenario`.
 
 Example:
     >>> login = Step("POST", "/login", body="{{csv users.name}}", extract={"token": JsonPointer("/token")})
@@ -22,7 +22,7 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
 
 class Extract(Table):
-    """Where in an answer a value is: one of a JSON pointer, a header and a regular expression."""
+    """Place of a value in a response: one of JSON pointer, header and regular expression."""
 
     json_: str | None = Field(default=None, alias="json")
     header: str | None = None
@@ -36,43 +36,43 @@ class Extract(Table):
 
 
 class JsonPointer(Extract):
-    """The value at a JSON pointer (RFC 6901) of the body."""
+    """Extracts the value at a JSON pointer (RFC 6901) of the body."""
 
     def __init__(self, pointer: str) -> None:
         super().__init__(json=pointer)
 
 
 class Header(Extract):
-    """The first header of this name."""
+    """Extracts the first header with this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(header=name)
 
 
 class Regex(Extract):
-    """The first group of a regular expression on the body, or all of its match."""
+    """Extracts the first group of a regular expression on the body; without groups, its whole match."""
 
     def __init__(self, pattern: str) -> None:
         super().__init__(regex=pattern)
 
 
 class Check(Table):
-    """What a right answer is. Every key that is given must hold; without a status, every status below 400 is right."""
+    """Conditions of a right response: all given keys must hold. Default status: below 400."""
 
     status: list[int] | None = None
     body_equals: str | None = None
     body_contains: str | None = None
     body_matches: list[str] = Field(default_factory=list)
-    """Regular expressions, each of which is found in the body."""
+    """Regular expressions that must all match in the body."""
     body_lacks: list[str] = Field(default_factory=list)
-    """Regular expressions, none of which is found in the body."""
+    """Regular expressions that must not match in the body."""
     json_: dict[str, Any] | None = Field(default=None, alias="json")
-    """JSON pointers, and the values that must be there."""
+    """Expected values by JSON pointer."""
     max_body_bytes: int | None = Field(default=None, ge=0)
 
 
 class Pause(Table):
-    """How long a user pauses: always as long, between two lengths, or exponential with a mean."""
+    """Length of a user's pause: constant, uniform between two lengths, or exponential with a mean."""
 
     constant_s: float | None = Field(default=None, ge=0)
     uniform_s: list[float] | None = Field(default=None, min_length=2, max_length=2)
@@ -80,11 +80,11 @@ class Pause(Table):
 
 
 class Step(Table):
-    """One request: `Step("GET", "/path")`, or with names."""
+    """One request: `Step("GET", "/path")`, or with keywords."""
 
     name: str | None = None
     weight: int | None = Field(default=None, ge=1)
-    """How often it is chosen; only among `requests`."""
+    """Relative frequency; only among `requests`."""
     method: Method = "GET"
     path: str
     headers: dict[str, str] = Field(default_factory=dict)
@@ -103,17 +103,16 @@ class Step(Table):
         return text
 
     def to_plan(self) -> dict[str, Any]:
-        """The plan's form of this step."""
+        """Returns the step of the engine's plan."""
         plan = self.model_dump(by_alias=True, exclude_none=True, exclude={"check"})
-        if self.check.json_ is not None:
-            plan["check"] = {"json": self.check.json_}
-        plan["check"] = plan.get("check", {}) | self.check.model_dump(exclude_defaults=True, exclude={"json_"})
+        # `exclude_none` must not drop a null that the check expects.
+        plan["check"] = self.check.model_dump(by_alias=True, exclude_defaults=True)
         plan["headers"] = [list(pair) for pair in self.headers.items()]
         return plan
 
 
 class Feeder(Table):
-    """A file of rows, and the order in which they are given out."""
+    """A file of rows, and the order in which users get them."""
 
     format: Literal["csv", "json_lines"]
     file: str
@@ -122,28 +121,28 @@ class Feeder(Table):
 
 
 class Csv(Feeder):
-    """Comma-separated values; the first line names the columns."""
+    """Reads comma-separated values; the first line names the columns."""
 
     def __init__(self, file: str, **order: Any) -> None:
         super().__init__(format="csv", file=file, **order)
 
 
 class JsonLines(Feeder):
-    """A JSON value a line."""
+    """Reads one JSON value from each line."""
 
     def __init__(self, file: str, **order: Any) -> None:
         super().__init__(format="json_lines", file=file, **order)
 
 
 class Scenario(Table):
-    """Exactly one of `steps` (in order, over and over) and `requests` (one each time, by weight), and what they need."""
+    """Either `steps` (in order, repeated) or `requests` (one each time, by weight), with their feeders and cookies."""
 
     steps: list[Step] = Field(default_factory=list)
     requests: list[Step] = Field(default_factory=list)
     feeders: dict[str, Feeder] = Field(default_factory=dict)
     cookies: Literal["user", "round", "off"] = "user"
     on_failure: Literal["continue", "leave"] = "continue"
-    """Whether a user whose request has failed goes on, or leaves as after its last one."""
+    """After a failed request, a user goes on or leaves."""
     capture_bytes: int = Field(default=DEFAULT_CAPTURE_BYTES, ge=1)
 
     @model_validator(mode="after")
@@ -153,11 +152,7 @@ class Scenario(Table):
         return self
 
     def to_plan(self, folder: Path | None = None) -> dict[str, Any]:
-        """The plan's value of `scenario`.
-
-        Args:
-            folder: what the files of feeders are relative to; the current folder unless given.
-        """
+        """Returns the plan's `scenario`. Files of feeders are relative to `folder`, by default the current one."""
         plan = self.model_dump(exclude={"steps", "requests"})
         for feeder in plan["feeders"].values():
             feeder["file"] = str((folder or Path.cwd()).resolve() / feeder["file"])
@@ -167,25 +162,14 @@ class Scenario(Table):
 
 
 def read_scenario(path: Path) -> dict[str, Any]:
-    """The plan's `scenario` from a TOML file; files of feeders are relative to its folder.
-
-    Raises:
-        UsageError: the file is not valid, or a feeder's file is not there.
-    """
-    return scenario_plan(read_toml(path, what="a scenario"), path)
+    """Returns the plan's `scenario` from a TOML file. Raises UsageError as `parse_scenario` does."""
+    return parse_scenario(read_toml(path, what="a scenario"), path)
 
 
-def scenario_plan(content: dict[str, Any], path: Path, *, below: str = "") -> dict[str, Any]:
-    """The plan's `scenario` from what stands in a TOML file.
-
-    Args:
-        content: the scenario's table.
-        path: the file: messages name it, and files of feeders are relative to its folder.
-        below: what stands before the scenario's keys in that file.
-
-    Raises:
-        UsageError: the scenario is not valid, or a feeder's file is not there.
-    """
+def parse_scenario(content: dict[str, Any], path: Path, *, below: str = "") -> dict[str, Any]:
+    """Returns the plan's `scenario` from a table of the TOML file at `path`; files of feeders are relative to its
+    folder. `below` is the prefix of the scenario's keys in that file. Raises UsageError: the scenario is not valid, or
+    a feeder's file does not exist."""
     plan = validate(Scenario, content, path=path, below=below).to_plan(path.parent)
     for name, feeder in plan["feeders"].items():
         if not Path(feeder["file"]).is_file():

@@ -1,7 +1,4 @@
-"""Reads a TOML file into a validated type, and says what is wrong with it in the file's own words.
-
-Not a schema of anything: the types are those of `study`, `stacks` and the workloads.
-"""
+"""Reads a TOML file into a validated type. Errors name the file's keys. Other rooms define the types."""
 
 import difflib
 import tomllib
@@ -23,16 +20,8 @@ class Table(BaseModel):
 
 
 def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
-    """The content of `path`.
-
-    Args:
-        path: the file.
-        what: what the file is, for messages ("a study").
-        hint: the next command to try when the file is not there.
-
-    Raises:
-        UsageError: the file is not there, cannot be read or is not TOML.
-    """
+    """Reads a TOML file. `what` is its kind, for messages ("a study"); `hint` is the next command if it does not exist.
+    Raises UsageError if it does not exist, cannot be read or is not TOML."""
     try:
         text = path.read_bytes().decode()
     except FileNotFoundError:
@@ -46,32 +35,29 @@ def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
 
 
 def validate(type_: type[T], value: dict[str, Any], *, path: Path, hint: str = "", below: str = "") -> T:
-    """`value` as `type_`; all problems at once, a line each, with `below` before each key.
-
-    Raises:
-        UsageError: the value does not fit; the message names file, key, what was found and what was expected.
-    """
+    """Returns `value` as `type_`; raises UsageError with all problems, one per line, and `below` before each key."""
     if "schema" in value and value["schema"] != 1:
-        raise UsageError(f"{path}: schema: found {value['schema']!r}, expected 1", hint="this file is from another version of weir")
+        problem = f"{path}: schema: found {value['schema']!r}, expected 1"
+        raise UsageError(problem, hint="this file is from another version of weir")
     try:
         return type_.model_validate(value)
     except ValidationError as error:
-        lines = [_describe(type_, detail) for detail in error.errors(include_url=False)]
+        lines = [_describe_error(type_, detail) for detail in error.errors(include_url=False)]
         raise UsageError("\n".join(f"{path}: {below}{line}" for line in lines), hint=hint) from None
 
 
-def schema_of(type_: type[Table]) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of files of a type. TOML has no null: what may be None is a key that may be left out."""
-    schema: dict[str, Any] = _without_null(type_.model_json_schema(by_alias=True))
+def build_schema(type_: type[Table]) -> dict[str, Any]:
+    """Returns the JSON Schema (draft 2020-12) of a type. TOML has no null: a key that may be None is optional."""
+    schema: dict[str, Any] = _drop_null(type_.model_json_schema(by_alias=True))
     return schema
 
 
-def _without_null(value: Any) -> Any:
+def _drop_null(value: Any) -> Any:
     if isinstance(value, list):
-        return [_without_null(one) for one in value]
+        return [_drop_null(one) for one in value]
     if not isinstance(value, dict):
         return value
-    cleaned = {key: _without_null(one) for key, one in value.items() if not (key == "default" and one is None)}
+    cleaned = {key: _drop_null(one) for key, one in value.items() if not (key == "default" and one is None)}
     kinds = cleaned.get("anyOf")
     if isinstance(kinds, list):
         left = [one for one in kinds if one != {"type": "null"}]
@@ -82,11 +68,11 @@ def _without_null(value: Any) -> Any:
     return cleaned
 
 
-def _describe(type_: type[BaseModel], detail: ErrorDetails) -> str:
+def _describe_error(type_: type[BaseModel], detail: ErrorDetails) -> str:
     key = ".".join(str(part) for part in detail["loc"]) or "the file"
     match detail["type"]:
         case "extra_forbidden":
-            known = _known_keys(type_, detail["loc"][:-1])
+            known = _list_known_keys(type_, detail["loc"][:-1])
             near = difflib.get_close_matches(str(detail["loc"][-1]), known, n=1)
             guess = f"; did you mean {near[0]!r}?" if near else ""
             expected = f"; expected one of: {', '.join(known)}" if known else ""
@@ -96,25 +82,26 @@ def _describe(type_: type[BaseModel], detail: ErrorDetails) -> str:
     message = detail["msg"]
     for prefix in ("Value error, ", "Input "):
         message = message.removeprefix(prefix)
-    return f"{key}: found {_short(detail['input'])}; {message[0].lower()}{message[1:]}"
+    return f"{key}: found {_shorten(detail['input'])}; {message[0].lower()}{message[1:]}"
 
 
-def _known_keys(type_: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """The keys of the table at `location` below `type_`; empty where the path cannot be followed."""
+def _list_known_keys(type_: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Returns the keys of the table at `location` below `type_`; empty if there is no such table."""
     current: Any = type_
     for part in location:
-        if isinstance(current, type) and issubclass(current, BaseModel) and part in current.model_fields:
-            current = current.model_fields[str(part)].annotation
-        else:
-            arguments = [a for a in getattr(current, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)]
-            current = arguments[-1] if arguments else None
-    arguments = [a for a in getattr(current, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)]
-    model = current if isinstance(current, type) and issubclass(current, BaseModel) else (arguments[-1] if arguments else None)
-    if model is None:
-        return []
-    return [field.alias or name for name, field in model.model_fields.items()]
+        model = _find_model(current)
+        # Otherwise the part is an index of a list or a key of a dictionary of tables.
+        current = model.model_fields[str(part)].annotation if model and part in model.model_fields else model
+    model = _find_model(current)
+    return [field.alias or name for name, field in model.model_fields.items()] if model else []
 
 
-def _short(value: object) -> str:
+def _find_model(annotation: Any) -> type[BaseModel] | None:
+    """Returns a table's type, also from `list[Table]`, `dict[str, Table]` and `Table | None`."""
+    found = [a for a in (*getattr(annotation, "__args__", ()), annotation) if isinstance(a, type)]
+    return next((a for a in reversed(found) if issubclass(a, BaseModel)), None)
+
+
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -19,15 +19,15 @@ def weir(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 
 def broken(name: str, law: str) -> set[str]:
     _, loads = audit_file(name)
-    return {load.claim.name for load in loads if any(breach.law == law for breach in load.breaches)}
+    return {load.claim.name for load in loads if any(violation.law == law for violation in load.violations)}
 
 
 def test_the_means_that_hey_printed_after_a_million_results_are_impossible() -> None:
     assert broken("sync-vs-async", "users = throughput × response time") == {"Flask", "Sanic", "Tomcat", "Netty"}
     _, loads = audit_file("sync-vs-async")
     sanic = next(load for load in loads if load.claim.name == "Sanic")
-    assert "595.4 µs" in sanic.breaches[0].found
-    assert "hey keeps the first 1,000,000 results" in sanic.breaches[0].cause
+    assert "595.4 µs" in sanic.violations[0].found
+    assert "hey keeps the first 1,000,000 results" in sanic.violations[0].cause
 
 
 def test_the_load_that_was_printed_for_the_hot_row_is_not_the_load_that_ran() -> None:
@@ -62,11 +62,14 @@ def test_what_the_report_does_not_say_can_be_told() -> None:
     ("content", "problem"),
     [
         ("schema = 1\ntitle = 'x'\n", "found no [[claim]]"),
-        ("schema = 1\ntitle = 'x'\n[[claim]]\nname = 'a'\nmean = '6'\n", "claim.0.mean: found '6'; expected a time with its unit"),
+        (
+            "schema = 1\ntitle = 'x'\n[[claim]]\nname = 'a'\nmean = '6'\n",
+            "claim.0.mean: found '6'; expected a time with its unit",
+        ),
         ("schema = 1\ntitle = 'x'\n[[claim]]\nname = 'a'\nthroughput_rps = 'fast'\n", "throughput_rps: found 'fast'"),
         ("schema = 1\ntitle = 'x'\n[[claim]]\nname = 'a'\nquantiles = { half = '1 s' }\n", "expected percentiles"),
         ("schema = 1\ntitle = 'x'\n[[table]]\nfile = 'none.csv'\n", "none.csv: cannot be read"),
-        ("schema = 1\ntitle = 'x'\n[[table]]\nfile = 'bad.csv'\n", "column 'fast': not known"),
+        ("schema = 1\ntitle = 'x'\n[[table]]\nfile = 'bad.csv'\n", "column 'fast': unknown"),
         ("schema = 1\ntitle = 'x'\n[[table]]\nfile = 'text.csv'\n", "line 3: users: found 'many'"),
     ],
 )

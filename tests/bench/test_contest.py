@@ -53,16 +53,23 @@ def test_a_bar_that_is_missed_while_weir_has_time_to_spare_shows_what_those_reac
     fuller = [replace(one, server_idle=0.06) for one in CONTEST.rounds["wrk"]]
     contest = Contest("GET", {**CONTEST.rounds, "weir": idle, "wrk": fuller, "bare epoll loop": rounds(110, 300, 404)})
     found = at_least(contest, "weir", WRK, 1.3).found
-    assert found.endswith("the server is the limit, its CPU 3% idle (6% under wrk), weir's 20%; in the same rounds bare epoll loop 1.010")
+    assert found.endswith(
+        "the server is the limit, its CPU 3% idle (6% under wrk), weir's 20%; in the same rounds bare epoll loop 1.010"
+    )
     assert at_least(contest, "weir", WRK, 1.2).found == "1.250 (1.000 to 2.000)"
 
 
 def test_a_generator_that_looks_for_answers_is_free_and_one_that_handles_them_is_not() -> None:
     looking = [replace(one, load_idle=0.0, server_idle=0.03, busy_fraction=0.7) for one in CONTEST.rounds["weir"]]
     contest = Contest("GET", {**CONTEST.rounds, "weir": looking})
-    assert "the server is the limit, its CPU 3% idle (20% under wrk), weir's 30%" in at_least(contest, "weir", WRK, 1.3).found
+    assert (
+        "the server is the limit, its CPU 3% idle (20% under wrk), weir's 30%"
+        in at_least(contest, "weir", WRK, 1.3).found
+    )
     full = [replace(one, busy_fraction=0.98) for one in looking]
-    assert at_least(Contest("GET", {**CONTEST.rounds, "weir": full}), "weir", WRK, 1.3).found == "1.250 (1.000 to 2.000)"
+    assert (
+        at_least(Contest("GET", {**CONTEST.rounds, "weir": full}), "weir", WRK, 1.3).found == "1.250 (1.000 to 2.000)"
+    )
 
 
 def test_a_bar_against_a_generator_that_is_not_there_is_not_measured() -> None:

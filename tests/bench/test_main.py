@@ -72,7 +72,9 @@ def test_one_part_measured_again_keeps_the_others_on_the_page(run: Run) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--rounds", "1"), ("--seconds", "3"), ("--connections", "64")])
-def test_a_trial_is_printed_and_not_written(run: Run, arguments: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_trial_is_printed_and_not_written(
+    run: Run, arguments: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("--only", "tls", *arguments) == 0
     assert not run.results.exists()
     assert not run.page.exists()

@@ -1,4 +1,5 @@
-"""What the other generators print, as far as the benchmark reads it. The outputs in `printed` are their own, of one second each."""
+"""What the other generators print, as far as the benchmark reads it. The outputs in `printed` are their own, of one
+second each."""
 
 from pathlib import Path
 

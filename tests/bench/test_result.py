@@ -13,13 +13,19 @@ TLS = PartResult(
     Found(
         "Throughput over TLS",
         Table(["", "requests/s"], [["weir", "2"], ["wrk", "1"]]),
-        [Bar("at least 1 × wrk", "2.000", True), Bar("at least 3 × wrk", "2.000", False), Bar("at least 1 × ab", "", None)],
+        [
+            Bar("at least 1 × wrk", "2.000", True),
+            Bar("at least 3 × wrk", "2.000", False),
+            Bar("at least 1 × ab", "", None),
+        ],
         ["ab is not installed"],
         {"GET": {"weir": [{"throughput_rps": 2.0}]}},
     ),
     Provenance(5, 1, ["CPU: one", "kernel: Linux"], "server on CPU 1, load on CPU 0", 0.01, ["weir 0.1.0"]),
 )
-MEMORY = PartResult("memory", Found("Memory over time", Table(["load"], [["10 s"]])), replace(TLS.provenance, rounds=1, seconds=600))
+MEMORY = PartResult(
+    "memory", Found("Memory over time", Table(["load"], [["10 s"]])), replace(TLS.provenance, rounds=1, seconds=600)
+)
 
 
 def test_what_is_kept_is_read_back_as_it_was(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ def test_everybody_has_a_turn_in_every_round_and_comes_first_in_one() -> None:
 
 def test_one_that_fails_twice_is_left_out_of_all_rounds_and_the_others_go_on() -> None:
     notes: list[str] = []
-    measured = alternate({"weir": lambda: 1, "peer": failing([False, True, True])}, 3, ["weir"], notes, "a job", [], quiet)
+    measured = alternate(
+        {"weir": lambda: 1, "peer": failing([False, True, True])}, 3, ["weir"], notes, "a job", [], quiet
+    )
     assert measured == {"weir": [1, 1, 1]}
     assert notes == [
         "peer, a job: a second try in round 2, after: it broke",

@@ -25,7 +25,7 @@ def completed(line: str) -> list[str]:
         ("weir study ch", ["check"]),
         ("weir run sync", ["sync-vs-async"]),
         ("weir stacks check sanic", ["sanic", "sanic[blocking]"]),
-        ("weir load --no-ceil", ["--no-ceiling"]),
+        ("weir load --no-gen", ["--no-generator-limit"]),
         ("weir run no-such-study", []),
     ],
 )

@@ -1,4 +1,5 @@
-"""`weir convert`: what it prints is taken as it is by `weir study check` and `weir load`, and what it cannot read it tells."""
+"""`weir convert`: what it prints is taken as it is by `weir study check` and `weir load`, and what it cannot read it
+tells."""
 
 import re
 import shlex
@@ -10,8 +11,8 @@ import pytest
 
 from tests.support.asked import plan_asked_for
 from weir.cli.commands import app
-from weir.compat.command_line import read
-from weir.compat.native_study import scenario_of
+from weir.compat import convert as converters
+from weir.compat.study_export import format_scenario
 from weir.model.errors import UsageError
 from weir.scenario import Scenario, read_scenario
 
@@ -99,7 +100,7 @@ def test_weir_load_makes_of_the_command_line_what_the_tool_was_asked_for(
 ) -> None:
     tool, *arguments = shlex.split(line)
     (native,) = without_comments(convert("--command", tool, *arguments)).splitlines()
-    assert plan_asked_for(shlex.split(native)[2:], monkeypatch) == read(tool, arguments).plan
+    assert plan_asked_for(shlex.split(native)[2:], monkeypatch) == converters.convert(tool, arguments).spec.to_plan()
 
 
 def test_what_differs_stands_on_top(convert: Convert) -> None:
@@ -111,7 +112,20 @@ def test_what_differs_stands_on_top(convert: Convert) -> None:
 
 def test_a_body_from_a_file_is_in_the_study_and_a_file_on_the_command_line(convert: Convert, tmp_path: Path) -> None:
     (tmp_path / "request.json").write_text('{"text": "hello"}')
-    line = ["hey", "-z", "5m", "-c", "20", "-m", "POST", "-T", "application/json", "-D", str(tmp_path / "request.json"), f"{URL}/echo"]
+    line = [
+        "hey",
+        "-z",
+        "5m",
+        "-c",
+        "20",
+        "-m",
+        "POST",
+        "-T",
+        "application/json",
+        "-D",
+        str(tmp_path / "request.json"),
+        f"{URL}/echo",
+    ]
     study = tomllib.loads(convert(*line))
     assert study["workload"]["asked"]["request"]["body"] == '{"text": "hello"}'
     assert f"-b @{tmp_path / 'request.json'}" in convert("--command", *line)
@@ -121,21 +135,19 @@ def test_a_body_from_a_file_is_in_the_study_and_a_file_on_the_command_line(conve
     ("file", "text", "arguments"),
     [
         (
-            "k6.js",
-            "import http from 'k6/http';\nexport const options = { vus: 3, duration: '5s', thresholds: { http_reqs: ['rate>1'] } };\n"
-            "export default () => { http.get('http://h:1/a'); http.post('http://h:1/b', 'c'); };\n",
-            ["k6"],
-        ),
-        (
             "locustfile.py",
             "from locust import HttpUser, task\nclass A(HttpUser):\n    host = 'http://h:1'\n    @task\n    def a(self):\n"
             "        self.client.get('/a')\n",
             ["locust", "-f"],
         ),
-        ("ping.jmx", (Path(__file__).parents[2] / "studies/jmeter/mvc-vs-webflux-ping.jmx").read_text(), ["jmx", "-Jthreads=5"]),
+        (
+            "ping.jmx",
+            (Path(__file__).parents[2] / "studies/jmeter/mvc-vs-webflux-ping.jmx").read_text(),
+            ["jmx", "-Jthreads=5"],
+        ),
     ],
 )
-def test_a_script_or_plan_is_a_scenario_and_a_study(
+def test_a_locustfile_or_test_plan_is_a_scenario_and_a_study(
     file: str, text: str, arguments: list[str], convert: Convert, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / file).write_text(text)
@@ -169,16 +181,15 @@ def test_a_line_break_in_an_argument_stays_in_the_comment(convert: Convert) -> N
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["siege", "-c", "1"], "found 'siege', expected one of wrk, wrk2, hey, ab, k6, jmx, locust"),
+        (["siege", "-c", "1"], "found 'siege', expected one of wrk, wrk2, hey, ab, jmx, locust"),
         (["wrk -c '1"], "expected a command line: No closing quotation"),
         (["--command", "--study", "wrk", "-c1", URL], "--command: found beside --study"),
+        (["hey", "-n", "5", "-c", "10", URL], "-n: found 5, expected 10 or more: one for each worker (-c)"),
         (["wrk", "-t1", "-c1", "https://127.0.0.1/"], "URL: found 'https://127.0.0.1/', expected http://HOST"),
-        (["k6"], "k6: the following arguments are required: script"),
-        (["k6", "nowhere.js"], "nowhere.js: cannot be read: No such file or directory; expected a k6 script"),
-        (["k6", "--nonsense", "a.js"], "k6: unrecognized arguments: --nonsense"),
-        (["k6", "-e", "BASE", "a.js"], "-e: found 'BASE', expected NAME=VALUE"),
-        (["k6", "-s", "30s", "a.js"], "-s/--stage: found '30s', expected DURATION:TARGET"),
-        (["locust", "-f", "nowhere.py"], "nowhere.py: cannot be read: No such file or directory; expected a locustfile"),
+        (
+            ["locust", "-f", "nowhere.py"],
+            "nowhere.py: cannot be read: No such file or directory; expected a locustfile",
+        ),
         (["locust", "-u", "many"], "found 'many', expected a whole number above 0"),
         (["locust", "-t", "soon"], "found 'soon', expected a time such as 90"),
     ],
@@ -190,16 +201,15 @@ def test_what_cannot_be_read_is_told(words: list[str], problem: str, convert: Co
     assert caught.value.exit_code == 2
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [(["hey", "-n", "5", "-c", "10", URL], 2, "-n cannot be less than -c."), (["ab", "-V"], 0, "This is ApacheBench")],
-)
-def test_a_tools_own_answer_to_wrong_flags_is_passed_on(
-    words: list[str], code: int, said: str, convert: Convert, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert app(["convert", *words], standalone_mode=False) == code
-    printed = capsys.readouterr()
-    assert said in (printed.err if code else printed.out)
+@pytest.mark.parametrize("words", [["shop/a.js"], ["k6", "run", "shop/a.js"], ["k6 run shop/a.js"]])
+def test_a_script_of_k6_is_left_to_k6(words: list[str], convert: Convert) -> None:
+    with pytest.raises(UsageError, match="a k6 script, expected one of wrk, wrk2, hey, ab, jmx, locust") as caught:
+        convert(*words)
+    assert caught.value.hint.startswith("k6 run --summary-export k6.json shop/a.js")
+
+
+def test_the_version_of_a_tool_is_passed_on(convert: Convert) -> None:
+    assert convert("ab", "-V").startswith("This is ApacheBench")
 
 
 def test_a_scenario_is_written_so_that_it_is_read_back(tmp_path: Path) -> None:
@@ -209,5 +219,5 @@ def test_a_scenario_is_written_so_that_it_is_read_back(tmp_path: Path) -> None:
     (tmp_path / "users.csv").write_text("id,name\n1,ada\n")
     (tmp_path / "shop.toml").write_text(found.group(1))
     shop = Scenario.model_validate(tomllib.loads(found.group(1)))
-    (tmp_path / "again.toml").write_text(scenario_of(shop))
+    (tmp_path / "again.toml").write_text(format_scenario(shop))
     assert read_scenario(tmp_path / "again.toml") == read_scenario(tmp_path / "shop.toml")

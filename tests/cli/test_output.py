@@ -8,7 +8,7 @@ import re
 import struct
 import subprocess
 import termios
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,9 +59,26 @@ def test_progress_that_nobody_reads_is_left_out(monkeypatch: pytest.MonkeyPatch)
     assert output.stderr.quiet
 
 
-def test_a_standard_output_that_was_closed_before_is_no_defect() -> None:
-    done = subprocess.run(["sh", "-c", f"{WEIR} --version >&-"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+@pytest.mark.parametrize("arguments", ["--version", "wrk -v", "stacks list"])
+def test_a_standard_output_that_is_closed_is_an_error_and_no_defect(arguments: str) -> None:
+    done = subprocess.run(["sh", "-c", f"{WEIR} {arguments} >&-"], capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.USAGE, done.stderr
+    assert done.stderr.splitlines() == [
+        "weir: standard output: cannot be written: Bad file descriptor",
+        "  try: redirect standard output to a file or to /dev/null",
+    ]
+
+
+def test_a_load_of_a_front_end_ends_with_the_same_error(serve: Callable[..., str]) -> None:
+    command = f"{WEIR} wrk -d1s http://{serve('null')}/ >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.USAGE, done.stderr
+    assert "weir: standard output: cannot be written: Bad file descriptor" in done.stderr
+
+
+def test_errors_without_a_standard_error_keep_their_exit_code() -> None:
+    done = subprocess.run(["sh", "-c", f"{WEIR} wrk --no-such 2>&-"], capture_output=True, text=True, check=False)
+    assert done.returncode not in (ExitCode.DONE, ExitCode.DEFECT)
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["stacks", "list"], ["study", "schema"]], ids=" ".join)
@@ -80,7 +97,9 @@ def told_at_a_terminal(command: Sequence[str | Path], columns: int) -> list[str]
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     settings = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
-    process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=settings | {"TERM": "xterm", "NO_COLOR": "1"})
+    process = subprocess.Popen(
+        command, stdout=theirs, stderr=subprocess.DEVNULL, env=settings | {"TERM": "xterm", "NO_COLOR": "1"}
+    )
     os.close(theirs)
     told = b""
     # A terminal whose last program has ended is an error to read from.
@@ -93,7 +112,9 @@ def told_at_a_terminal(command: Sequence[str | Path], columns: int) -> list[str]
 
 
 @pytest.mark.usefixtures("bundle")
-def test_a_paragraph_breaks_between_words_at_a_terminal_and_is_one_line_for_whatever_else_reads_it(tmp_path: Path) -> None:
+def test_a_paragraph_breaks_between_words_at_a_terminal_and_is_one_line_for_whatever_else_reads_it(
+    tmp_path: Path,
+) -> None:
     run = write_run(tmp_path / "run.weir", SyntheticStudy(blocks=2, duration_s=1.0))
     piped = subprocess.run([WEIR, "report", run], capture_output=True, text=True, check=True).stdout
     paragraph = next(line for line in piped.splitlines() if "physics audit" in line)

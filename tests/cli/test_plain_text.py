@@ -40,7 +40,9 @@ def test_an_answer_is_told_in_ascii_where_there_is_nothing_else(run: Path, envir
 
 
 def test_an_error_names_what_was_written_as_far_as_it_can_be_read() -> None:
-    done = subprocess.run([WEIR, "report", "runs/α–β"], capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    done = subprocess.run(
+        [WEIR, "report", "runs/α–β"], capture_output=True, env=os.environ | {"PYTHONIOENCODING": "ascii"}
+    )
     assert done.returncode == ExitCode.USAGE
     assert "runs/?-?" in done.stderr.decode("ascii")
 

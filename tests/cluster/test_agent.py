@@ -17,8 +17,8 @@ import pytest
 
 from tests.end_to_end.ordeal import wait_until
 from weir.cluster import agent as agent_module
-from weir.cluster.agent import Agent
-from weir.cluster.travel import packed
+from weir.cluster.agent import Agent, get_ray_variables
+from weir.cluster.archive import pack_folder
 
 # An agent that lives on until its lease ends takes the process that it lives in with it.
 FOREVER_S = 1e9
@@ -28,7 +28,7 @@ SLEEPS = [sys.executable, "-c", "import sys; print('there', flush=True); sys.std
 def all_news(agent: Agent, is_enough: Callable[[list[tuple[str, object]]], bool]) -> list[tuple[str, object]]:
     found: list[tuple[str, object]] = []
     while not is_enough(found):
-        found += [(kind, what) for _, kind, what in agent.news(1.0)]
+        found += [(kind, what) for _, kind, what in agent.output(1.0)]
     return found
 
 
@@ -43,7 +43,7 @@ def napped() -> Iterator[threading.Event]:
 def test_rays_thread_is_told_to_nap_while_all_that_an_engine_says_may_wait(napped: threading.Event) -> None:
     agent = Agent(FOREVER_S, naps=True)
     signal.signal(agent_module.NAP, lambda *_: napped.set())
-    agent.news(0.0, (b"tick",))
+    agent.output(0.0, (b"tick",))
     agent.start(7, [sys.executable, "-c", "import sys; [print(line.strip(), flush=True) for line in sys.stdin]"])
     assert not agent.is_steady
     agent.write(7, b"tick\n")
@@ -77,25 +77,29 @@ def test_lines_go_both_ways_and_the_end_has_the_status_and_the_errors(agent: Age
     assert all_news(agent, ended) == [("line", b"cba\n"), ("line", b"fed\n"), ("end", (3, b"oh\n"))]
 
 
-def test_lines_that_may_wait_wait_for_one_that_may_not_and_come_with_it(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_may_wait_wait_for_one_that_may_not_and_come_with_it(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("weir.cluster.agent.HELD_S", 3600.0)
     agent.start(7, [sys.executable, "-c", "import sys; [print(line.strip(), flush=True) for line in sys.stdin]"])
     agent.write(7, b"tick 1\ntick 2\nnow\n")
     patient = (b"tick",)
-    news = agent.news(30.0, patient)
+    news = agent.output(30.0, patient)
     assert news == [(7, "line", b"tick 1\n"), (7, "line", b"tick 2\n"), (7, "line", b"now\n")]
     agent.write(7, b"tick 3\n")
     agent.close_input(7)
-    assert agent.news(30.0, patient) == [(7, "line", b"tick 3\n"), (7, "end", (0, b""))]
+    assert agent.output(30.0, patient) == [(7, "line", b"tick 3\n"), (7, "end", (0, b""))]
 
 
-def test_lines_that_may_wait_do_not_where_there_are_as_many_as_go_at_once(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_may_wait_do_not_where_there_are_as_many_as_go_at_once(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("weir.cluster.agent.HELD_S", 3600.0)
     agent.start(7, [sys.executable, "-c", "for _ in range(8): print('tick')"])
     patient = (b"tick",)
-    while agent._news.qsize() < 9:
+    while agent._output.qsize() < 9:
         time.sleep(0.01)
-    assert [len(agent.news(30.0, patient, 3)) for _ in range(3)] == [3, 3, 3]
+    assert [len(agent.output(30.0, patient, 3)) for _ in range(3)] == [3, 3, 3]
 
 
 def test_what_is_written_to_one_that_has_ended_is_lost_without_an_error(agent: Agent) -> None:
@@ -124,7 +128,7 @@ def test_of_two_agents_that_unpack_the_same_at_once_the_slower_leaves_nothing_be
     content = tmp_path / "programs"
     content.mkdir()
     (content / "postgres").write_text("#!/bin/sh\n")
-    archive = packed(content, "programs")
+    archive = pack_folder(content, "programs")
     open_archive = tarfile.open
 
     def open_late(**arguments: Any) -> tarfile.TarFile:
@@ -146,11 +150,11 @@ def test_a_file_is_kept_by_its_content_and_can_be_run(agent: Agent) -> None:
 
     content = b"#!/bin/sh\necho here\n"
     digest = hashlib.sha256(content).hexdigest()
-    assert agent.has(digest, "tool") is None
+    assert agent.find(digest, "tool") is None
     path = agent.keep(content, "tool")
-    assert agent.has(digest, "tool") == path == agent.keep(content, "tool")
+    assert agent.find(digest, "tool") == path == agent.keep(content, "tool")
     assert subprocess.check_output([path]) == b"here\n"
-    assert agent.output_of([path]) == ("here\n", 0)
+    assert agent.run_command([path]) == ("here\n", 0)
 
 
 def test_nobody_else_on_its_node_reads_a_file_that_is_kept_and_everybody_gets_to_programs_that_are_unpacked(
@@ -163,24 +167,35 @@ def test_nobody_else_on_its_node_reads_a_file_that_is_kept_and_everybody_gets_to
         program.parent.mkdir()
         program.write_text("#!/bin/sh\n")
         program.chmod(0o755)
-        folder = Path(agent.unpack(packed(program.parent, "programs")))
+        folder = Path(agent.unpack(pack_folder(program.parent, "programs")))
     finally:
         os.umask(before)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (kept, kept.parent)] == [0o700, 0o700]
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder / "postgres", folder, folder.parent)] == [0o755, 0o755, 0o755]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder / "postgres", folder, folder.parent)] == [
+        0o755,
+        0o755,
+        0o755,
+    ]
     # As one that was there before files were private.
     kept.parent.chmod(0o755)
     agent.keep(b"a key", "client.key")
     assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
 
 
-def test_an_engine_hears_nothing_of_ray_and_a_weir_only_how_it_joins_the_cluster(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    joining = {"RAY_USE_TLS": "1", "RAY_TLS_CA_CERT": "/ca.pem", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": "/token"}
+def test_an_engine_hears_nothing_of_ray_and_a_weir_only_how_it_joins_the_cluster(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joining = {
+        "RAY_USE_TLS": "1",
+        "RAY_TLS_CA_CERT": "/ca.pem",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": "/token",
+    }
     for name, value in {**joining, "RAY_JOB_ID": "7"}.items():
         monkeypatch.setenv(name, value)
-    assert agent.joining() == joining
+    assert get_ray_variables() == joining
     script = "import json, os; print(json.dumps({name: value for name, value in os.environ.items() if name.startswith('RAY_')}))"
-    for number, environment in enumerate(({}, agent.joining())):
+    for number, environment in enumerate(({}, get_ray_variables())):
         agent.start(number, [sys.executable, "-c", script], environment)
         (_, line), _ = all_news(agent, ended)
         assert isinstance(line, bytes)
@@ -188,23 +203,23 @@ def test_an_engine_hears_nothing_of_ray_and_a_weir_only_how_it_joins_the_cluster
 
 
 def test_without_news_there_is_an_empty_answer_in_time(agent: Agent) -> None:
-    assert agent.news(0.01) == []
+    assert agent.output(0.01) == []
 
 
 def test_without_a_question_it_ends_its_engines_and_itself(tmp_path: Path) -> None:
     script = f"""
 import json, threading, time
 from weir.cluster.agent import Agent
-agent = Agent(0.3)
+# Longer than a busy machine takes to start a program.
+agent = Agent(3.0)
 print(agent.start(1, {SLEEPS!r}), flush=True)
 time.sleep(60)
 """
     began = time.monotonic()
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    engine = int(process.stdout.readline())
-    assert process.wait() == 1
-    process.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        engine = int(process.stdout.readline())
+        assert process.wait() == 1
     assert time.monotonic() - began < 30
     assert not Path(f"/proc/{engine}").exists()
 

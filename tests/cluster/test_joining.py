@@ -1,4 +1,5 @@
-"""Clusters that let in only whom they know: all of a run goes there, and whoever comes without what it takes is told what is missing."""
+"""Clusters that let in only whom they know: all of a run goes there, and whoever comes without what it takes is told
+what is missing."""
 
 import socket
 import subprocess
@@ -73,7 +74,10 @@ def test_a_run_goes_over_a_cluster_that_lets_in_only_whom_it_knows(
 
 @pytest.mark.parametrize(
     ("variables", "told"),
-    [({"RAY_USE_TLS": "1"}, "what answers there has no TLS"), ({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": "/nowhere"}, "oken")],
+    [
+        ({"RAY_USE_TLS": "1"}, "the server has no TLS"),
+        ({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": "/nowhere"}, "oken"),
+    ],
 )
 def test_what_nodes_do_not_have_or_was_forgotten_here_is_told(
     variables: Mapping[str, str], told: str, weir: Weir, nodes: Nodes, monkeypatch: pytest.MonkeyPatch

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.local_ray import LocalRay, RayError
-from weir.cluster.ray_cluster import RayCluster, node_of
+from weir.cluster.ray_cluster import RayCluster, find_node
 from weir.model.errors import TargetError
 
 OWN = "id-own"
@@ -46,7 +46,9 @@ class Broken(Told):
 
 
 @contextmanager
-def placing(monkeypatch: pytest.MonkeyPatch, ray: Told, joins: dict[str, Any], goes: bool = False) -> Iterator[list[Placed]]:
+def placing(
+    monkeypatch: pytest.MonkeyPatch, ray: Told, joins: dict[str, Any], goes: bool = False
+) -> Iterator[list[Placed]]:
     """Bundles get a place on a node that joins while they wait for it, and may go at once."""
     asked: list[Placed] = []
 
@@ -72,7 +74,10 @@ def placing(monkeypatch: pytest.MonkeyPatch, ray: Told, joins: dict[str, Any], g
 
 def test_a_node_that_joins_while_agents_wait_for_their_places_may_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     ray = Told(node("id-1", weir_load=1))
-    with placing(monkeypatch, ray, node("id-new", weir_load=1)), RayCluster(ray).placed("load", 1) as (_, places):
+    with (
+        placing(monkeypatch, ray, node("id-new", weir_load=1)),
+        RayCluster(ray).reserve_nodes("load", 1) as (_, places),
+    ):
         assert [place.id for place in places] == ["id-new"]
 
 
@@ -81,7 +86,7 @@ def test_a_node_that_goes_before_its_agent_begins_is_told(monkeypatch: pytest.Mo
     with (
         placing(monkeypatch, ray, node("id-gone", weir_load=1), goes=True),
         pytest.raises(TargetError, match="a node was lost"),
-        RayCluster(ray).placed("load", 1),
+        RayCluster(ray).reserve_nodes("load", 1),
     ):
         pass
 
@@ -90,15 +95,15 @@ def test_a_node_that_goes_before_its_agent_begins_is_told(monkeypatch: pytest.Mo
 def test_the_node_for_a_role_is_the_one_that_was_named(role: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ray = Told(node(OWN), node("id-a", **{f"weir_{role}": 1}), node("id-bb", **{f"weir_{role}": 1}))
     cluster = RayCluster(ray)
-    named = node_of(cluster, role)
+    named = find_node(cluster, role)
     assert named is not None
-    with placing(monkeypatch, ray, ray.listed[1]) as asked, cluster.placed(role, 1):
+    with placing(monkeypatch, ray, ray.listed[1]) as asked, cluster.reserve_nodes(role, 1):
         assert asked == [[{"ray.io/node-id": named.id}]]
 
 
 def test_loads_are_where_ray_finds_room(monkeypatch: pytest.MonkeyPatch) -> None:
     ray = Told(node("id-1", weir_load=1))
-    with placing(monkeypatch, ray, ray.listed[0]) as asked, RayCluster(ray).placed("load", 1):
+    with placing(monkeypatch, ray, ray.listed[0]) as asked, RayCluster(ray).reserve_nodes("load", 1):
         assert asked == [None]
 
 
@@ -108,7 +113,7 @@ def test_what_ray_cannot_do_is_told_in_a_line_with_what_helps() -> None:
         cluster.nodes  # noqa: B018
     assert raised.value.hint == "ray status"
     with pytest.raises(TargetError, match=r"Ray says: the store is full$"):
-        cluster.stored(b"an engine")
+        cluster.store(b"an engine")
 
 
 def test_where_the_node_of_this_machine_is_gone_the_next_step_is_told() -> None:

@@ -10,15 +10,23 @@ from types import ModuleType
 
 import pytest
 
-from tests.cluster.conftest import StartNodes, StartWeir, Weir, agents, engines, noticed_within_s, processes, scenario_of_files
+from tests.cluster.conftest import (
+    StartNodes,
+    StartWeir,
+    Weir,
+    agents,
+    assert_losses_noticed_in_time,
+    engines,
+    processes,
+    scenario_of_files,
+)
 from tests.end_to_end import conftest as end_to_end
 from tests.end_to_end.conftest import servers_of
 from tests.end_to_end.ordeal import read_until, wait_until
 from tests.support.kept import kept_trials
 from tests.support.synthetic_run import write_run
-from weir.cluster.members import LOST_S
 from weir.cluster.ray_cluster import RayCluster
-from weir.cluster.run import resume_there
+from weir.cluster.remote_run import resume_remotely
 from weir.model.errors import ExitCode, UsageError
 from weir.store import RunReader
 
@@ -64,7 +72,7 @@ def test_a_run_whose_node_is_lost_while_it_goes_on_there_stays_as_it_was_and_goe
     _, err = process.communicate()
     assert process.returncode == ExitCode.TARGET, err
     assert "is lost" in err
-    assert max(noticed_within_s(err)) <= LOST_S
+    assert_losses_noticed_in_time(err)
     there = re.search(r"what was finished there is in (\S+) on ", err)
     assert there is not None
     assert before.items() <= finished(Path(there.group(1))).items()
@@ -117,7 +125,9 @@ def test_of_a_first_run_whose_node_is_lost_what_was_finished_is_here_and_it_goes
     with RunReader(out / "run.weir") as reader:
         assert reader.ended == "complete"
     summaries = [trial.result.summary for trial in kept_trials(out)]
-    assert [summary is not None and summary.steps is not None and summary.steps["who"].ok > 0 for summary in summaries] == [True] * 6
+    assert [
+        summary is not None and summary.steps is not None and summary.steps["who"].ok > 0 for summary in summaries
+    ] == [True] * 6
     assert before.items() <= finished(out).items()
     assert not list(out.glob(".weir-*"))
 
@@ -130,7 +140,14 @@ def test_a_kill_of_the_driver_or_of_the_node_leaves_of_a_run_there_what_was_fini
 ) -> None:
     cluster = start_nodes({}, {"weir_stack": 1}, {"weir_load": 1})
     process = start_weir(
-        "run", study("good", blocks=40, duration_s=2), "--out", tmp_path / "run", "--cluster", cluster.address, "--agents", "1"
+        "run",
+        study("good", blocks=40, duration_s=2),
+        "--out",
+        tmp_path / "run",
+        "--cluster",
+        cluster.address,
+        "--agents",
+        "1",
     )
     assert process.stderr is not None
     read_until(process.stderr, "trial 2 of 40")
@@ -145,8 +162,10 @@ def test_a_kill_of_the_driver_or_of_the_node_leaves_of_a_run_there_what_was_fini
     shutil.rmtree(there.parent)
 
 
-def test_a_run_file_that_is_too_large_to_travel_is_refused_before_anything_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_file_that_is_too_large_to_travel_is_refused_before_anything_travels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_run(tmp_path / "run.weir")
-    monkeypatch.setattr("weir.cluster.travel.MOST_BYTES", 1000)
-    with pytest.raises(UsageError, match=r"run\.weir: found .* MiB or more, expected at most .* that travel to a node"):
-        resume_there(RayCluster(ModuleType("ray")), path, [], on_line=lambda _: False)
+    monkeypatch.setattr("weir.cluster.archive.MOST_BYTES", 1000)
+    with pytest.raises(UsageError, match=r"run\.weir: found .* MiB or more, expected at most .* to send to a node"):
+        resume_remotely(RayCluster(ModuleType("ray")), path, [], on_line=lambda _: False)

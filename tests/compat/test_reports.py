@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from weir.audit.physics import breaches
+from weir.audit.laws import find_violations
 from weir.compat.reports import ReportError, json_reports, read_report
 from weir.compat.reports.csv_tables import read_locust_failures
-from weir.compat.reports.failures import kind_of
-from weir.model.claim import Claim
+from weir.compat.reports.failures import classify_failure
+from weir.model.reported_result import Claim
 
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
 
@@ -40,7 +40,7 @@ def test_wrk2_is_told_from_wrk_and_bound_by_no_connections() -> None:
     # Its percentiles are rounded up and reach beyond the Max of its table.
     assert claim.max_s is not None
     assert claim.max_s.value == pytest.approx(23.36e-3)
-    assert breaches(claim) == ()
+    assert find_violations(claim) == ()
 
 
 def test_h2load() -> None:
@@ -51,19 +51,24 @@ def test_h2load() -> None:
     assert (claim.duration_s.value, claim.throughput_rps.value) == (1.0, 34_023.0)
     assert claim.mean_s is not None
     assert claim.mean_s.value == pytest.approx(234e-6)
-    assert breaches(claim) == ()
+    assert find_violations(claim) == ()
 
 
 def test_h2loads_columns_go_by_their_names() -> None:
     text = (REPORTS / "h2load.txt").read_text()
     head, times = "min         max         mean         sd        +/- sd", "time for request:"
-    newer = text.replace(head, "min         max         median         p95         p99         mean         sd        +/- sd")
+    newer = text.replace(
+        head, "min         max         median         p95         p99         mean         sd        +/- sd"
+    )
     lines = [
-        f"{times} 26us 12.29ms 60us 1.10ms 3.20ms 234us 828us 94.00%" if line.startswith(times) else line for line in newer.splitlines()
+        f"{times} 26us 12.29ms 60us 1.10ms 3.20ms 234us 828us 94.00%" if line.startswith(times) else line
+        for line in newer.splitlines()
     ]
     claims = read_report("\n".join(lines), "newer")
     assert claims is not None
-    assert {q: figure.value for q, figure in claims[0].quantiles_s.items()} == pytest.approx({0.5: 60e-6, 0.95: 1.1e-3, 0.99: 3.2e-3})
+    assert {q: figure.value for q, figure in claims[0].quantiles_s.items()} == pytest.approx(
+        {0.5: 60e-6, 0.95: 1.1e-3, 0.99: 3.2e-3}
+    )
     assert claims[0].mean_s is not None
     assert claims[0].mean_s.value == pytest.approx(234e-6)
 
@@ -119,7 +124,7 @@ def test_wrks_timeouts_are_answers_that_came_too_late() -> None:
     ],
 )
 def test_the_kind_of_a_failure_is_seen_from_its_words(said: str, kind: str) -> None:
-    assert kind_of(said) == kind
+    assert classify_failure(said) == kind
 
 
 def test_hey() -> None:
@@ -128,7 +133,7 @@ def test_hey() -> None:
     assert claim.statuses.keys() == {"200"}
     assert claim.requests == claim.statuses["200"]
     assert claim.quantiles_s.keys() == {0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99}
-    assert breaches(claim) == ()
+    assert find_violations(claim) == ()
 
 
 def test_ab() -> None:
@@ -136,7 +141,7 @@ def test_ab() -> None:
     assert (claim.tool, claim.users, claim.requests) == ("ab", 8, 3000)
     assert claim.max_s is not None
     assert claim.max_s.value == 0.002
-    assert breaches(claim) == ()
+    assert find_violations(claim) == ()
 
 
 def test_oha() -> None:
@@ -151,7 +156,7 @@ def test_k6() -> None:
     assert (claim.tool, claim.users) == ("k6", 8)
     assert claim.quantiles_s.keys() == {0.5, 0.9, 0.95}
     assert (claim.requests, claim.failed, claim.received_bytes) == (13_004, 0, 858_264)
-    assert breaches(claim) == ()
+    assert find_violations(claim) == ()
 
 
 def test_the_summary_that_weirs_script_has_k6_write_says_how_long_it_took() -> None:
@@ -159,11 +164,11 @@ def test_the_summary_that_weirs_script_has_k6_write_says_how_long_it_took() -> N
     assert claim.duration_s is not None
     assert claim.duration_s.value > 0
     assert claim.quantiles_s.keys() == {0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999}
-    assert breaches(claim) == ()
+    assert find_violations(claim) == ()
 
 
 def test_k6_leaves_out_what_it_has_no_sample_of() -> None:
-    (claim,) = json_reports.read_k6('{"metrics": {}}', "k6")
+    claim = json_reports.read_k6('{"metrics": {}}', "k6")
     assert (claim.requests, claim.mean_s, claim.quantiles_s) == (0, None, {})
 
 
@@ -178,18 +183,21 @@ def test_locust() -> None:
     assert claim.mean_s is not None
     assert claim.mean_s.value == pytest.approx(1.3752e-3, rel=1e-3)
     assert 0.999 in claim.quantiles_s
-    assert breaches(claim) == ()
+    assert find_violations(claim) == ()
 
 
 def test_jmeters_samples_show_who_came_when_and_how_often_each_asked() -> None:
     rows = ["timeStamp,elapsed,label,responseCode,threadName,success,bytes"]
     for thread in range(10):
-        rows += [f"{1000 * thread + 50 * loop},50,ping,200,users 1-{thread + 1},{str(loop != 2).lower()},100" for loop in range(3)]
+        rows += [
+            f"{1000 * thread + 50 * loop},50,ping,200,users 1-{thread + 1},{str(loop != 2).lower()},100"
+            for loop in range(3)
+        ]
     claims = read_report("\n".join(rows) + "\n", "samples.jtl")
     assert claims is not None
     (claim,) = claims
     assert (claim.users, claim.loops, claim.ramp_s, claim.requests, claim.failed) == (10, 3, 9.0, 30, 10)
-    assert [breach.kind for breach in breaches(claim)] == ["capped"]
+    assert [violation.kind for violation in find_violations(claim)] == ["capped"]
 
 
 def test_what_jmeter_wrote_of_every_request_gives_statuses_and_quantiles() -> None:
@@ -197,12 +205,15 @@ def test_what_jmeter_wrote_of_every_request_gives_statuses_and_quantiles() -> No
     assert (claim.requests, claim.failed, claim.statuses, claim.received_bytes) == (26, 0, {"200": 26}, 26 * 66)
     assert claim.quantiles_s[0.5].value == 0.031
     assert claim.quantiles_s[0.9999] == claim.max_s
-    assert breaches(claim) == ()
+    assert find_violations(claim) == ()
 
 
 def test_jmeters_failures_have_a_status_or_an_exception() -> None:
     rows = ["timeStamp,elapsed,label,responseCode,threadName,success,bytes"]
-    rows += [f"{at},5,a,{code},u 1-1,{'true' if code == '200' else 'false'},9" for at, code in enumerate(("200", "500", "503"))]
+    rows += [
+        f"{at},5,a,{code},u 1-1,{'true' if code == '200' else 'false'},9"
+        for at, code in enumerate(("200", "500", "503"))
+    ]
     rows += ["3,5,a,Non HTTP response code: java.net.SocketTimeoutException,u 1-1,false,0"]
     claims = read_report("\n".join(rows) + "\n", "samples.jtl")
     assert claims is not None

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import jsonschema
 import yaml
 
-from weir.cluster.ray_cluster import Role, resource
+from weir.cluster.ray_cluster import Role, get_resource_name
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples" / "cluster"
 # What KubeRay's resource definition asks of a RayCluster, as far as the example uses it.
@@ -26,7 +26,9 @@ GROUP = {
         "template": {
             "type": "object",
             "required": ["spec"],
-            "properties": {"spec": {"type": "object", "required": ["containers"], "properties": {"containers": CONTAINERS}}},
+            "properties": {
+                "spec": {"type": "object", "required": ["containers"], "properties": {"containers": CONTAINERS}}
+            },
         },
     },
 }
@@ -46,7 +48,10 @@ KUBERAY = {
                 "headGroupSpec": GROUP,
                 "workerGroupSpecs": {
                     "type": "array",
-                    "items": {**GROUP, "required": ["groupName", "replicas", "minReplicas", "maxReplicas", *GROUP["required"]]},
+                    "items": {
+                        **GROUP,
+                        "required": ["groupName", "replicas", "minReplicas", "maxReplicas", *GROUP["required"]],
+                    },
                 },
             },
         },
@@ -75,12 +80,14 @@ def test_the_pods_offer_every_role() -> None:
     told = [group["rayStartParams"]["resources"] for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
     # The shell reads the outer quotes and the backslashes.
     offered = [json.loads(json.loads(resources.strip("'"))) for resources in told]
-    assert sorted(name for resources in offered for name in resources) == sorted(map(resource, get_args(Role)))
+    assert sorted(name for resources in offered for name in resources) == sorted(map(get_resource_name, get_args(Role)))
 
 
 def test_the_launchers_machines_offer_loads_and_stacks_and_one_joins_by_hand_for_services() -> None:
     found = read("ray-cluster.yaml")
     started = " ".join(found["head_start_ray_commands"] + found["worker_start_ray_commands"])
-    assert set(re.findall(r"weir_\w+", started)) == {resource("load"), resource("stack")}
-    by_hand = [line for line in (EXAMPLES / "ray-cluster.yaml").read_text().splitlines() if line.startswith("#   ray start")]
-    assert [re.findall(r"weir_\w+", line) for line in by_hand] == [[resource("service")]]
+    assert set(re.findall(r"weir_\w+", started)) == {get_resource_name("load"), get_resource_name("stack")}
+    by_hand = [
+        line for line in (EXAMPLES / "ray-cluster.yaml").read_text().splitlines() if line.startswith("#   ray start")
+    ]
+    assert [re.findall(r"weir_\w+", line) for line in by_hand] == [[get_resource_name("service")]]

@@ -1,4 +1,5 @@
-"""The Korean pages say what the English ones say, as far as a test can tell: the same code, sections, tables and links."""
+"""The Korean pages say what the English ones say, as far as a test can tell: the same code, sections, tables and
+links."""
 
 import re
 from pathlib import Path

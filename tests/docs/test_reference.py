@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from weir.cli.reference import PAGES
+from scripts.reference import tables
+from scripts.reference.__main__ import PAGES
+from scripts.reference.tables import Sections, anchor, attribute_docs, table
+from weir.load_spec import SETTINGS
 from weir.model.errors import ExitCode
 from weir.model.variables import Variable
-from weir.reference import tables
-from weir.reference.tables import Sections, anchor, attribute_docs, table
 from weir.stacks.manifest import BUILD_FIELDS, RUN_FIELDS
 
 READ = re.compile(r"""(?:environ(?:\.get\(|\[)|getenv\(|env::var(?:_os)?\()["'](\w+)["']""")
@@ -41,8 +42,14 @@ def test_the_page_of_the_commands_has_every_option_that_help_shows(repository: P
     page = PAGES["cli.md"]()
     # What typer reads off the same functions goes another way than the page.
     sources = "\n".join(path.read_text() for path in (repository / "src/weir/cli").glob("*.py"))
-    options = re.findall(r"typer\.Option\((.*?)help=", sources, re.DOTALL)
-    shown = {flag for option in options if "hidden=True" not in option for flag in re.findall(r'"(--?[a-zA-Z][\w-]*)"', option)}
+    options = re.findall(r"\bOption\((.*?)help=", sources, re.DOTALL)
+    shown = {
+        flag
+        for option in options
+        if "hidden=True" not in option
+        for flag in re.findall(r'"(--?[a-zA-Z][\w-]*)"', option)
+    }
+    shown |= {flag for setting in SETTINGS.values() for flag in setting.flags.split("/")}
     assert len(shown) > 100
     named = set(re.findall(r"`(--?[a-zA-Z][\w-]*)`", page))
     assert {flag for flag in shown if flag not in named} <= {"-h", "--help", "-V", "--version"}
@@ -50,7 +57,7 @@ def test_the_page_of_the_commands_has_every_option_that_help_shows(repository: P
 
 
 def test_a_default_of_zero_is_shown() -> None:
-    assert "| `--seed` | a whole number from 0 on | `0` |" in PAGES["cli.md"]()
+    assert "| `--port` | a whole number from 0 to 65535 | `0` |" in PAGES["cli.md"]()
 
 
 def test_every_exit_code_and_every_variable_has_its_row() -> None:
@@ -62,7 +69,8 @@ def test_the_variables_are_those_that_the_code_reads(repository: Path) -> None:
     sources = [*(repository / "src").rglob("*.py"), *(repository / "engine" / "crates").glob("*/src/**/*.rs")]
     text = "\n".join(path.read_text() for path in sources)
     own_servers = {
-        str(tomllib.loads(path.read_text()).get("own_server", Variable.PATH)) for path in (repository / "services").glob("*.toml")
+        str(tomllib.loads(path.read_text()).get("own_server", Variable.PATH))
+        for path in (repository / "services").glob("*.toml")
     }
     read = {*READ.findall(text), *own_servers}
     assert {*read, *re.findall(r"\bWEIR_[A-Z_]+\b", text)} <= {one.value for one in Variable}
@@ -90,7 +98,11 @@ def test_bars_and_line_breaks_do_not_break_a_table() -> None:
 
 
 def test_an_object_that_may_be_null_says_so() -> None:
-    inner = {"title": "Inner", "description": "What it is.", "properties": {"n": {"type": "integer", "description": "How many."}}}
+    inner = {
+        "title": "Inner",
+        "description": "What it is.",
+        "properties": {"n": {"type": "integer", "description": "How many."}},
+    }
     outer = {"properties": {"inner": {"anyOf": [{"$ref": "#/$defs/Inner"}, {"type": "null"}]}}}
     page = Sections({"Inner": inner}, "json").of(outer, "All")
     assert "| `inner` | [an object](#inner) or null | What it is. |" in page

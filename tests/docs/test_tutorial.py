@@ -21,7 +21,7 @@ SHORTER = {
     "-d 5s": "-d 500ms",
     "duration_s = 3": "duration_s = 0.5",
     "blocks = 4": "blocks = 2",
-    "prime_s = 1": "prime_s = 0.2\npause_s = 0.2\nextension_s = 0\nretries = 5",
+    "warmup_s = 1": "warmup_s = 0.2\npause_s = 0.2\nextension_s = 0\nretries = 5",
 }
 
 
@@ -29,7 +29,12 @@ class Reader:
     """Somebody who follows the tutorial in a folder."""
 
     def __init__(
-        self, folder: Path, environment: pytest.MonkeyPatch, start: end_to_end.StartWeir, weir: end_to_end.Weir, port: int
+        self,
+        folder: Path,
+        environment: pytest.MonkeyPatch,
+        start: end_to_end.StartWeir,
+        weir: end_to_end.Weir,
+        port: int,
     ) -> None:
         self.folder = folder
         self.printed: dict[str, str] = {}

@@ -10,9 +10,9 @@ import pytest
 from tests.support.warm_weir import WarmServer, WarmWeir
 
 MODES = (
-    "good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load", "fails-under-load", "slow",
-    "slower", "warms-up", "hoards-memory", "wrong-now-and-then", "starts-late", "ignores-sigterm", "leaves-processes", "writes-elsewhere",
-    "one-at-a-time", "closes-once",
+    "good", "other", "never-listens", "dies-at-start", "never-answers", "answers-wrong", "dies-under-load",
+    "fails-under-load", "slow", "slower", "slowest", "warms-up", "hoards-memory", "wrong-now-and-then", "starts-late",
+    "ignores-sigterm", "leaves-processes", "writes-elsewhere", "one-at-a-time", "closes-once",
 )  # fmt: skip
 SERVER = Path(__file__).with_name("server.py")
 END_S = 60.0
@@ -54,13 +54,13 @@ hello = {{}}
 def study(tmp_path: Path) -> Study:
     """A function that writes a study of some stacks, the first of which is the baseline.
 
-    `matrix`, `load` and `method` are further lines of these tables, `rest` further tables. As in any study, a trial under which the machine
-    stood still is tried again.
+    `matrix`, `load` and `method` are further lines of these tables, `rest` further tables. As in any study, a trial
+    under which the machine stood still is tried again.
     """
 
     def write(
         *names: str, workloads: Sequence[str] = ("hello",), connections: str = "[4]", matrix: str = "", load: str = "", method: str = "",
-        rest: str = "", blocks: int = 1, duration_s: float = 0.5, prime_s: float = 0, aa: bool = False, retries: int = 2,
+        rest: str = "", blocks: int = 1, duration_s: float = 0.5, warmup_s: float = 0, aa: bool = False, retries: int = 2,
     ) -> Path:  # fmt: skip
         path = tmp_path / "mine.toml"
         path.write_text(
@@ -76,7 +76,7 @@ timeout_s = 2
 blocks = {blocks}
 baseline = "{names[0]}"
 {f'aa = "{names[0]}"' if aa else ""}
-prime_s = {prime_s}
+warmup_s = {warmup_s}
 pause_s = 0
 retries = {retries}
 {method}

@@ -1,4 +1,5 @@
-"""Run by a test in a network namespace of its own: a machine with 100 ports, and loads of 250 connections to its null server.
+"""Run by a test in a network namespace of its own: a machine with 100 ports, and loads of 250 connections to its null
+server.
 
 Prints the loads' results as a JSON array: from one address, and from three.
 """
@@ -21,7 +22,10 @@ def main() -> None:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
     Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("40000 40099")
     with subprocess.Popen(
-        [engine, "serve", "null", "--listen", "127.0.0.1:8080"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [engine, "serve", "null", "--listen", "127.0.0.1:8080"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as server:
         assert server.stdout is not None
         server.stdout.readline()

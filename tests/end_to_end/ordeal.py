@@ -19,7 +19,8 @@ from typing import IO
 from tests.end_to_end.conftest import StartWeir, lives, servers_of
 
 VICTIMS = ("lab", "host", "generator", "stack", "init")
-"""What may be killed, and `database` where there is one. The observer is a thread of the host; an init is the first of a namespace."""
+"""What may be killed, and `database` where there is one. The observer is a thread of the host; an init is the first of
+a namespace."""
 DATABASES = ("postgres", "mariadbd")
 ENDS_THE_RUN = ("lab", "host")
 LONGEST_WAIT_S = 1.0
@@ -28,7 +29,8 @@ DEADLINE_S = 70.0
 LONGEST_RUN_S = 300.0
 """Only ends a test that has failed: on a crowded machine a run of seconds takes minutes."""
 EARLY_SHARE = 0.25
-"""Of the kills that come at any moment, the steps before the first trial included; the others wait until trials go on."""
+"""Of the kills that come at any moment, the steps before the first trial included; the others wait until trials go
+on."""
 
 Accepted = dict[tuple[int, int], int]
 """Position by cell and block of every trial that counts."""
@@ -135,7 +137,8 @@ class Ordeal:
         return accepted(self._folder / "undisturbed" / "run.weir")
 
     def endure(self, out: str, victims: Sequence[str]) -> Accepted:
-        """Kills the victims one after the other in a run, goes on with it as often as it takes, and gives what it came to."""
+        """Kills the victims one after the other in a run, goes on with it as often as it takes, and gives what it came
+        to."""
         self.tally.runs += 1
         run = self._folder / out / "run.weir"
         known: dict[int, tuple[object, ...]] = {}
@@ -181,7 +184,9 @@ class Ordeal:
             weir.wait(self._random.uniform(0, LONGEST_WAIT_S / 3))
         return False
 
-    def _after_end(self, weir: Disturbed, run: Path, known: dict[int, tuple[object, ...]]) -> dict[int, tuple[object, ...]]:
+    def _after_end(
+        self, weir: Disturbed, run: Path, known: dict[int, tuple[object, ...]]
+    ) -> dict[int, tuple[object, ...]]:
         """Waits for the end of weir and looks at what it left; gives the trials that are finished by now."""
         below = [(pid, started_at(pid)) for pid, _ in roles(weir.process.pid)]
         self._note_what_may_stay(weir)
@@ -194,13 +199,16 @@ class Ordeal:
         now = finished_rows(run)
         assert now.items() >= known.items(), "a finished trial was lost or changed"
         # A trial is announced when the one before it is finished.
-        assert len(now) - len(known) >= weir.begun - 1, f"{weir.begun} trials were begun, and {len(known)} → {len(now)} are finished"
+        assert len(now) - len(known) >= weir.begun - 1, (
+            f"{weir.begun} trials were begun, and {len(known)} → {len(now)} are finished"
+        )
         self.tally.survived += len(known)
         self.tally.rejected += sum(row[3] == "invalid" for trial_id, row in now.items() if trial_id not in known)
         return now
 
     def _note_what_may_stay(self, weir: Disturbed) -> None:
-        """Remembers what the kernel does not take away with a process by itself: control groups, by their host, and networks."""
+        """Remembers what the kernel does not take away with a process by itself: control groups, by their host, and
+        networks."""
         for pid, role in roles(weir.process.pid):
             if role == "host":
                 self._hosts.add(pid)
@@ -213,7 +221,11 @@ class Ordeal:
         def left() -> list[str]:
             # A number may be another process's by now.
             processes = [pid for pid, started in below if lives(pid) and started_at(pid) == started]
-            groups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if any(f"/weir-{host}-" in path for host in self._hosts)]
+            groups = [
+                path
+                for path, _, _ in os.walk("/sys/fs/cgroup")
+                if any(f"/weir-{host}-" in path for host in self._hosts)
+            ]
             everybody = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
             inside = [pid for pid in everybody if self._networks and network_of(pid) in self._networks]
             pinned = [name for name in self._networks if name in Path("/proc/self/mountinfo").read_text()]
@@ -223,7 +235,9 @@ class Ordeal:
             wait_until(lambda: not left(), "")
         except AssertionError:
             self.tally.leftovers += len(left())
-            raise AssertionError(f"left behind after the end of {self._last}: {left()}; {self.tally}; {weir.said}") from None
+            raise AssertionError(
+                f"left behind after the end of {self._last}: {left()}; {self.tally}; {weir.said}"
+            ) from None
 
 
 def pids_of(role: str, weir: int) -> list[int]:
@@ -237,7 +251,9 @@ def roles(weir: int) -> Iterator[tuple[int, str]]:
         yield weir, "lab"
     for pid in children(weir):
         words = command_line(pid)
-        role = {"host": "host", "load": "generator"}.get(words[1] if len(words) > 1 and "weir-engine" in words[0] else "", "other")
+        role = {"host": "host", "load": "generator"}.get(
+            words[1] if len(words) > 1 and "weir-engine" in words[0] else "", "other"
+        )
         yield pid, role
         if role == "host":
             for below in descendants(pid):
@@ -298,13 +314,12 @@ def started_at(pid: int) -> str:
         return ""
 
 
-def has_worked(generator: int) -> bool:
-    """Whether a generator has had more CPU time than it takes to begin."""
+def is_connected(generator: int) -> bool:
+    """Whether a generator has opened its connections."""
     try:
-        fields = Path(f"/proc/{generator}/stat").read_text().rpartition(")")[2].split()
+        return sum(os.readlink(file).startswith("socket:") for file in Path(f"/proc/{generator}/fd").iterdir()) >= 2
     except OSError:
         return False
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") >= 0.03
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
@@ -349,7 +364,9 @@ def accepted(run: Path) -> Accepted:
     with opened(run) as connection:
         assert connection.execute("SELECT ended FROM run").fetchone() == ("complete",)
         assert connection.execute("SELECT count(*) FROM trial WHERE finished = 0").fetchone() == (0,)
-        rows = connection.execute("SELECT cell_id, block, position FROM trial WHERE validity != 'invalid' ORDER BY id").fetchall()
+        rows = connection.execute(
+            "SELECT cell_id, block, position FROM trial WHERE validity != 'invalid' ORDER BY id"
+        ).fetchall()
         first_tries = connection.execute("SELECT block, position FROM trial WHERE attempt = 1 ORDER BY id").fetchall()
     assert len({row[:2] for row in rows}) == len(rows), "a cell counts twice in a block"
     assert first_tries == sorted(set(first_tries)), "trials were not run in the order of their blocks and positions"

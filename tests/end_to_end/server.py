@@ -1,4 +1,5 @@
-"""A server of the workload `hello` that can misbehave in every way that a study must survive. Usage: server.py PORT MODE [ADDRESS]."""
+"""A server of the workload `hello` that can misbehave in every way that a study must survive. Usage: server.py PORT
+MODE [ADDRESS]."""
 
 import os
 import signal
@@ -12,9 +13,9 @@ from pathlib import Path
 MODE = sys.argv[2]
 ANSWERED = 0
 LOADED = 0.0
-# Sleeping and not computing: how long that takes does not depend on what else the machine does. Those that are only to be there leave the
-# CPUs to other tests.
-SERVICE_S = {"good": 0.003, "other": 0.003, "slow": 0.01, "slower": 0.02}
+# Sleeping and not computing: how long that takes does not depend on what else the machine does. Those that are only to
+# be there leave the CPUs to other tests.
+SERVICE_S = {"good": 0.003, "other": 0.003, "slow": 0.01, "slower": 0.02, "slowest": 0.1}
 WARM_AFTER_S = 3.0
 # More requests than are asked before the load of a trial.
 CHECKS = 10
@@ -38,7 +39,8 @@ def is_first() -> bool:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body in one write: two would meet Nagle's algorithm and the client's delayed acknowledgement, 40 ms a request.
+    # Head and body in one write: two would meet Nagle's algorithm and the client's delayed acknowledgement, 40 ms a
+    # request.
     wbufsize = -1
     # On this connection.
     asked = 0
@@ -55,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(0.2 if warming_up else 0.04 if MODE == "warms-up" else SERVICE_S.get(MODE, 0.0))
         if MODE == "one-at-a-time":
             with ONE_AT_A_TIME:
-                time.sleep(0.002)
+                time.sleep(0.02)
         if MODE == "dies-under-load" and self.asked > UNDER_LOAD:
             os._exit(9)
         if MODE == "closes-once" and self.asked > UNDER_LOAD_BEHIND and is_first():

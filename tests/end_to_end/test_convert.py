@@ -10,26 +10,6 @@ import pytest
 from tests.end_to_end.conftest import Weir
 from weir.store import RunReader
 
-K6 = """
-import http from 'k6/http';
-import { check, sleep } from 'k6';
-import { randomItem } from 'https://jslib.k6.io/k6-utils/1.4.0/index.js';
-
-export const options = {
-  scenarios: { shop: { executor: 'per-vu-iterations', vus: 5, iterations: 4, maxDuration: '20s' } },
-  thresholds: { http_req_failed: ['rate<0.01'], http_req_duration: ['p(95)<5000'] },
-};
-
-export default function () {
-  const made = http.post(`${__ENV.BASE}/items`, JSON.stringify({ name: 'ada', id: 7 }), { tags: { name: 'make' } });
-  check(made, { 'is right': (r) => r.status === 200 && r.json('id') === 7 });
-  const name = made.json('name');
-  sleep(0.01);
-  const headers = { 'X-Name': name, 'X-Item': randomItem(['a', 'b']) };
-  const again = http.post(`${__ENV.BASE}/again/${name}`, `hello ${name}`, { headers });
-  check(again, { 'says it': (r) => r.body === 'hello ada' });
-}
-"""
 LOCUST = """
 from locust import HttpUser, task, constant
 
@@ -48,20 +28,6 @@ def load_line(text: str) -> list[str]:
     """The `weir load …` of the comment on top."""
     (line,) = (line for line in text.splitlines() if line.startswith("# weir load "))
     return shlex.split(line.removeprefix("# weir "))
-
-
-def test_a_k6_script_runs_as_a_scenario(tmp_path: Path, weir: Weir, serve: Callable[..., str]) -> None:
-    (tmp_path / "script.js").write_text(K6)
-    done = weir("convert", "-o", "shop.toml", "k6", "run", "-e", f"BASE=http://{serve('echo')}", "script.js")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == "wrote shop.toml\nwrote rows-1.jsonl\n"
-    line = load_line((tmp_path / "shop.toml").read_text())
-    assert line[-4:] == ["--objective", "errors<1%", "--objective", "p95<5000ms"]
-    done = weir(*line, "--json", "-")
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert result["requests"]["ok"] == result["requests"]["intended"] == 5 * 4 * 2
-    assert {name: step["ok"] for name, step in result["steps"].items()} == {"make": 20, "POST /again/{{name}}": 20}
 
 
 def test_a_locustfile_runs_as_a_scenario(tmp_path: Path, weir: Weir, serve: Callable[..., str]) -> None:
@@ -87,7 +53,8 @@ def test_a_test_plan_runs_as_a_scenario(tmp_path: Path, weir: Weir, serve: Calla
 
 
 @pytest.mark.parametrize(
-    ("line", "requests"), [("ab -n 120 -c 10 http://{}/item?a=1", 120), ("hey -n 205 -c 10 -m POST -d hello http://{}/item", 200)]
+    ("line", "requests"),
+    [("ab -n 120 -c 10 http://{}/item?a=1", 120), ("hey -n 205 -c 10 -m POST -d hello http://{}/item", 200)],
 )
 def test_a_command_line_runs_as_weir_load_and_as_a_study(
     line: str, requests: int, tmp_path: Path, weir: Weir, serve: Callable[..., str]
@@ -103,28 +70,30 @@ def test_a_command_line_runs_as_weir_load_and_as_a_study(
 
     done = weir("convert", *words)
     assert done.returncode == 0, done.stderr
-    (tmp_path / "study.toml").write_text(done.stdout.replace("blocks = 4", "blocks = 2\nprime_s = 0.1\npause_s = 0"))
+    (tmp_path / "study.toml").write_text(done.stdout.replace("blocks = 4", "blocks = 2\nwarmup_s = 0.1\npause_s = 0"))
     done = weir("run", "study.toml", "--out", "out", timeout_s=110)
     assert done.returncode == 0, done.stderr
     assert "2 trials (2 blocks of 1): at most " in done.stderr
     with RunReader(tmp_path / "out" / "run.weir") as reader:
-        counts = [trial.result.summary.requests.ok for trial in reader.trials() if trial.result and trial.result.summary]
+        counts = [
+            trial.result.summary.requests.ok for trial in reader.trials() if trial.result and trial.result.summary
+        ]
     # Two, and those that were tried again.
     assert len(counts) >= 2
     assert set(counts) == {requests}
 
 
 def test_what_cannot_be_said_ends_with_2_unless_it_is_to_be_left_out(tmp_path: Path, weir: Weir) -> None:
-    (tmp_path / "script.js").write_text(
-        "import http from 'k6/http';\nexport default () => {\n  http.get('http://h:1/');\n  http.batch(['http://h:1/']);\n};\n"
-    )
-    done = weir("convert", "k6", "script.js")
+    (tmp_path / "locustfile.py").write_text(f"{LOCUST}\n    def on_start(self):\n        pass\n")
+    words = ["locust", "--host", "http://127.0.0.1:1"]
+    done = weir("convert", *words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "weir: k6: weir cannot say 1 of it:\n  script.js:4: found http.batch()" in done.stderr
+    assert "weir: locust: weir cannot say 1 of it:\n  locustfile.py:12: found on_start()" in done.stderr
     assert "try: --ignore-unsupported leaves it out" in done.stderr
-    done = weir("convert", "k6", "script.js", "--ignore-unsupported")
+    done = weir("convert", *words, "--ignore-unsupported")
     assert done.returncode == 0, done.stderr
-    assert "# - left out: script.js:4: found http.batch()" in done.stdout
-    done = weir("convert", "siege", "-c", "1")
-    assert done.returncode == 2
-    assert "found 'siege', expected one of wrk, wrk2, hey, ab, k6, jmx, locust" in done.stderr
+    assert "# - left out: locustfile.py:12: found on_start()" in done.stdout
+    done = weir("convert", "script.js")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "found 'script.js', a k6 script, expected one of wrk, wrk2, hey, ab, jmx, locust" in done.stderr
+    assert "try: k6 run" in done.stderr

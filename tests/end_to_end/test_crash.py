@@ -1,5 +1,5 @@
-"""Whatever dies, stops, goes away or runs full during a run: what was finished is kept, nothing half is counted, nothing is left running,
-and going on with the run gives what an undisturbed one gives."""
+"""Whatever dies, stops, goes away or runs full during a run: what was finished is kept, nothing half is counted,
+nothing is left running, and going on with the run gives what an undisturbed one gives."""
 
 import os
 import pty
@@ -16,9 +16,19 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir
-from tests.end_to_end.ordeal import VICTIMS, Ordeal, Tally, accepted, finished_rows, opened, pids_of, read_until, wait_until
+from tests.end_to_end.ordeal import (
+    VICTIMS,
+    Ordeal,
+    Tally,
+    accepted,
+    finished_rows,
+    opened,
+    pids_of,
+    read_until,
+    wait_until,
+)
 from tests.support.tiers import cases
-from weir.audit.own import breaches_of_trial
+from weir.audit.trial_claims import find_trial_violations
 from weir.host import Host
 from weir.store import RunReader
 
@@ -30,11 +40,14 @@ SOAK_KILLS = 210
 
 
 def all_that_may_stay() -> str:
-    """Tables of a study that has its stacks in control groups and in networks of their own, as far as this machine can."""
+    """Tables of a study that has its stacks in control groups and in networks of their own, as far as this machine
+    can."""
     with Host() as host:
         able = host.capabilities()
     tables = "[cpus]\nquota = { app = 0.9 }\n" if able.limits.possible else ""
-    return tables + ('[network]\nisolation = "netns"\nport = 8000\npublish = 8080\n' if able.port_translation.possible else "")
+    return tables + (
+        '[network]\nisolation = "netns"\nport = 8000\npublish = 8080\n' if able.port_translation.possible else ""
+    )
 
 
 def endure(
@@ -90,7 +103,12 @@ def test_kills_leave_no_control_group_and_no_network(
 
 @pytest.mark.soak
 def test_kills_of_a_database_spoil_no_more_than_a_trial(
-    tmp_path: Path, stacks: Path, start_weir: StartWeir, study: Study, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    stacks: Path,
+    start_weir: StartWeir,
+    study: Study,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     # The user's cache, which has the programs of databases once they were fetched.
     monkeypatch.delenv("WEIR_CACHE")
@@ -148,8 +166,10 @@ def assert_physics_holds(run: Path) -> None:
             if trial.result.verdict.validity != "invalid":
                 assert trial.result.summary is not None
                 whole = trial.result.whole_load or trial.result.summary
-                found = breaches_of_trial(whole, trial.cell.load, trial.result.resources, cpus=len(reader.info.placement.stack))
-                assert [breach for breach in found if breach.kind == "impossible"] == []
+                found = find_trial_violations(
+                    whole, trial.cell.load, trial.result.resources, cpus=len(reader.info.placement.stack)
+                )
+                assert [violation for violation in found if violation.kind == "impossible"] == []
 
 
 def test_a_generator_that_was_suspended_is_rejected_with_that_reason_and_tried_again(
@@ -169,7 +189,9 @@ def test_a_generator_that_was_suspended_is_rejected_with_that_reason_and_tried_a
     assert "the generator stood still for" in first[1]
     assert others[-1][0] != "invalid", others
     with opened(tmp_path / "out" / "run.weir") as connection:
-        assert connection.execute("SELECT count(*) FROM event WHERE trial_id = 1 AND kind = 'stood still'").fetchone() >= (1,)
+        assert connection.execute(
+            "SELECT count(*) FROM event WHERE trial_id = 1 AND kind = 'stood still'"
+        ).fetchone() >= (1,)
 
 
 @pytest.mark.parametrize("role", ["lab", "host"])
@@ -197,7 +219,8 @@ def test_a_closed_terminal_is_an_interruption(tmp_path: Path, study: Study, weir
 
     def at_a_terminal() -> None:
         os.login_tty(inside)
-        # Whoever runs the tests under nohup has them ignore what a closed terminal sends; whoever runs weir at one does not.
+        # Whoever runs the tests under nohup has them ignore what a closed terminal sends; whoever runs weir at one does
+        # not.
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
     process = subprocess.Popen([WEIR, "run", path, "--out", "out"], cwd=tmp_path, preexec_fn=at_a_terminal)
@@ -217,7 +240,9 @@ def test_a_closed_terminal_is_an_interruption(tmp_path: Path, study: Study, weir
 @pytest.mark.thorough
 def test_under_nohup_a_closed_terminal_is_nothing(tmp_path: Path, study: Study) -> None:
     command: list[str | Path] = ["nohup", WEIR, "run", study("good", blocks=2), "--out", "out"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         read_until(process.stderr, "trial 1 of 2")
         process.send_signal(signal.SIGHUP)
@@ -226,7 +251,9 @@ def test_under_nohup_a_closed_terminal_is_nothing(tmp_path: Path, study: Study) 
     assert len(accepted(tmp_path / "out" / "run.weir")) == 2
 
 
-def test_a_run_goes_on_when_nobody_reads_its_progress_any_more(tmp_path: Path, start_weir: StartWeir, study: Study) -> None:
+def test_a_run_goes_on_when_nobody_reads_its_progress_any_more(
+    tmp_path: Path, start_weir: StartWeir, study: Study
+) -> None:
     process = start_weir("run", study("good", "other"), "--out", "out")
     assert process.stderr is not None
     read_until(process.stderr, "trial 1 of 2")

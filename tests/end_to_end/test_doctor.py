@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import Weir
-from weir.generators.tools import TOOLS
+from weir.generators.registry import TOOLS
 
 
 def test_the_doctor_says_of_every_generator_where_it_is_or_how_to_get_it(
@@ -30,7 +30,9 @@ def test_the_doctor_says_of_every_generator_where_it_is_or_how_to_get_it(
         assert found[name]["remedy"] == "weir doctor --install"
 
 
-def test_the_doctor_installs_what_it_can_and_says_why_not_the_rest(tmp_path: Path, weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_installs_what_it_can_and_says_why_not_the_rest(
+    tmp_path: Path, weir: Weir, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path / "cache"))
     # Without Maven, and with uv, which is beside weir.
     (tmp_path / "sed").symlink_to(shutil.which("sed") or "")

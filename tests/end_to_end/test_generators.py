@@ -11,11 +11,11 @@ import pytest
 
 from tests.end_to_end.conftest import Study, Weir, servers_of
 from tests.support.tiers import cases
-from weir.generators.tools import tool
+from weir.generators.registry import get_tool
 
 pytestmark = [
     pytest.mark.usefixtures("stacks"),
-    pytest.mark.skipif(tool("wrk").where() is None, reason="wrk is not there: apt-get install wrk"),
+    pytest.mark.skipif(get_tool("wrk").find() is None, reason="wrk is not there: apt-get install wrk"),
 ]
 
 Program = Callable[[str, str], None]
@@ -41,7 +41,10 @@ def rows(run: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def of_trials(run: Path, columns: str, generator: str) -> list[tuple[Any, ...]]:
-    return rows(run, f"SELECT {columns} FROM trial JOIN cell ON cell.id = cell_id WHERE generator = '{generator}' ORDER BY trial.id")
+    return rows(
+        run,
+        f"SELECT {columns} FROM trial JOIN cell ON cell.id = cell_id WHERE generator = '{generator}' ORDER BY trial.id",
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,7 +52,7 @@ def of_trials(run: Path, columns: str, generator: str) -> list[tuple[Any, ...]]:
     cases(
         [
             ("echo boom; exit 3", "ab: it ended with exit status 3"),
-            ("echo boom", "ab: what it said cannot be read"),
+            ("echo boom", "ab: its report cannot be read"),
             ("echo boom; kill -9 $$", "ab: it ended by signal 9"),
         ],
         kept=1,
@@ -59,7 +62,7 @@ def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_sid
     tmp_path: Path, weir: Weir, study: Study, program: Program, script: str, problem: str
 ) -> None:
     program("ab", script)
-    mine = study("good", matrix='generators = ["weir", "wrk", "ab"]', duration_s=1, prime_s=0.2, blocks=2, retries=3)
+    mine = study("good", matrix='generators = ["weir", "wrk", "ab"]', duration_s=1, warmup_s=0.2, blocks=2, retries=3)
     done = weir("run", mine, "--out", "out", timeout_s=110)
     assert done.returncode == 4, done.stderr
     run = tmp_path / "out"
@@ -71,17 +74,23 @@ def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_sid
         assert [reason["kind"] for reason in json.loads(reasons)] == ["generator failed"]
         assert problem in json.loads(reasons)[0]["fact"]
         assert "boom" in (run / json.loads(logs)["ab output.txt"]).read_text()
-    assert "the ceiling of ab is not known: ab: " in done.stderr
+    assert "the limit of ab is unknown: ab: " in done.stderr
     # wrk's trials count, without intervals, with what it claimed and what it used.
-    counted = [row for validity, *row in of_trials(run, "validity, summary, claim, window, logs", "wrk") if validity != "invalid"]
+    counted = [
+        row
+        for validity, *row in of_trials(run, "validity, summary, claim, window, logs", "wrk")
+        if validity != "invalid"
+    ]
     assert len(counted) == 2
     for summary, claim, window, logs in counted:
         assert json.loads(summary)["generator"]["peak_rss_bytes"] > 100_000
         assert json.loads(summary)["generator"]["ceiling_rps"] > 0
         assert json.loads(claim)["throughput_rps"]["value"] == json.loads(summary)["throughput_rps"]
-        assert json.loads(window)["why"] == "a generator other than weir's tells no intervals"
+        assert json.loads(window)["why"] == "a generator other than weir's reports no intervals"
         assert "Requests/sec:" in (run / json.loads(logs)["wrk output.txt"]).read_text()
-    intervals = "SELECT DISTINCT generator FROM interval JOIN trial ON trial.id = trial_id JOIN cell ON cell.id = cell_id"
+    intervals = (
+        "SELECT DISTINCT generator FROM interval JOIN trial ON trial.id = trial_id JOIN cell ON cell.id = cell_id"
+    )
     assert rows(run, intervals) == [("weir",)]
     # The server was watched under every one of them.
     watched = "SELECT DISTINCT generator FROM sample JOIN trial ON trial.id = trial_id JOIN cell ON cell.id = cell_id WHERE t_s > 0.5"
@@ -89,20 +98,22 @@ def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_sid
     (same,) = json.loads(weir("report", "out", "--json").stdout)["generators"]
     assert [one["generator"] for one in same["generators"]] == ["weir", "wrk", "ab"]
     assert [len(one["evidence"]["used"]) for one in same["generators"]] == [2, 2, 0]
-    assert "Nothing can be said of ab: no trial counts." in done.stdout.replace("\n", " ")
+    assert "ab: not measured, because no trial counts." in done.stdout.replace("\n", " ")
     assert "Generators side by side" in (run / "report.html").read_text()
     assert servers_of(tmp_path) == []
 
 
 @pytest.mark.soak
-def test_a_tool_that_hangs_is_ended_and_loses_its_own_trials(tmp_path: Path, weir: Weir, study: Study, program: Program) -> None:
+def test_a_tool_that_hangs_is_ended_and_loses_its_own_trials(
+    tmp_path: Path, weir: Weir, study: Study, program: Program
+) -> None:
     program("ab", "echo begun; exec sleep 1000")
     mine = study("good", matrix='generators = ["weir", "ab"]', duration_s=1, retries=0)
     done = weir("run", mine, "--out", "out", timeout_s=200)
     assert done.returncode == 4, done.stderr
     ((validity, reasons, logs),) = of_trials(tmp_path / "out", "validity, reasons, logs", "ab")
     assert validity == "invalid"
-    assert "ab: it hangs after a load of 1 s" in json.loads(reasons)[0]["fact"]
+    assert "ab: it hung after a load of 1 s" in json.loads(reasons)[0]["fact"]
     assert "begun" in (tmp_path / "out" / json.loads(logs)["ab output.txt"]).read_text()
     assert [one for (one,) in of_trials(tmp_path / "out", "validity", "weir")] != ["invalid"]
     assert servers_of(tmp_path) == []
@@ -117,7 +128,7 @@ def test_a_study_goes_on_with_the_generators_that_are_here_and_is_resumed_with_t
     refused = weir("run", mine, "--out", "out")
     assert refused.returncode == 2
     assert "matrix.generators: jmeter: not found on the PATH" in refused.stderr
-    assert "--skip-missing leaves out" in refused.stderr
+    assert "--skip-missing omits" in refused.stderr
     assert weir("study", "check", mine).returncode == 2
     done = weir("run", mine, "--out", "out", "--skip-missing")
     assert done.returncode == 0, done.stderr
@@ -131,13 +142,19 @@ def test_a_study_goes_on_with_the_generators_that_are_here_and_is_resumed_with_t
 def test_a_check_says_which_programs_make_the_load(weir: Weir, study: Study) -> None:
     done = weir("study", "check", study("good", matrix='generators = ["weir", "wrk"]', duration_s=1, blocks=3))
     assert done.returncode == 0, done.stderr
-    assert f"generator wrk: {tool('wrk').where()}" in done.stdout
+    assert f"generator wrk: {get_tool('wrk').find()}" in done.stdout
     assert "generator wrk" in done.stdout
     assert "3 blocks, 1 comparison;" in done.stdout
 
 
 def test_stacks_are_compared_within_a_generator(tmp_path: Path, weir: Weir, study: Study) -> None:
-    done = weir("run", study("slow", "slower", matrix='generators = ["wrk"]', duration_s=1, blocks=2), "--out", "out", timeout_s=110)
+    done = weir(
+        "run",
+        study("slow", "slower", matrix='generators = ["wrk"]', duration_s=1, blocks=2),
+        "--out",
+        "out",
+        timeout_s=110,
+    )
     assert done.returncode == 0, done.stderr
     findings = json.loads(weir("report", "out", "--json").stdout)
     assert findings["generators"] == []

@@ -18,12 +18,13 @@ import pytest
 from tests.end_to_end.conftest import StartWeir, Weir
 from tests.support.jmx import assertion, data_set, element, get, group, plan
 from weir.compat.reports import read_report
-from weir.generators.tool import Tool
+from weir.generators.external_tool import Tool
 
 STUDIES = Path(__file__).parents[2] / "studies" / "jmeter"
 DATA = Path(__file__).parents[1] / "data" / "jmx"
 SUMMARY = re.compile(
-    r"^summary =\s+(\d+) in \d\d:\d\d:\d\d =\s+[\d.]+/s Avg:\s+\d+ Min:\s+\d+ Max:\s+\d+ Err:\s+(\d+) \(\d+\.\d\d%\)$", re.MULTILINE
+    r"^summary =\s+(\d+) in \d\d:\d\d:\d\d =\s+[\d.]+/s Avg:\s+\d+ Min:\s+\d+ Max:\s+\d+ Err:\s+(\d+) \(\d+\.\d\d%\)$",
+    re.MULTILINE,
 )
 Serve = Callable[..., str]
 
@@ -61,7 +62,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
         assert isinstance(self.server, Recorder)
-        self.server.asked.append((self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+        self.server.asked.append(
+            (self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+        )
         self.send_response(200)
         self.send_header("Content-Length", "2")
         self.send_header("Set-Cookie", "session=1")
@@ -90,7 +93,18 @@ def test_the_studys_plans_run_from_their_files_with_exactly_threads_times_loops(
 ) -> None:
     tables = ["--summary-report", "summary.csv", "--aggregate-report", "aggregate.csv"]
     scaled = [f"-Jthreads={threads}", "-Jramp=1", *aimed(serve("null"))]
-    done = weir("jmeter", "-n", "-t", STUDIES / f"mvc-vs-webflux-{name}.jmx", "-l", "out.jtl", "-j", "jmeter.log", *scaled, *tables)
+    done = weir(
+        "jmeter",
+        "-n",
+        "-t",
+        STUDIES / f"mvc-vs-webflux-{name}.jmx",
+        "-l",
+        "out.jtl",
+        "-j",
+        "jmeter.log",
+        *scaled,
+        *tables,
+    )
     assert done.returncode == 0, done.stderr
     assert counts(done.stdout) == (threads * loops, 0)
     rows = samples(tmp_path / "out.jtl")
@@ -98,7 +112,8 @@ def test_the_studys_plans_run_from_their_files_with_exactly_threads_times_loops(
     assert {(row["label"], row["success"], row["responseCode"]) for row in rows} == {(name, "true", "200")}
     # They come evenly over the ramp of 1 s, the first at its beginning.
     first = sorted(
-        min(int(row["timeStamp"]) for row in rows if row["threadName"] == thread) for thread in {row["threadName"] for row in rows}
+        min(int(row["timeStamp"]) for row in rows if row["threadName"] == thread)
+        for thread in {row["threadName"] for row in rows}
     )
     assert (first[-1] - first[0]) / 1000 == pytest.approx(1 - 1 / threads, abs=0.3)
     for file in ("out.jtl", "summary.csv", "aggregate.csv"):
@@ -108,8 +123,6 @@ def test_the_studys_plans_run_from_their_files_with_exactly_threads_times_loops(
     assert weir("audit", "out.jtl").returncode == 0
     lines = done.stdout.splitlines()
     assert lines[0] == "Creating summariser <summary>"
-    assert lines[2].startswith("Starting standalone test @ ")
-    assert lines[-2].startswith("Tidying up ...    @ ")
     assert lines[-1] == "... end of run"
     assert "verdict: " in done.stderr
     assert f"--users {threads} --ramp 1s --loops {loops}" in done.stderr
@@ -143,12 +156,14 @@ def test_requests_are_those_that_the_plan_describes(weir: Weir, recorder: Record
 @pytest.fixture
 def real_jmeter(installed: Callable[[str], Tool]) -> Path:
     """JMeter's own program."""
-    program = installed("jmeter").where()
+    program = installed("jmeter").find()
     assert program is not None
     return program
 
 
-def test_jmeter_itself_sends_the_same_and_writes_rows_alike(weir: Weir, recorder: Recorder, tmp_path: Path, real_jmeter: Path) -> None:
+def test_jmeter_itself_sends_the_same_and_writes_rows_alike(
+    weir: Weir, recorder: Recorder, tmp_path: Path, real_jmeter: Path
+) -> None:
 
     def asked() -> Counter[tuple[object, ...]]:
         # What is drawn at random differs, as does who the client says it is.
@@ -167,7 +182,12 @@ def test_jmeter_itself_sends_the_same_and_writes_rows_alike(weir: Weir, recorder
     assert done.returncode == 0, done.stderr
     of_weir = asked()
     theirs = subprocess.run(
-        [real_jmeter, *arguments, "-l", "jmeter.jtl"], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True
+        [real_jmeter, *arguments, "-l", "jmeter.jtl"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
     )
     assert asked() == of_weir
     assert counts(theirs.stdout) == counts(done.stdout) == (24, 0)
@@ -199,7 +219,12 @@ def test_jmeter_itself_judges_answers_alike(weir: Weir, recorder: Recorder, tmp_
         (2 + 4, "^2"),
     ]
     assertions = [
-        *(assertion(kind | denied, text) for kind in (1, 2, 8, 16) for denied in (0, 4) for text in ("ok", "o", "^k", "nope")),
+        *(
+            assertion(kind | denied, text)
+            for kind in (1, 2, 8, 16)
+            for denied in (0, 4)
+            for text in ("ok", "o", "^k", "nope")
+        ),
         *(assertion(kind, "o", "nope") for kind in (2, 16, 2 + 32, 16 + 32, 2 + 4)),
         *(assertion(kind, text, field="response_code") for kind, text in of_status),
         assertion(8, "404", field="response_code", Assertion__assume_success=True),
@@ -209,11 +234,14 @@ def test_jmeter_itself_judges_answers_alike(weir: Weir, recorder: Recorder, tmp_
     assert weir("jmeter", path, "-l", "weir.jtl").returncode == 0
     command = [str(real_jmeter), "-n", "-t", path, "-l", "jmeter.jtl", "-Jjmeterengine.nongui.port=0"]
     subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=100, check=True)
-    judged = [[(row["label"], row["success"]) for row in samples(tmp_path / name)] for name in ("weir.jtl", "jmeter.jtl")]
+    judged = [
+        [(row["label"], row["success"]) for row in samples(tmp_path / name)] for name in ("weir.jtl", "jmeter.jtl")
+    ]
     assert judged[0] == judged[1]
     assert 10 < sum(success == "true" for _, success in judged[0]) < len(assertions) - 10
     messages = [[row["failureMessage"] for row in samples(tmp_path / name)] for name in ("weir.jtl", "jmeter.jtl")]
-    # Of equality JMeter's message has what was received, and of several texts the one that did not hold: a request log has neither.
+    # Of equality JMeter's message has what was received, and of several texts the one that did not hold: a request log
+    # has neither.
     differing = [(ours, theirs) for ours, theirs in zip(*messages, strict=True) if ours != theirs]
     assert all(theirs.startswith(ours.partition("/")[0]) for ours, theirs in differing), differing
     assert all(ours == "" or " to equal /" in ours for ours, _ in differing), differing
@@ -232,7 +260,12 @@ def test_jmeter_itself_takes_the_studys_plans(name: str, serve: Serve, tmp_path:
         "-Jjmeterengine.nongui.port=0",
     ]
     done = subprocess.run(
-        [real_jmeter, *arguments, *aimed(serve("null"))], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True
+        [real_jmeter, *arguments, *aimed(serve("null"))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
     )
     assert counts(done.stdout) == (12, 0)
 
@@ -242,10 +275,14 @@ def write(tmp_path: Path, *parts: str, is_serial: bool = False) -> str:
     return "plan.jmx"
 
 
-def test_answers_that_break_assertions_are_errors_and_the_exit_code_is_0(weir: Weir, serve: Serve, tmp_path: Path) -> None:
+def test_answers_that_break_assertions_are_errors_and_the_exit_code_is_0(
+    weir: Weir, serve: Serve, tmp_path: Path
+) -> None:
     host, _, port = serve("echo").rpartition(":")
     where = {"domain": host, "port": port, "method": "POST"}
-    right = get("right", given=[("", "hello", False)], below=assertion(2, "^h.l+o$") + assertion(16 + 4, "bye"), **where)
+    right = get(
+        "right", given=[("", "hello", False)], below=assertion(2, "^h.l+o$") + assertion(16 + 4, "bye"), **where
+    )
     wrong = get("wrong", given=[("", "goodbye", False)], below=assertion(16 + 4, "bye"), **where)
     done = weir("jmeter", write(tmp_path, group(right, wrong, threads=2, loops=3)), "-l", "out.jtl")
     assert done.returncode == 0, done.stderr
@@ -268,12 +305,16 @@ def test_a_thread_that_stops_on_an_error_asks_no_more(weir: Weir, serve: Serve, 
 def test_a_data_set_that_ends_ends_its_threads(weir: Weir, recorder: Recorder, tmp_path: Path) -> None:
     (tmp_path / "ids.csv").write_text("".join(f"{n}\n" for n in range(7)))
     rows = data_set("ids.csv", variableNames="id", recycle=False, stopThread=True)
-    done = weir("jmeter", write(tmp_path, group(get(path="/${id}", port=str(recorder.server_port)), rows, threads=2, loops=-1)))
+    done = weir(
+        "jmeter", write(tmp_path, group(get(path="/${id}", port=str(recorder.server_port)), rows, threads=2, loops=-1))
+    )
     assert counts(done.stdout) == (7, 0)
     assert sorted(path for _, path, _, _ in recorder.asked) == [f"/{n}" for n in range(7)]
 
 
-def test_thread_groups_run_at_once_or_one_after_the_other_as_the_plan_says(weir: Weir, serve: Serve, tmp_path: Path) -> None:
+def test_thread_groups_run_at_once_or_one_after_the_other_as_the_plan_says(
+    weir: Weir, serve: Serve, tmp_path: Path
+) -> None:
     host, _, port = serve("delay", "--wait", "100ms").rpartition(":")
     groups = [group(get(name, domain=host, port=port), name=name, threads=2, loops=3) for name in ("A", "B")]
     before = group(get("S", domain=host, port=port), kind="SetupThreadGroup", name="S")
@@ -284,7 +325,9 @@ def test_thread_groups_run_at_once_or_one_after_the_other_as_the_plan_says(weir:
         assert counts(done.stdout) == (13, 0)
         spans: dict[str, list[int]] = {}
         for row in samples(tmp_path / "out.jtl"):
-            spans.setdefault(row["label"], []).extend([int(row["timeStamp"]), int(row["timeStamp"]) + int(row["elapsed"])])
+            spans.setdefault(row["label"], []).extend(
+                [int(row["timeStamp"]), int(row["timeStamp"]) + int(row["elapsed"])]
+            )
         return {label: (min(span), max(span)) for label, span in spans.items()}
 
     together, serial = begins_and_ends(False), begins_and_ends(True)
@@ -294,17 +337,23 @@ def test_thread_groups_run_at_once_or_one_after_the_other_as_the_plan_says(weir:
     assert serial["A"][1] <= serial["B"][0]
 
 
-def test_a_duration_ends_a_plan_that_loops_for_ever_and_all_that_was_asked_is_answered(weir: Weir, serve: Serve, tmp_path: Path) -> None:
-    host, _, port = serve("delay", "--wait", "300ms").rpartition(":")
+def test_a_duration_ends_a_plan_that_loops_for_ever_and_all_that_was_asked_is_answered(
+    weir: Weir, serve: Serve, tmp_path: Path
+) -> None:
+    host, _, port = serve("delay", "--wait", "600ms").rpartition(":")
     sampler = get(domain=host, port=port, response_timeout="5000")
-    done = weir("jmeter", write(tmp_path, group(sampler, threads=4, loops=-1, scheduler=True, duration="1")), "-l", "out.jtl")
+    done = weir(
+        "jmeter", write(tmp_path, group(sampler, threads=4, loops=-1, scheduler=True, duration="1")), "-l", "out.jtl"
+    )
     assert done.returncode == 0, done.stderr
-    # At 0, 0.3, 0.6 and 0.9 s each of the four asks.
-    assert counts(done.stdout) == (16, 0)
-    assert len(samples(tmp_path / "out.jtl")) == 16
+    # At 0 and 0.6 s each of the four asks, also on a busy machine; at 1.2 s the time is over.
+    assert counts(done.stdout) == (8, 0)
+    assert len(samples(tmp_path / "out.jtl")) == 8
 
 
-def test_rows_are_added_to_a_file_that_is_there_unless_it_is_to_be_emptied(weir: Weir, serve: Serve, tmp_path: Path) -> None:
+def test_rows_are_added_to_a_file_that_is_there_unless_it_is_to_be_emptied(
+    weir: Weir, serve: Serve, tmp_path: Path
+) -> None:
     host, _, port = serve("null").rpartition(":")
     path = write(tmp_path, group(get(domain=host, port=port), loops=2))
     lengths = []
@@ -320,7 +369,20 @@ def test_properties_come_from_files_and_flags_in_jmeters_order(weir: Weir, serve
     (tmp_path / "b.properties").write_text("loops=7\n\n! the end\n")
     sampler = get(domain="${__P(host)}", port="${__P(port)}")
     path = write(tmp_path, group(sampler, threads="${__P(threads)}", loops="${__P(loops)}"))
-    done = weir("jmeter", path, "-p", "a.properties", "-q", "b.properties", "-G", "threads=3", "-J", "threads=2", "-Djava.x=1", "-LINFO")
+    done = weir(
+        "jmeter",
+        path,
+        "-p",
+        "a.properties",
+        "-q",
+        "b.properties",
+        "-G",
+        "threads=3",
+        "-J",
+        "threads=2",
+        "-Djava.x=1",
+        "-LINFO",
+    )
     assert counts(done.stdout) == (14, 0), done.stderr
     assert "-Djava.x=1: not used" in done.stderr
 
@@ -339,14 +401,18 @@ def test_the_dashboard_is_weirs_report(weir: Weir, serve: Serve, tmp_path: Path)
     assert "found one of them, expected both" in weir("jmeter", "plan.jmx", "-e").stderr
 
 
-def test_what_is_not_supported_stops_the_run_unless_it_is_to_be_ignored(weir: Weir, serve: Serve, tmp_path: Path) -> None:
+def test_what_is_not_supported_stops_the_run_unless_it_is_to_be_ignored(
+    weir: Weir, serve: Serve, tmp_path: Path
+) -> None:
     host, _, port = serve("null").rpartition(":")
-    path = write(tmp_path, group(get(domain=host, port=port), element("OnceOnlyController", "Once", get("login")), loops=3))
+    path = write(
+        tmp_path, group(get(domain=host, port=port), element("OnceOnlyController", "Once", get("login")), loops=3)
+    )
     refused = weir("jmeter", path)
     assert refused.returncode == 2
     assert refused.stdout == ""
     assert "plan.jmx: found 1 element that weir does not support:" in refused.stderr
-    assert "line 4: OnceOnlyController 'Once' in Plan > Users: weir has nothing like it" in refused.stderr
+    assert "line 4: OnceOnlyController 'Once' in Plan > Users: weir does not support it" in refused.stderr
     assert "--ignore-unsupported" in refused.stderr
     done = weir("jmeter", path, "--ignore-unsupported")
     assert done.returncode == 0, done.stderr
@@ -363,7 +429,12 @@ def test_what_is_not_supported_stops_the_run_unless_it_is_to_be_ignored(weir: We
         (["-n", "-z"], 2, "", "Error: Unknown option -z"),
         (["--frob"], 2, "", "Error: Unknown option --frob"),
         (["-n", "-t"], 2, "", "Error: Missing argument to option -t"),
-        (["right.jmx", "-r"], 2, "", "-r: found an option of JMeter's that weir does not offer: there are no remote servers"),
+        (
+            ["right.jmx", "-r"],
+            2,
+            "",
+            "-r: found an option of JMeter's that weir does not offer: there are no remote servers",
+        ),
         (["-n"], 2, "", "Non-GUI runs require a test plan"),
         (["-n", "-t", "nope.jmx"], 1, "An error occurred: The file ", ""),
         (["right.jmx", "-t", "right.jmx"], 2, "", "found two"),
@@ -384,7 +455,9 @@ def test_what_is_wrong_is_said_in_jmeters_words_or_weirs(
     assert err in done.stderr
 
 
-def test_ctrl_c_ends_a_plan_and_reports_what_there_was(start_weir: StartWeir, recorder: Recorder, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_plan_and_reports_what_there_was(
+    start_weir: StartWeir, recorder: Recorder, tmp_path: Path
+) -> None:
     path = write(tmp_path, group(get(port=str(recorder.server_port)), threads=2, loops=-1))
     running = start_weir("jmeter", path, "-l", "out.jtl")
     # Of two users the third request comes after an answer.

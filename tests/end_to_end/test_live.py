@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.end_to_end.conftest import END_S, StartWeir, Study, Weir, servers_of
 from tests.end_to_end.ordeal import read_until
 from tests.support.kept import kept_trials
-from weir.model.stop import Stop
+from weir.model.run_types import StopReason
 from weir.store import RunReader
 
 HOUR_S = 3600
@@ -27,7 +27,8 @@ Look = Callable[[str], Page]
 
 @pytest.fixture
 def look(browser: Browser) -> Iterator[Look]:
-    """A function that opens an address; in the end no page may have complained of anything but that its weir has gone."""
+    """A function that opens an address; in the end no page may have complained of anything but that its weir has
+    gone."""
     complaints: list[str] = []
     with ExitStack() as stack:
 
@@ -92,10 +93,14 @@ def test_an_hour_of_ten_intervals_a_second_makes_neither_the_server_nor_the_brow
     # What draws is there, and the charts have as many points as they will ever have.
     for reached_s in (HOUR_S / 6, HOUR_S - 20):
         page.wait_for_function(
-            "reached => parseFloat(document.querySelector('#progress-text').textContent) >= reached", arg=reached_s, timeout=HOUR_S * 1000
+            "reached => parseFloat(document.querySelector('#progress-text').textContent) >= reached",
+            arg=reached_s,
+            timeout=HOUR_S * 1000,
         )
         page.context.new_cdp_session(page).send("HeapProfiler.collectGarbage")
-        sizes.append({"weir": private_bytes(process.pid), "browser": private_bytes(max(renderers(), key=private_bytes))})
+        sizes.append(
+            {"weir": private_bytes(process.pid), "browser": private_bytes(max(renderers(), key=private_bytes))}
+        )
     process.communicate(timeout=END_S)
     assert process.returncode == 0
     before, after = sizes
@@ -104,7 +109,8 @@ def test_an_hour_of_ten_intervals_a_second_makes_neither_the_server_nor_the_brow
 
 
 def renderers() -> Iterator[int]:
-    """The processes that draw pages of this test's browser: one draws ours, the others are empty. The browser's own window has one too."""
+    """The processes that draw pages of this test's browser: one draws ours, the others are empty. The browser's own
+    window has one too."""
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
             command = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
@@ -184,7 +190,7 @@ def test_a_trial_that_is_skipped_is_kept_as_rejected_and_tried_again(
 def test_a_run_goes_on_for_a_block_that_somebody_asks_for_and_says_so(
     start_weir: StartWeir, study: Study, look: Look, weir: Weir, tmp_path: Path
 ) -> None:
-    process = start_weir("run", study("slow", duration_s=1, prime_s=4), "--live", "--out", "out")
+    process = start_weir("run", study("slow", duration_s=1, warmup_s=4), "--live", "--out", "out")
     page = look(address(process))
     expect(page.locator("#run-progress")).to_contain_text("trial 1 of 1 · block 1 of 1")
     page.locator("#extend").click()
@@ -194,7 +200,7 @@ def test_a_run_goes_on_for_a_block_that_somebody_asks_for_and_says_so(
     assert {trial.block for trial in kept_trials(tmp_path / "out")} == {1, 2}
     with RunReader(tmp_path / "out") as reader:
         made = len(reader.trials())
-        assert reader.stopped == Stop("blocks", 2, "2 blocks: 1 as asked, and 1 more by request", added=1)
+        assert reader.stopped == StopReason("blocks", 2, "2 blocks: 1 as asked, and 1 more by request", added=1)
     assert "1 block more than the study asks for" in " ".join(weir("report", "out").stdout.split())
     resumed = weir("run", "--resume", "out")
     assert resumed.returncode == 0, resumed.stderr
@@ -205,8 +211,10 @@ def test_a_run_goes_on_for_a_block_that_somebody_asks_for_and_says_so(
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("stacks")
-def test_a_trial_that_is_skipped_while_it_is_primed_has_no_load(start_weir: StartWeir, study: Study, look: Look, tmp_path: Path) -> None:
-    process = start_weir("run", study("good", duration_s=0.5, prime_s=3600, retries=0), "--live", "--out", "out")
+def test_a_trial_that_is_skipped_while_it_is_warmed_up_has_no_load(
+    start_weir: StartWeir, study: Study, look: Look, tmp_path: Path
+) -> None:
+    process = start_weir("run", study("good", duration_s=0.5, warmup_s=3600, retries=0), "--live", "--out", "out")
     page = look(address(process))
     expect(page.locator("#logs summary")).to_have_count(1)
     page.locator("#logs summary").click()
@@ -221,7 +229,9 @@ def test_a_trial_that_is_skipped_while_it_is_primed_has_no_load(start_weir: Star
 
 
 @pytest.mark.usefixtures("stacks")
-def test_the_stop_button_ends_a_run_as_ctrl_c_does(start_weir: StartWeir, study: Study, look: Look, weir: Weir, tmp_path: Path) -> None:
+def test_the_stop_button_ends_a_run_as_ctrl_c_does(
+    start_weir: StartWeir, study: Study, look: Look, weir: Weir, tmp_path: Path
+) -> None:
     process = start_weir("run", study("good", "other", blocks=2, duration_s=1), "--live", "--out", "out")
     page = look(address(process))
     expect(page.locator("#run-progress")).to_contain_text(re.compile("trial [2-4] of 4"))
@@ -238,7 +248,9 @@ def test_the_stop_button_ends_a_run_as_ctrl_c_does(start_weir: StartWeir, study:
 
 
 @pytest.mark.timeout(400)
-def test_a_load_from_the_form_is_shown_kept_and_listed(start_weir: StartWeir, serve: Serve, look: Look, tmp_path: Path) -> None:
+def test_a_load_from_the_form_is_shown_kept_and_listed(
+    start_weir: StartWeir, serve: Serve, look: Look, tmp_path: Path
+) -> None:
     (tmp_path / "mine").mkdir()
     process = start_weir("ui", "mine")
     page = look(address(process))
@@ -263,7 +275,9 @@ def test_a_load_from_the_form_is_shown_kept_and_listed(start_weir: StartWeir, se
         assert reader.ended == "interrupted"
 
 
-def test_ctrl_c_ends_the_load_that_a_form_has_started_and_keeps_it(start_weir: StartWeir, serve: Serve, look: Look, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_load_that_a_form_has_started_and_keeps_it(
+    start_weir: StartWeir, serve: Serve, look: Look, tmp_path: Path
+) -> None:
     process = start_weir("ui")
     page = look(address(process))
     page.get_by_label("URL").fill(f"http://{serve('null')}/")
@@ -295,8 +309,14 @@ def test_without_the_token_of_the_printed_address_nobody_is_let_in(start_weir: S
     [
         (["load", "http://127.0.0.1:1/", "--listen", "0.0.0.0"], "--listen: found '0.0.0.0' without --live"),
         (["run", "sync-vs-async", "--listen", "0.0.0.0"], "--listen: found '0.0.0.0' without --live"),
-        (["load", "http://127.0.0.1:1/", "--live", "--listen", "a b"], "--listen: found 'a b', expected an address of this machine"),
-        (["load", "http://127.0.0.1:1/", "--live", "--listen", "192.0.2.1"], "--listen: 192.0.2.1:0: cannot listen there"),
+        (
+            ["load", "http://127.0.0.1:1/", "--live", "--listen", "a b"],
+            "--listen: found 'a b', expected an address of this machine",
+        ),
+        (
+            ["load", "http://127.0.0.1:1/", "--live", "--listen", "192.0.2.1"],
+            "--listen: 192.0.2.1:0: cannot listen there",
+        ),
         (["ui", "missing"], "FOLDER: missing: found nothing there, expected a folder of runs"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import Weir
-from weir.generators.ceiling import measure_ceiling
+from weir.generators.null_server import measure_on_null_server
 from weir.model.load import ClosedLoad, LoadPlan, OpenLoad, Request, Tls
 
 Serve = Callable[..., str]
@@ -43,7 +43,18 @@ def test_a_busy_generator_is_held_against_what_it_reaches_on_a_server_that_does_
     tmp_path: Path, weir: Weir, serve: Serve, engine_that_is_busy: Callable[[float], None]
 ) -> None:
     engine_that_is_busy(0.85)
-    done = weir("load", f"http://{serve('delay', '--wait', '20ms')}/", "-c", "4", "-d", "500ms", "--json", "r.json", "--out", "r.weir")
+    done = weir(
+        "load",
+        f"http://{serve('delay', '--wait', '20ms')}/",
+        "-c",
+        "4",
+        "-d",
+        "500ms",
+        "--json",
+        "r.json",
+        "--out",
+        "r.weir",
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "r.json").read_text())
     # 4 users who wait 20 ms each are far from what the generator can do.
@@ -55,7 +66,10 @@ def test_a_busy_generator_is_held_against_what_it_reaches_on_a_server_that_does_
     assert "that it reaches on a server that does nothing" in (tmp_path / "r.html").read_text()
 
 
-@pytest.mark.parametrize(("busy", "arguments"), [(0.84, []), (0.99, ["--no-ceiling"]), (0.99, ["--abort-on", "errors>=0%", "-d", "1h"])])
+@pytest.mark.parametrize(
+    ("busy", "arguments"),
+    [(0.84, []), (0.99, ["--no-generator-limit"]), (0.99, ["--abort-on", "errors>=0%", "-d", "1h"])],
+)
 def test_the_ceiling_is_measured_only_where_it_says_something(
     weir: Weir, serve: Serve, engine_that_is_busy: Callable[[float], None], busy: float, arguments: list[str]
 ) -> None:
@@ -66,12 +80,16 @@ def test_the_ceiling_is_measured_only_where_it_says_something(
     assert generator["ceiling_rps"] is None
 
 
-@pytest.mark.parametrize("target", ["https://example.invalid/a?b=c", "unix:/no/such/socket:/path", "unix:/no/such/socket"])
+@pytest.mark.parametrize(
+    "target", ["https://example.invalid/a?b=c", "unix:/no/such/socket:/path", "unix:/no/such/socket"]
+)
 def test_the_ceiling_is_measured_with_the_request_wherever_it_goes(target: str) -> None:
-    plan = LoadPlan(Request("POST", target, (("X-A", "b"),), b"{}"), OpenLoad(10.0, 4), 60.0, tls=Tls(insecure=True), requests=3)
-    assert measure_ceiling(plan, duration_s=0.2) > 100
+    plan = LoadPlan(
+        Request("POST", target, (("X-A", "b"),), b"{}"), OpenLoad(10.0, 4), 60.0, tls=Tls(insecure=True), requests=3
+    )
+    assert measure_on_null_server(plan, duration_s=0.2) > 100
 
 
 def test_the_ceiling_of_users_who_think_is_that_of_users_who_do_not() -> None:
     plan = LoadPlan(Request("GET", "http://example.invalid/"), ClosedLoad(((0.0, 0.0), (10.0, 8.0)), pace_s=60.0), 60.0)
-    assert measure_ceiling(plan, duration_s=0.2) > 100
+    assert measure_on_null_server(plan, duration_s=0.2) > 100

@@ -1,4 +1,5 @@
-"""docs/guides/load.md prints commands: each is run here as it is printed, but for a shorter time and on servers that are there."""
+"""docs/guides/load.md prints commands: each is run here as it is printed, but for a shorter time and on servers that
+are there."""
 
 import os
 import re
@@ -46,7 +47,9 @@ def is_plain(block: list[list[str]]) -> bool:
     return not any(part.startswith(("https:", "unix:")) for command in block for part in command)
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if is_plain(block)], ids=lambda block: " ".join(block[0][2:]))
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if is_plain(block)], ids=lambda block: " ".join(block[0][2:])
+)
 def test_the_commands_of_a_block_of_the_guide_work(block: list[list[str]], weir: Weir, serve: Serve) -> None:
     run_block(block, weir, {"http://127.0.0.1:8000": f"http://{serve('null')}", "PID": str(os.getpid())})
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -32,7 +33,7 @@ class Nginx:
 def nginx(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Nginx]:
     _certificates(tmp_path)
     https, asking = free_port(), free_port()
-    socket = tmp_path / "n.sock"
+    unix = tmp_path / "n.sock"
     tls = "ssl_certificate server.pem; ssl_certificate_key server.key;"
     (tmp_path / "nginx.conf").write_text(
         f"""
@@ -47,18 +48,26 @@ http {{
   uwsgi_temp_path {tmp_path}/uwsgi; scgi_temp_path {tmp_path}/scgi;
   server {{ listen 127.0.0.1:{https} ssl; {tls} location / {{ return 200 "ok"; }} location /old {{ return 302 /; }} }}
   server {{ listen 127.0.0.1:{asking} ssl; {tls} ssl_client_certificate ca.pem; ssl_verify_client on; location / {{ return 200 "ok"; }} }}
-  server {{ listen unix:{socket}; location / {{ return 200 "ok"; }} }}
+  server {{ listen unix:{unix}; location / {{ return 200 "ok"; }} }}
 }}
 """
     )
     command = shutil.which("nginx", path=SEARCH_PATH)
     assert command is not None
-    process = subprocess.Popen([command, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [command, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")], stderr=subprocess.PIPE, text=True
+    )
     end = time.monotonic() + END_S
     while not (tmp_path / "nginx.pid").exists():
         assert process.poll() is None, process.communicate()[1]
         assert time.monotonic() < end
-    yield Nginx(f"https://127.0.0.1:{https}", f"https://127.0.0.1:{asking}", socket, tmp_path)
+    # nginx misses a SIGTERM that arrives before its worker has started: a first answer proves that it has.
+    with socket.socket(socket.AF_UNIX) as first:
+        first.settimeout(END_S)
+        first.connect(str(unix))
+        first.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert first.recv(1)
+    yield Nginx(f"https://127.0.0.1:{https}", f"https://127.0.0.1:{asking}", unix, tmp_path)
     process.terminate()
     process.communicate(timeout=END_S)
 
@@ -103,7 +112,9 @@ def test_a_certificate_is_trusted_by_its_authority_and_its_name(weir: Weir, ngin
     named = weir("load", "https://example.test/", "--connect-to", f"localhost:{port}", "--cacert", "ca.pem", *short)
     if "::1" not in named.stderr:
         assert named.returncode == 0, named.stderr
-    assert weir("load", f"{nginx.https}/", "--insecure", "--no-tls-resumption", "--no-keepalive", *short).returncode == 0
+    assert (
+        weir("load", f"{nginx.https}/", "--insecure", "--no-tls-resumption", "--no-keepalive", *short).returncode == 0
+    )
 
 
 @pytest.mark.needs("nginx", "openssl")
@@ -159,7 +170,11 @@ def test_several_requests_at_a_time_on_a_connection_are_all_answered(weir: Weir,
 
 
 def test_several_targets_are_loaded_in_turn_and_told_apart(weir: Weir, serve: Callable[..., str]) -> None:
-    urls = [f"http://{serve('null')}/a", f"http://{serve('null')}/b", f"http://{serve('fault', '--kind', 'status-500')}/"]
+    urls = [
+        f"http://{serve('null')}/a",
+        f"http://{serve('null')}/b",
+        f"http://{serve('fault', '--kind', 'status-500')}/",
+    ]
     done = weir("load", *urls, "-c", "6", "-d", "300ms", "--json", "r.json", "--out", "kept.weir")
     assert done.returncode == 0, done.stderr
     assert "\n  targets\n" in done.stdout
@@ -179,7 +194,10 @@ def test_answers_come_when_the_kernel_received_them(weir: Weir, serve: Callable[
     done = weir("load", target, "--kernel-timestamps", "-c", "2", "-n", "500", "--json", str(tmp_path / "r.json"))
     assert done.returncode == 0, done.stderr
     assert "last byte: of 500 answers when the kernel received it\n" in done.stdout
-    assert json.loads((tmp_path / "r.json").read_text())["generator"]["kernel_timestamps"] == {"used": 500, "missing": 0}
+    assert json.loads((tmp_path / "r.json").read_text())["generator"]["kernel_timestamps"] == {
+        "used": 500,
+        "missing": 0,
+    }
     plain = weir("load", target, "-c", "2", "-n", "500", "--json", "-")
     assert json.loads(plain.stdout)["generator"]["kernel_timestamps"] is None
 
@@ -190,21 +208,34 @@ def test_answers_come_when_the_kernel_received_them(weir: Weir, serve: Callable[
         (["127.0.0.1:80"], "URL: found '127.0.0.1:80', expected http://"),
         (["http://127.0.0.1/", "b"], "URL: found 'b', expected http://"),
         (["http://127.0.0.1/", "https://127.0.0.1/"], "URL: found http and https, expected URLs of one scheme"),
-        (["http://127.0.0.1/", "http://127.0.0.2/", "-c", "1"], "URL: found 2 for 1 connections, expected a connection for each"),
+        (
+            ["http://127.0.0.1/", "http://127.0.0.2/", "-c", "1"],
+            "URL: found 2 for 1 connections, expected a connection for each",
+        ),
         (["http://127.0.0.1/", "--insecure"], "--insecure: found with 'http://127.0.0.1/'"),
-        (["https://127.0.0.1/", "--cacert", "nowhere.pem"], "--cacert: nowhere.pem: cannot be read"),
-        (["https://127.0.0.1/", "--cacert", "/proc/self/status"], "--cacert: /proc/self/status: found no PEM"),
+        (
+            ["https://127.0.0.1/", "--cacert", "nowhere.pem"],
+            "--cacert: found 'nowhere.pem', expected a file that can be read",
+        ),
+        (
+            ["https://127.0.0.1/", "--cacert", "/proc/self/status"],
+            "--cacert: found '/proc/self/status', expected a PEM file",
+        ),
         (["https://127.0.0.1/", "--cert", "a"], "--cert: found without --key"),
         (["https://127.0.0.1/", "--key", "a"], "--key: found without --cert"),
         (["https://127.0.0.1/", "--cacert", "a", "--insecure"], "--insecure: found with --cacert"),
         (["http://127.0.0.1/", "--connect-to", "localhost"], "--connect-to: found 'localhost'"),
-        (["http://127.0.0.1/", "--connect-to", "no-such-host.invalid:1"], "--connect-to: found 'no-such-host.invalid:1'"),
+        (
+            ["http://127.0.0.1/", "--connect-to", "no-such-host.invalid:1"],
+            "--connect-to: found 'no-such-host.invalid:1'",
+        ),
         (["http://127.0.0.1/", "--bind", "127.0.0.2,lo"], "--bind: found 'lo'"),
         (["unix:/s.sock:/", "--kernel-timestamps"], "--kernel-timestamps: found with 'unix:/s.sock:/'"),
         (["unix:relative.sock"], "unix:/PATH"),
     ],
 )
-def test_wrong_transports_are_told_by_flag(weir: Weir, arguments: list[str], problem: str) -> None:
+def test_wrong_transports_are_told_by_flag(weir: Weir, tmp_path: Path, arguments: list[str], problem: str) -> None:
+    (tmp_path / "a").write_text("-----BEGIN CERTIFICATE-----")
     done = weir("load", *arguments)
     assert done.returncode == 2, done.stderr
     assert problem in done.stderr

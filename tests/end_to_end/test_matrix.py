@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import END_S, SERVER, StartWeir, Study, Weir, servers_of
-from tests.end_to_end.ordeal import has_worked, pids_of, read_until, wait_until
+from tests.end_to_end.ordeal import is_connected, pids_of, read_until, wait_until
 
 pytestmark = pytest.mark.usefixtures("stacks")
 
@@ -50,10 +50,11 @@ def test_a_matrix_is_measured_and_compared_point_by_point(tmp_path: Path, weir: 
     # Two stacks at two loads, one of them with a limit of two values, and its copy: 4 + 2 + 4 cells in each block.
     assert rows(tmp_path / "out", "SELECT count(*) FROM trial WHERE finished = 1 AND validity != 'invalid'") == [(20,)]
     cells = rows(
-        tmp_path / "out", "SELECT stack, json_extract(load, '$.closed.connections'), settings, coordinates FROM cell WHERE arm = 'main'"
+        tmp_path / "out",
+        "SELECT stack, json_extract(load, '$.closed.connections'), settings, coordinates FROM cell WHERE arm = 'main'",
     )
     assert len(cells) == 6
-    assert ("good", 6, '{"threads": "3"}', '{"threads": "3"}') in cells
+    assert ("good", 6, '{"threads":"3"}', '{"threads":"3"}') in cells
     assert ("other", 6, "{}", "{}") in cells
     findings = json.loads(weir("report", "out", "--json").stdout)
     assert [point["label"] for point in findings["points"]] == [
@@ -82,7 +83,8 @@ def test_replicas_share_the_connections_of_a_load(tmp_path: Path, weir: Weir, st
     assert len({target["url"] for target in targets}) == 2
     assert all(target["ok"] > 0 for target in targets)
     samples = rows(
-        tmp_path / "out", "SELECT DISTINCT replicas, name FROM sample JOIN trial ON trial.id = trial_id JOIN cell ON cell.id = cell_id"
+        tmp_path / "out",
+        "SELECT DISTINCT replicas, name FROM sample JOIN trial ON trial.id = trial_id JOIN cell ON cell.id = cell_id",
     )
     assert sorted(samples) == [(1, "app"), (2, "app"), (2, "app-2")]
     logs = dict(rows(tmp_path / "out", "SELECT replicas, logs FROM trial JOIN cell ON cell.id = cell_id"))
@@ -101,7 +103,7 @@ def test_a_process_that_the_proxy_in_front_leaves_out_makes_its_trial_suspect(
     assert done.returncode in (0, 4), done.stderr
     (first, _), (second, _) = rows(tmp_path / "out", "SELECT reasons, block FROM trial ORDER BY block")
     # nginx asked the other process instead: no request failed.
-    assert "nginx left 1 of 2 processes out for a while" in str(first)
+    assert "nginx sent nothing to 1 of 2 processes for a while" in str(first)
     assert "failed requests" not in str(first)
     assert "left 1 of 2" not in str(second)
 
@@ -113,7 +115,9 @@ def test_an_external_server_is_checked_loaded_watched_and_left_running(
     table = f'[external.mine]\nurl = "http://127.0.0.1:{port}"\npids = [{pid}]\nserves = ["hello"]\n'
     done = weir("run", study("good", "mine", rest=table, blocks=2), "--out", "out")
     assert done.returncode == 0, done.stderr
-    counted = "SELECT resources FROM trial JOIN cell ON cell.id = cell_id WHERE stack = 'mine' AND validity != 'invalid'"
+    counted = (
+        "SELECT resources FROM trial JOIN cell ON cell.id = cell_id WHERE stack = 'mine' AND validity != 'invalid'"
+    )
     resources = rows(tmp_path / "out", counted)
     assert len(resources) == 2
     for (value,) in resources:
@@ -121,8 +125,24 @@ def test_an_external_server_is_checked_loaded_watched_and_left_running(
         assert used["cpu_user_s"] > 0
         assert used["pss_bytes"] > 1_000_000
     assert rows(tmp_path / "out", "SELECT DISTINCT started FROM cell WHERE stack = 'mine'") == [(0,)]
-    assert "mine answers" in done.stdout or "as mine" in done.stdout or "and mine" in done.stdout or "mine and" in done.stdout
+    assert (
+        "mine answers" in done.stdout
+        or "as mine" in done.stdout
+        or "and mine" in done.stdout
+        or "mine and" in done.stdout
+    )
     assert Path(f"/proc/{pid}").exists()
+
+
+def test_a_trial_without_samples_of_its_server_says_that_the_figures_of_the_server_are_unknown(
+    tmp_path: Path, weir: Weir, external: tuple[int, int], study: Study
+) -> None:
+    table = f'[external.mine]\nurl = "http://127.0.0.1:{external[0]}"\nserves = ["hello"]\n'
+    done = weir("run", study("mine", rest=table, blocks=1), "--out", "out")
+    assert done.returncode == 0, done.stderr
+    ((reasons, resources),) = rows(tmp_path / "out", "SELECT reasons, resources FROM trial")
+    assert "the server's CPU time, memory and network are unknown" in str(reasons)
+    assert resources is None
 
 
 def test_a_process_of_an_external_server_that_ends_rejects_the_trial(
@@ -131,10 +151,12 @@ def test_a_process_of_an_external_server_that_ends_rejects_the_trial(
     port, pid = external
     with subprocess.Popen(["sleep", "3600"]) as beside:
         table = f'[external.mine]\nurl = "http://127.0.0.1:{port}"\npids = [{pid}, {beside.pid}]\nserves = ["hello"]\n'
-        process = start_weir("run", study("mine", rest=table, duration_s=3, method="extension_s = 0", retries=0), "--out", "out")
+        process = start_weir(
+            "run", study("mine", rest=table, duration_s=3, method="extension_s = 0", retries=0), "--out", "out"
+        )
         assert process.stderr is not None
         read_until(process.stderr, "trial 1 of 1")
-        wait_until(lambda: any(map(has_worked, pids_of("generator", process.pid))), "no generator came")
+        wait_until(lambda: any(map(is_connected, pids_of("generator", process.pid))), "no generator came")
         beside.kill()
     _, err = process.communicate(timeout=END_S)
     assert process.returncode == 3, err
@@ -142,7 +164,9 @@ def test_a_process_of_an_external_server_that_ends_rejects_the_trial(
     assert f"(process {beside.pid} is gone)" in str(reasons)
 
 
-def test_an_external_server_that_answers_wrong_is_not_timed(tmp_path: Path, weir: Weir, free_port: Callable[[], int], study: Study) -> None:
+def test_an_external_server_that_answers_wrong_is_not_timed(
+    tmp_path: Path, weir: Weir, free_port: Callable[[], int], study: Study
+) -> None:
     port = free_port()
     with subprocess.Popen([sys.executable, SERVER, str(port), "answers-wrong"], stdout=subprocess.DEVNULL) as server:
         table = f'[external.mine]\nurl = "http://127.0.0.1:{port}"\nserves = ["hello"]\n'
@@ -190,7 +214,9 @@ def test_the_schema_and_the_list_of_studies_are_printed_for_programs(weir: Weir)
         (["--scale", "huge"], "--scale: found 'huge', expected one of: default"),
     ],
 )
-def test_a_check_that_cannot_be_made_says_why(tmp_path: Path, weir: Weir, arguments: list[str], problem: str, study: Study) -> None:
+def test_a_check_that_cannot_be_made_says_why(
+    tmp_path: Path, weir: Weir, arguments: list[str], problem: str, study: Study
+) -> None:
     done = weir("study", "check", study("good"), *arguments)
     assert done.returncode == 2
     assert problem in done.stderr

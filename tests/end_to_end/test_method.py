@@ -14,7 +14,7 @@ import pytest
 from tests.end_to_end.conftest import Study, Weir, servers_of
 from tests.support.kept import kept_trials
 from weir.model.errors import ExitCode
-from weir.model.run import Trial
+from weir.model.run_types import Trial
 from weir.store import RunReader
 
 pytestmark = pytest.mark.usefixtures("stacks")
@@ -30,8 +30,8 @@ def findings(weir: Weir, run: str) -> Any:
 
 
 def steady_trial(tmp_path: Path, weir: Weir, path: Path, *, warms_up: bool = False) -> tuple[str, Trial]:
-    """What weir said and the one trial of a study; again while something else on this machine keeps it from a steady state, or, where it
-    warms up, hides that.
+    """What weir said and the one trial of a study; again while something else on this machine keeps it from a steady
+    state, or, where it warms up, hides that.
     """
     for number in range(1, 9):
         done = weir("run", path, "--out", f"out-{number}")
@@ -54,7 +54,9 @@ def steady_trial(tmp_path: Path, weir: Weir, path: Path, *, warms_up: bool = Fal
 
 
 @pytest.mark.timeout(300)
-def test_a_load_goes_on_until_the_server_is_warm_and_what_came_before_is_in_no_figure(tmp_path: Path, weir: Weir, study: Study) -> None:
+def test_a_load_goes_on_until_the_server_is_warm_and_what_came_before_is_in_no_figure(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
     said, trial = steady_trial(tmp_path, weir, study("warms-up", duration_s=4, retries=0), warms_up=True)
     window, summary, whole = trial.result.window, trial.result.summary, trial.result.whole_load
     assert window is not None
@@ -73,7 +75,9 @@ def test_a_load_goes_on_until_the_server_is_warm_and_what_came_before_is_in_no_f
     with RunReader(last) as reader:
         counted = [row for row in reader.intervals(trial.id) if row.start_s >= window.start_s]
         assert sum(row.completed for row in counted) == summary.requests.completed
-        assert {"response_time_ns", "whole_load_response_time_ns", "whole_load_service_time_ns"} <= set(reader.histograms(trial.id))
+        assert {"response_time_ns", "whole_load_response_time_ns", "whole_load_service_time_ns"} <= set(
+            reader.histograms(trial.id)
+        )
 
 
 @pytest.mark.timeout(300)
@@ -94,10 +98,14 @@ def test_the_load_of_a_server_that_is_steady_ends_when_it_was_to(tmp_path: Path,
     pytest.fail("never steady at once: this machine is too busy for this test")
 
 
-def test_where_failures_are_a_result_the_trial_counts_and_their_share_is_shown(tmp_path: Path, weir: Weir, study: Study) -> None:
+def test_where_failures_are_a_result_the_trial_counts_and_their_share_is_shown(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
     done = weir("run", study("good", "fails-under-load", method='failures = "measure"'), "--out", "out")
     assert done.returncode == 0, done.stderr
-    (summary,) = [trial.result.summary for trial in kept_trials(tmp_path / "out") if trial.cell.stack == "fails-under-load"]
+    (summary,) = [
+        trial.result.summary for trial in kept_trials(tmp_path / "out") if trial.cell.stack == "fails-under-load"
+    ]
     assert summary is not None
     share = summary.requests.failed / summary.requests.intended
     assert share > 0.1
@@ -105,7 +113,9 @@ def test_where_failures_are_a_result_the_trial_counts_and_their_share_is_shown(t
     assert stacks["fails-under-load"]["failed_share"] == pytest.approx(share)
     assert stacks["good"]["failed_share"] == 0
     # Refusals are no throughput.
-    (throughput,) = [one["value"] for one in stacks["fails-under-load"]["measures"] if one["metric"] == "throughput_rps"]
+    (throughput,) = [
+        one["value"] for one in stacks["fails-under-load"]["measures"] if one["metric"] == "throughput_rps"
+    ]
     assert throughput == pytest.approx(summary.requests.ok / summary.duration_s)
     assert f"{share:.1%} failed" in done.stdout
 
@@ -113,7 +123,7 @@ def test_where_failures_are_a_result_the_trial_counts_and_their_share_is_shown(t
 def test_a_run_ends_when_its_intervals_are_narrow_enough(tmp_path: Path, weir: Weir, study: Study) -> None:
     done = weir("run", study("slow", "slower", blocks=2, method="width = 0.5\nmost_blocks = 20"), "--out", "out")
     assert done.returncode == 0, done.stderr
-    assert "goes on until every ratio of throughput_rps is known to ±50.0%, in at most 20 blocks" in done.stderr
+    assert "runs until every ratio of throughput_rps is known to ±50.0%, in at most 20 blocks" in done.stderr
     stopped = findings(weir, "out")["stopped"]
     assert stopped["rule"] == "width", stopped["text"]
     assert 2 <= stopped["blocks"] < 20
@@ -121,7 +131,9 @@ def test_a_run_ends_when_its_intervals_are_narrow_enough(tmp_path: Path, weir: W
     assert "every interval is within ±50.0%" in done.stdout
 
 
-def test_a_run_ends_before_a_block_that_its_budget_does_not_allow_also_when_it_is_resumed(tmp_path: Path, weir: Weir, study: Study) -> None:
+def test_a_run_ends_before_a_block_that_its_budget_does_not_allow_also_when_it_is_resumed(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
     path = study("good", "other", blocks=40, method="budget_s = 7")
     done = weir("run", path, "--out", "out")
     assert done.returncode == 0, done.stderr
@@ -137,7 +149,9 @@ def test_a_run_ends_before_a_block_that_its_budget_does_not_allow_also_when_it_i
     assert findings(weir, "out")["stopped"]["rule"] == "budget"
 
 
-def test_a_budget_without_room_for_a_block_is_an_error_before_anything_starts(tmp_path: Path, weir: Weir, study: Study) -> None:
+def test_a_budget_without_room_for_a_block_is_an_error_before_anything_starts(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
     done = weir("run", study("good", "other", method="budget_s = 2"), "--out", "out")
     assert done.returncode == 2
     assert "method.budget_s: found 2, expected at least 4: one block of 2 trials takes that long" in done.stderr
@@ -169,7 +183,8 @@ def test_nothing_of_a_trial_is_left_when_the_next_one_starts(tmp_path: Path, wei
     with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:
         rows = connection.execute("SELECT started_unix_ns, phases_s FROM trial ORDER BY id").fetchall()
     spans = [(started, started + json.loads(phases)["total"] * 1e9) for started, phases in rows]
-    # The two clocks may be set apart by a millisecond between two trials; the stop is answered when every process of the trial is gone.
+    # The two clocks may be set apart by a millisecond between two trials; the stop is answered when every process of
+    # the trial is gone.
     assert all(ended <= started + 1e6 for (_, ended), (started, _) in itertools.pairwise(spans))
     assert servers_of(tmp_path) == []
 
@@ -177,7 +192,7 @@ def test_nothing_of_a_trial_is_left_when_the_next_one_starts(tmp_path: Path, wei
 def test_what_a_trial_takes_beside_its_load_is_printed(tmp_path: Path, weir: Weir, study: Study) -> None:
     assert weir("run", study("good", "other"), "--out", "out").returncode == 0
     table = weir("report", "out", "--times").stdout
-    for heading in ("ready", "check", "prime", "pause", "load", "observe", "stop", "between", "beyond the load"):
+    for heading in ("ready", "check", "warmup", "pause", "load", "observe", "stop", "between", "beyond the load"):
         assert heading in table
     assert "good" in table
 
@@ -185,7 +200,7 @@ def test_what_a_trial_takes_beside_its_load_is_printed(tmp_path: Path, weir: Wei
 QUICK = """
 [[override]]
 where = { stack = "slow" }
-method = { prime_s = 3 }
+method = { warmup_s = 3 }
 [scales.quick.method]
 blocks = 2
 """
@@ -211,7 +226,9 @@ def test_a_quick_run_answers_for_its_short_trials_first_and_goes_on_with_the_lon
     assert findings(weir, "out")["stopped"]["rule"] == "blocks"
 
 
-def test_a_quick_run_prints_an_interim_answer_after_each_block_but_the_last(tmp_path: Path, weir: Weir, study: Study) -> None:
+def test_a_quick_run_prints_an_interim_answer_after_each_block_but_the_last(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
     path = study("good", "other", duration_s=0.3, rest="[scales.quick.method]\nblocks = 3\n")
     done = weir("run", path, "--scale", "quick", "--out", "out")
     assert done.returncode == 0, done.stderr

@@ -27,9 +27,13 @@ def with_tables(study: Path, tables: str) -> Path:
     return study
 
 
-def test_a_stack_under_a_quota_uses_no_more_than_it_and_the_run_says_so(weir: Weir, stacks: Path, study: Study, tmp_path: Path) -> None:
+def test_a_stack_under_a_quota_uses_no_more_than_it_and_the_run_says_so(
+    weir: Weir, stacks: Path, study: Study, tmp_path: Path
+) -> None:
     able("limits")
-    path = with_tables(study("good", duration_s=3), f"[cpus]\nquota = {{ app = {QUOTA} }}\nmemory = {{ app = '512 MB' }}\n")
+    path = with_tables(
+        study("good", duration_s=3), f"[cpus]\nquota = {{ app = {QUOTA} }}\nmemory = {{ app = '512 MB' }}\n"
+    )
     done = weir("run", path, "--out", "out")
     assert done.returncode == 0, done.stderr
     with RunReader(tmp_path / "out" / "run.weir") as reader:
@@ -57,7 +61,9 @@ def test_a_stack_that_outgrows_its_memory_is_rejected_and_its_limit_is_named(
     assert servers_of(tmp_path) == []
 
 
-def test_a_stack_in_a_network_of_its_own_is_loaded_on_its_published_port(weir: Weir, stacks: Path, study: Study, tmp_path: Path) -> None:
+def test_a_stack_in_a_network_of_its_own_is_loaded_on_its_published_port(
+    weir: Weir, stacks: Path, study: Study, tmp_path: Path
+) -> None:
     able("port_translation")
     path = with_tables(study("good"), '[network]\nisolation = "netns"\nport = 8000\npublish = 1234\n')
     done = weir("run", path, "--out", "out")

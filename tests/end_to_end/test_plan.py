@@ -10,7 +10,9 @@ from tests.end_to_end.conftest import Study, Weir
 
 @pytest.mark.soak
 @pytest.mark.timeout(2000)
-def test_two_and_three_processes_behind_nginx_answer_what_one_lets_expect(tmp_path: Path, weir: Weir, study: Study) -> None:
+def test_two_and_three_processes_behind_nginx_answer_what_one_lets_expect(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
     asked = study(
         "nest-typeorm-nginx",
         workloads=["user-random"],
@@ -18,8 +20,9 @@ def test_two_and_three_processes_behind_nginx_answer_what_one_lets_expect(tmp_pa
         matrix="replicas = [1, 2, 3]",
         blocks=5,
         duration_s=10,
-        # Eight seconds of CPU each: a process that is not warm needs more for a request, and each of three gets fewer to become so.
-        prime_s=40,
+        # Eight seconds of CPU each: a process that is not warm needs more for a request, and each of three gets fewer
+        # to become so.
+        warmup_s=40,
         # Fifteen trials take fifteen minutes; a block that lost one is left out, and four others remain.
         retries=0,
         # Three of them leave room for nginx and PostgreSQL on the CPU that they share.

@@ -28,7 +28,9 @@ def trials(run: Path) -> list[tuple[str, int, int, str, int]]:
         ).fetchall()
 
 
-def test_a_study_of_two_stacks_ends_with_an_answer_a_run_file_and_a_report(tmp_path: Path, weir: Weir, study: Study) -> None:
+def test_a_study_of_two_stacks_ends_with_an_answer_a_run_file_and_a_report(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
     done = weir("run", study("good", "other", blocks=2, aa=True), "--out", "out")
     assert done.returncode == 0, done.stderr
     assert "req" in done.stdout
@@ -37,17 +39,23 @@ def test_a_study_of_two_stacks_ends_with_an_answer_a_run_file_and_a_report(tmp_p
     assert servers_of(tmp_path) == []
 
 
-def test_a_quiet_run_prints_its_findings_as_json_and_says_nothing_meanwhile(tmp_path: Path, weir: Weir, study: Study) -> None:
+def test_a_quiet_run_prints_its_findings_as_json_and_says_nothing_meanwhile(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
     done = weir("run", study("good", "other"), "--out", "out", "--quiet", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["question"] == "Which is better?"
     assert [line for line in done.stderr.splitlines() if not line.startswith("report: ")] == []
 
 
-def test_a_run_at_a_terminal_shows_the_load_that_goes_on_and_how_long_the_rest_takes(tmp_path: Path, study: Study) -> None:
+def test_a_run_at_a_terminal_shows_the_load_that_goes_on_and_how_long_the_rest_takes(
+    tmp_path: Path, study: Study
+) -> None:
     terminal, inside = pty.openpty()
     path = study("good", "other", duration_s=1.5)
-    process = subprocess.Popen([WEIR, "run", path, "--out", "out"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=inside)
+    process = subprocess.Popen(
+        [WEIR, "run", path, "--out", "out"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=inside
+    )
     os.close(inside)
     said = b""
     # A terminal whose last program has ended is an error to read from.
@@ -84,7 +92,9 @@ def test_every_trial_keeps_its_intervals_samples_histograms_and_log(tmp_path: Pa
             summary, resources, logs, runtime = connection.execute(
                 "SELECT summary, resources, logs, runtime FROM trial WHERE id = ?", (trial_id,)
             ).fetchone()
-            completed = connection.execute("SELECT sum(completed) FROM interval WHERE trial_id = ?", (trial_id,)).fetchone()[0]
+            completed = connection.execute(
+                "SELECT sum(completed) FROM interval WHERE trial_id = ?", (trial_id,)
+            ).fetchone()[0]
             assert completed == json.loads(summary)["requests"]["completed"]
             assert json.loads(resources)["cpu_user_s"] > 0
             assert runtime == f"Python {platform.python_version()}"
@@ -113,7 +123,9 @@ def test_a_report_is_made_again_from_the_run_file_alone(tmp_path: Path, weir: We
         ("wrong-now-and-then", "wrong answer: body: found 'goodbye'"),
     ],
 )
-def test_a_stack_that_does_not_answer_right_is_not_timed(tmp_path: Path, weir: Weir, study: Study, mode: str, problem: str) -> None:
+def test_a_stack_that_does_not_answer_right_is_not_timed(
+    tmp_path: Path, weir: Weir, study: Study, mode: str, problem: str
+) -> None:
     done = weir("run", study("good", mode), "--out", "out")
     assert done.returncode == 3
     assert problem in done.stderr
@@ -124,7 +136,8 @@ def test_a_stack_that_does_not_answer_right_is_not_timed(tmp_path: Path, weir: W
 
 
 @pytest.mark.parametrize(
-    ("mode", "problem", "status"), [("dies-under-load", "ended with exit status 9", 3), ("fails-under-load", "check ", 4)]
+    ("mode", "problem", "status"),
+    [("dies-under-load", "ended with exit status 9", 3), ("fails-under-load", "check ", 4)],
 )
 def test_a_stack_that_fails_under_load_is_rejected_and_retried_and_the_others_are_kept(
     tmp_path: Path, weir: Weir, study: Study, mode: str, problem: str, status: int
@@ -158,7 +171,9 @@ def test_a_run_folder_that_holds_a_run_is_not_overwritten(tmp_path: Path, weir: 
     assert (tmp_path / "out" / "run.weir").read_text() == "precious"
 
 
-def test_a_run_folder_that_cannot_be_made_is_an_error_before_anything_is_measured(tmp_path: Path, weir: Weir, study: Study) -> None:
+def test_a_run_folder_that_cannot_be_made_is_an_error_before_anything_is_measured(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
     (tmp_path / "file").write_text("")
     done = weir("run", study("good", "other"), "--out", "file/out")
     assert done.returncode == 2

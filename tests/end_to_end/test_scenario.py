@@ -15,7 +15,7 @@ from tests.end_to_end.conftest import Weir
 from weir.model.errors import UsageError
 from weir.model.template import pieces
 from weir.scenario import Scenario, read_scenario
-from weir.stacks.workload import render
+from weir.services.dataset import render
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/scenarios.md"
 TEMPLATES = json.loads((Path(__file__).parents[1] / "data/templates.json").read_text())
@@ -56,7 +56,9 @@ def test_the_guides_toml_and_python_are_the_same_plan(tmp_path: Path) -> None:
 def test_the_guides_scenario_runs(tmp_path: Path, weir: Weir, serve: Callable[..., str]) -> None:
     (tmp_path / "shop.toml").write_text(guide("toml"))
     (tmp_path / "users.csv").write_text("id,name\n1,ada\n2,ada\n")
-    done = weir("load", f"http://{serve('echo')}/", "--scenario", "shop.toml", "-c", "2", "-d", "500ms", "--json", "result.json")
+    done = weir(
+        "load", f"http://{serve('echo')}/", "--scenario", "shop.toml", "-c", "2", "-d", "500ms", "--json", "result.json"
+    )
     assert done.returncode == 0, done.stderr
     assert "none failed" in done.stdout
     assert "login" in done.stdout
@@ -71,8 +73,14 @@ def test_the_guides_scenario_runs(tmp_path: Path, weir: Weir, serve: Callable[..
         ('[[steps]]\npath = "/{{int 9 1}}"', "steps.0.path: .*unknown placeholder"),
         ('[[steps]]\npath = "/"\nchekc = {}', "did you mean 'check'"),
         ("", "expected either steps or requests"),
-        ('[[steps]]\npath = "/"\nextract.a = {json = "/a", header = "b"}', "steps.0.extract.a.*expected one of json, header and regex"),
-        ('[[steps]]\npath = "/"\n[feeders.u]\nformat = "csv"\nfile = "nowhere.csv"', "feeders.u.file: .*expected a file"),
+        (
+            '[[steps]]\npath = "/"\nextract.a = {json = "/a", header = "b"}',
+            "steps.0.extract.a.*expected one of json, header and regex",
+        ),
+        (
+            '[[steps]]\npath = "/"\n[feeders.u]\nformat = "csv"\nfile = "nowhere.csv"',
+            "feeders.u.file: .*expected a file",
+        ),
     ],
 )
 def test_a_mistake_is_said_with_file_and_key(tmp_path: Path, text: str, message: str) -> None:

@@ -1,4 +1,5 @@
-"""What takes longer: every stack under real load, a study at the scale on which claims rest. Kills by the hundred: `test_crash`."""
+"""What takes longer: every stack under real load, a study at the scale on which claims rest. Kills by the hundred:
+`test_crash`."""
 
 import json
 import sqlite3
@@ -19,7 +20,9 @@ def test_every_stack_and_variant_answers_right_under_load_and_ends_with_nothing_
 
 @pytest.mark.soak
 @pytest.mark.needs("node")
-def test_a_stack_that_answers_one_in_a_hundred_with_nothing_is_caught_by_a_check_and_by_a_run(weir: Weir, study: Study) -> None:
+def test_a_stack_that_answers_one_in_a_hundred_with_nothing_is_caught_by_a_check_and_by_a_run(
+    weir: Weir, study: Study
+) -> None:
     done = weir("stacks", "check", "nest-typeorm[ids-0-99]", timeout_s=300)
     assert done.returncode == 3
     assert "workload user-random: " in done.stdout
@@ -35,4 +38,6 @@ def test_the_first_study_holds_at_the_scale_of_evidence(tmp_path: Path, weir: We
     done = weir("run", "sync-vs-async", "--scale", "evidence", "--out", "out", timeout_s=3000)
     assert done.returncode == 0, done.stderr
     with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:
-        assert connection.execute("SELECT count(DISTINCT block) FROM trial WHERE validity != 'invalid'").fetchone() == (10,)
+        assert connection.execute("SELECT count(DISTINCT block) FROM trial WHERE validity != 'invalid'").fetchone() == (
+            10,
+        )

@@ -22,7 +22,9 @@ TICKETS = ("spring-mvc-jpa", "spring-mvc-jpa[atomic]", "spring-webflux-r2dbc", "
 
 
 def test_the_ways_to_the_people_do_the_same_work_in_jars_of_different_sizes(weir: Weir, study: Study) -> None:
-    done = weir("run", study(*PEOPLE, workloads=["people"], duration_s=3, prime_s=1), "--out", "out", timeout_s=BUILT_S)
+    done = weir(
+        "run", study(*PEOPLE, workloads=["people"], duration_s=3, warmup_s=1), "--out", "out", timeout_s=BUILT_S
+    )
     assert done.returncode == 0, done.stderr
     findings = json.loads(weir("report", "out", "--json").stdout)
     (point,) = findings["points"]
@@ -31,10 +33,18 @@ def test_the_ways_to_the_people_do_the_same_work_in_jars_of_different_sizes(weir
     assert all(len(stack["runtimes"]) == 1 for stack in findings["what_ran"])
 
 
-def test_a_count_that_is_read_and_written_loses_updates_and_one_in_the_database_does_not(tmp_path: Path, weir: Weir, study: Study) -> None:
-    # Ended by its last answer: a request whose connection is cut is cancelled in WebFlux, and may leave its UPDATE without its INSERT.
+def test_a_count_that_is_read_and_written_loses_updates_and_one_in_the_database_does_not(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
+    # Ended by its last answer: a request whose connection is cut is cancelled in WebFlux, and may leave its UPDATE
+    # without its INSERT.
     asked = study(
-        *TICKETS, workloads=["ticket-issue"], connections="[16]", load="requests = 400", duration_s=60, method='invariant = "report"'
+        *TICKETS,
+        workloads=["ticket-issue"],
+        connections="[16]",
+        load="requests = 400",
+        duration_s=60,
+        method='invariant = "report"',
     )
     done = weir("run", asked, "--out", "out", timeout_s=BUILT_S)
     assert done.returncode == 0, done.stderr
@@ -42,7 +52,7 @@ def test_a_count_that_is_read_and_written_loses_updates_and_one_in_the_database_
         trials = run.execute("SELECT variant, discrepancies, work FROM trial JOIN cell ON cell.id = cell_id").fetchall()
     assert len(trials) == len(TICKETS)
     for variant, discrepancies, works in trials:
-        # What the priming asked was answered before: nothing of it is a discrepancy of the load.
+        # What the warm-up asked was answered before: nothing of it is a discrepancy of the load.
         kinds = [one.split(":")[0] for one in json.loads(discrepancies)]
         assert kinds == ([] if variant == "atomic" else ["invariant counter-agrees"])
         (work,) = json.loads(works)

@@ -19,14 +19,19 @@ from weir.stacks.manifest import read_stack
 pytestmark = pytest.mark.usefixtures("stacks")
 
 
-def test_the_list_names_every_stack_with_what_it_serves_and_what_its_variants_lack_beyond_it(stacks: Path, weir: Weir) -> None:
+def test_the_list_names_every_stack_with_what_it_serves_and_what_its_variants_lack_beyond_it(
+    stacks: Path, weir: Weir
+) -> None:
     manifest = stacks / "slow" / "stack.toml"
     needs = '[build]\ncommand = "true"\nneeds = ["no-such-tool"]\n[variants.new]\nneeds = ["no-such-tool>=2"]\n[variants.old]\n'
     manifest.write_text(manifest.read_text() + needs)
     listed = {stack["id"]: stack for stack in json.loads(weir("stacks", "list", "--json").stdout)}
     assert listed["fastapi-uvicorn"]["serves"] == ["hello", "echo"]
     assert listed["good"]["missing"] == []
-    assert (listed["slow"]["missing"], listed["slow"]["missing_of_variants"]) == (["no-such-tool"], {"new": ["no-such-tool>=2"]})
+    assert (listed["slow"]["missing"], listed["slow"]["missing_of_variants"]) == (
+        ["no-such-tool"],
+        {"new": ["no-such-tool>=2"]},
+    )
     lines = weir("stacks", "list").stdout.splitlines()
     assert any(line.startswith("spring-webflux-r2dbc-pg ") for line in lines), "names are whole on a narrow terminal"
 
@@ -80,13 +85,17 @@ def test_a_check_of_nothing_or_of_some_and_all_says_what_it_expects(weir: Weir, 
     ("mode", "problem"),
     [
         ("wrong-now-and-then", "under load: workload hello: GET /: wrong answer: body: found 'goodbye'"),
-        pytest.param("ignores-sigterm", "it ignored SIGTERM: after 5 s it had to be killed", marks=pytest.mark.thorough),
+        pytest.param(
+            "ignores-sigterm", "it ignored SIGTERM: after 5 s it had to be killed", marks=pytest.mark.thorough
+        ),
         ("leaves-processes", "it ended and left processes behind: sleep"),
         ("fails-under-load", "requests failed (check "),
         pytest.param("starts-late", "not ready within 20 s: GET /: ", marks=pytest.mark.soak),
     ],
 )
-def test_a_check_finds_a_stack_that_misbehaves_now_and_then_or_in_the_end(tmp_path: Path, weir: Weir, mode: str, problem: str) -> None:
+def test_a_check_finds_a_stack_that_misbehaves_now_and_then_or_in_the_end(
+    tmp_path: Path, weir: Weir, mode: str, problem: str
+) -> None:
     done = weir("stacks", "check", mode)
     assert done.returncode == 3
     assert problem in done.stdout
@@ -101,7 +110,7 @@ def test_a_check_of_all_passes_a_stack_that_is_flawed_on_purpose_only_where_a_wr
 ) -> None:
     manifest = stacks / mode / "stack.toml"
     manifest.write_text(manifest.read_text() + "[variants.flawed]\nanswers_wrong = true\n")
-    monkeypatch.setattr(cli_stacks, "all_stacks", lambda: [read_stack(f"{mode}[flawed]")])
+    monkeypatch.setattr(cli_stacks, "read_all_stacks", lambda: [read_stack(f"{mode}[flawed]")])
     with nullcontext() if is_right else pytest.raises(typer.Exit):
         cli_stacks.check(all_=True, json_=True)
     (checked,) = json.loads(capsys.readouterr().out)
@@ -113,7 +122,9 @@ def test_a_check_of_all_passes_a_stack_that_is_flawed_on_purpose_only_where_a_wr
 def test_a_check_names_the_files_that_a_stack_leaves_outside_its_folder(tmp_path: Path, weir: Weir) -> None:
     done = weir("stacks", "check", "writes-elsewhere")
     assert done.returncode == 3
-    assert f"it wrote files outside its folder and left them there: {tmp_path / 'elsewhere'}; expected none" in done.stdout
+    assert (
+        f"it wrote files outside its folder and left them there: {tmp_path / 'elsewhere'}; expected none" in done.stdout
+    )
 
 
 def test_a_started_stack_can_be_loaded_and_ends_with_ctrl_c(
@@ -178,7 +189,9 @@ def test_the_doctor_names_what_is_missing_and_who_needs_it(stacks: Path, weir: W
     assert found["no-such-tool"]["remedy"]
 
 
-def test_the_doctor_has_a_command_for_every_runtime_that_is_missing(tmp_path: Path, weir: Weir, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_has_a_command_for_every_runtime_that_is_missing(
+    tmp_path: Path, weir: Weir, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = {finding["what"].partition(">=")[0]: finding for finding in json.loads(weir("doctor", "--json").stdout)}
     for tool in ("mvn", "go", "cargo"):

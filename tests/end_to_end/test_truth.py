@@ -1,26 +1,31 @@
 """What weir reports, held against what is true: servers whose response times have a closed form.
 
-**A server that stalls.** It answers at once, but in the last S of each period T it answers nothing, and what came in a stall is answered
-at its end. Of arrivals that are uniform in time a fraction S/T falls into a stall, with a rest of it before them that is uniform between
-0 and S; all others wait for nothing but the base, the tens of microseconds that any answer takes. So, beyond the base,
+**A server that stalls.** It answers at once, but in the last S of each period T it answers nothing, and what came in a
+stall is answered at its end. Of arrivals that are uniform in time a fraction S/T falls into a stall, with a rest of it
+before them that is uniform between 0 and S; all others wait for nothing but the base, the tens of microseconds that any
+answer takes. So, beyond the base,
 
-    P(R > x) = (S - x) / T   for 0 <= x < S,   or the quantile   R(q) = max(0, S - (1 - q) T),   and the mean is S² / 2T.
+    P(R > x) = (S - x) / T   for 0 <= x < S,   or the quantile   R(q) = max(0, S - (1 - q) T),   and the mean is S² /
+    2T.
 
-With T = 2 s and S = 500 ms: p50 = 0, p90 = 300 ms, p99 = 480 ms, max = 500 ms, mean 62.5 ms. Constant arrivals are uniform over the phases
-of the period only if the load lasts a whole number of periods; and it must end outside of a stall, because what is unanswered then has no
-response time. Both hold here: the load starts with the server, in calm, and lasts N·T.
+With T = 2 s and S = 500 ms: p50 = 0, p90 = 300 ms, p99 = 480 ms, max = 500 ms, mean 62.5 ms. Constant arrivals are
+uniform over the phases of the period only if the load lasts a whole number of periods; and it must end outside of a
+stall, because what is unanswered then has no response time. Both hold here: the load starts with the server, in calm,
+and lasts N·T.
 
-A closed loop that times each request from its write would miss it: each of its c users meets a stall once, so it holds c slow answers a
-period against the tens of thousands that it got in the rest; even p99 stays at the base. The closed form can only come out where a
-request's time runs from when it was due, whether or not it could be sent: with 50 connections for hundreds of arrivals in a stall, most
-of them cannot.
+A closed loop that times each request from its write would miss it: each of its c users meets a stall once, so it holds
+c slow answers a period against the tens of thousands that it got in the rest; even p99 stays at the base. The closed
+form can only come out where a request's time runs from when it was due, whether or not it could be sent: with 50
+connections for hundreds of arrivals in a stall, most of them cannot.
 
-**A server with known service times.** Served all at once, without a queue, a request takes the base and a draw of the distribution. A
-quantile of n draws has the standard deviation sqrt(q (1 - q) / n) / f(x_q); four of them and the base are allowed.
+**A server with known service times.** Served all at once, without a queue, a request takes the base and a draw of the
+distribution. A quantile of n draws has the standard deviation sqrt(q (1 - q) / n) / f(x_q); four of them and the base
+are allowed.
 
-A neighbour on the same CPUs delays answers: it changes what is true, not what weir says of it. The kernel counts how long the generator
-and the server were ready and had to wait for a CPU (`/proc/PID/task/TID/schedstat`), so a wrong figure counts only where they hardly did;
-it is measured again otherwise, and a machine that is never quiet enough is said to be one.
+A neighbour on the same CPUs delays answers: it changes what is true, not what weir says of it. The kernel counts how
+long the generator and the server were ready and had to wait for a CPU (`/proc/PID/task/TID/schedstat`), so a wrong
+figure counts only where they hardly did; it is measured again otherwise, and a machine that is never quiet enough is
+said to be one.
 """
 
 import json
@@ -34,7 +39,8 @@ from pathlib import Path
 
 import pytest
 
-from weir.generators.engine import EngineLoad, LoadListener
+from tests.support.observing import observer
+from weir.generators.engine import EngineLoad
 from weir.model.load import LoadPlan, OpenLoad, Request
 from weir.model.records import Interval, LoadSummary
 
@@ -43,8 +49,8 @@ TRIES = 4
 RATE_RPS = 1000.0
 # Of an answer on loopback, with a neighbour on the same CPU.
 BASE_US = 1_000.0
-# Of the time of a load: what its processes may have waited for a CPU. About that share of the requests is late for it, which must be
-# far below the 1 % that lies beyond a p99.
+# Of the time of a load: what its processes may have waited for a CPU. About that share of the requests is late for it,
+# which must be far below the 1 % that lies beyond a p99.
 MAX_WAITING = 0.002
 
 
@@ -67,7 +73,8 @@ def waited_s(pid: int) -> float:
 
 
 def put_first(pid: int) -> None:
-    """Lets the threads of a process run before any neighbour, where that is allowed. They sleep nearly all the time, so nobody starves."""
+    """Lets the threads of a process run before any neighbour, where that is allowed. They sleep nearly all the time, so
+    nobody starves."""
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError):
             os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(1))
@@ -95,7 +102,7 @@ def measure(engine: Path, server: list[str], connections: int, duration_s: float
             # The engine's process is gone when its load has ended: what it waited is read along.
             waits.append(max(waits[-1], waited_s(running.pid)))
 
-        with EngineLoad(plan, LoadListener(on_interval=take)) as running:
+        with EngineLoad(plan, observer(on_interval=take)) as running:
             put_first(running.pid)
             summary = running.result().summary
         waits.append(waits[-1] + waited_s(process.pid))
@@ -112,7 +119,11 @@ Figures = dict[str, tuple[float, float, float]]
 def until_right(attempt: Callable[[], Measured], figures: Callable[[LoadSummary], Figures]) -> None:
     for _ in range(TRIES):
         measured = attempt()
-        wrong = {name: values for name, values in figures(measured.summary).items() if not abs(values[0] - values[1]) <= values[2]}
+        wrong = {
+            name: values
+            for name, values in figures(measured.summary).items()
+            if not abs(values[0] - values[1]) <= values[2]
+        }
         if not wrong:
             return
         if measured.waited_s < MAX_WAITING * measured.summary.duration_s:
@@ -124,7 +135,10 @@ def until_right(attempt: Callable[[], Measured], figures: Callable[[LoadSummary]
 
 def stalls_are_measured(engine: Path, connections: int, every_s: float, for_s: float, periods: int) -> None:
     period_us, stall_us = every_s * 1e6, for_s * 1e6
-    true = {name: max(0.0, stall_us - (1 - q) * period_us) for name, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))}
+    true = {
+        name: max(0.0, stall_us - (1 - q) * period_us)
+        for name, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
+    }
     true["mean"] = stall_us**2 / (2 * period_us)
 
     def figures(summary: LoadSummary) -> Figures:
@@ -149,7 +163,8 @@ def test_response_times_over_long_stalls_are_those_of_the_closed_form(engine: Pa
 
 @dataclass(frozen=True)
 class Law:
-    """A distribution of service times as the server is told it, its quantile function and its density, in microseconds."""
+    """A distribution of service times as the server is told it, its quantile function and its density, in
+    microseconds."""
 
     text: str
     quantile: Callable[[float], float]

@@ -60,7 +60,9 @@ def test_sixty_requests_to_forty_spring_threads_come_in_two_waves(tmp_path: Path
     done = weir("run", "threadpool-exhaustion", "--scale", "quick", "--out", "out", timeout_s=QUICK_S)
     assert done.returncode in (0, 4), done.stderr
     findings = json.loads(weir("report", "out", "--json").stdout)
-    threads = [stack for stack in findings["points"][0]["stacks"] if stack["label"] in ("spring-mvc", "spring-mvc (A/A)")]
+    threads = [
+        stack for stack in findings["points"][0]["stacks"] if stack["label"] in ("spring-mvc", "spring-mvc (A/A)")
+    ]
     assert len(threads) == 2
     for stack in threads:
         first, second = stack["waves"]

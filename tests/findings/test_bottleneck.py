@@ -11,12 +11,14 @@ from weir.findings import of_run
 from weir.findings.types import Bottleneck
 from weir.model.load import ClosedLoad
 from weir.model.resources import PoolUse, TierResources
-from weir.model.run import Ceiling, TrialResult
+from weir.model.run_types import Ceiling, TrialResult
 from weir.store import RunReader
 
 STUDY = SyntheticStudy(stacks=(SANIC,), baseline="sanic", aa=None, blocks=2, duration_s=1.0)
 SLOW = replace(SANIC, throughput_rps=190, cpu_us_per_request=500)
-BLOCKED = replace(SANIC, throughput_rps=9.7, cpu_us_per_request=2_000, model="event loop per process, blocking I/O on it")
+BLOCKED = replace(
+    SANIC, throughput_rps=9.7, cpu_us_per_request=2_000, model="event loop per process, blocking I/O on it"
+)
 
 
 def only(path: Path, study: SyntheticStudy) -> Bottleneck:
@@ -80,7 +82,9 @@ def elsewhere(path: Path, postgres_s: float, cpus: int | None = 2) -> Bottleneck
     return found
 
 
-def test_a_service_on_a_node_works_with_the_cpus_of_that_and_a_proxy_with_those_beside_the_stack(tmp_path: Path) -> None:
+def test_a_service_on_a_node_works_with_the_cpus_of_that_and_a_proxy_with_those_beside_the_stack(
+    tmp_path: Path,
+) -> None:
     found = elsewhere(tmp_path, 0.9)
     assert {use.name: (use.tiers, round(use.utilisation, 2)) for use in found.resources if use.tiers} == {
         "CPU 1 (app and nginx)": (("app", "nginx"), 0.5),
@@ -113,13 +117,18 @@ def test_a_load_that_asks_for_no_more_is_named_as_the_limit(tmp_path: Path) -> N
 def test_threads_that_all_wait_are_a_limit_of_the_software(tmp_path: Path) -> None:
     ceiling = Ceiling("stack", 200.0, "20 threads ÷ 0.1 s")
     found = only(
-        tmp_path, replace(STUDY, stacks=(replace(SLOW, model="thread per request, blocking I/O"),), ceilings={"sanic": (ceiling,)})
+        tmp_path,
+        replace(
+            STUDY, stacks=(replace(SLOW, model="thread per request, blocking I/O"),), ceilings={"sanic": (ceiling,)}
+        ),
     )
     assert (found.kind, found.what) == ("software limit", "20 threads ÷ 0.1 s")
 
 
 def test_an_event_loop_that_waits_in_calls_is_named_as_blocked(tmp_path: Path) -> None:
-    change = changed(pools=[], tiers={"app": replace(tier(0.02), pools=[pool("sanic", 1, sleep=0.95, on_cpu=0.02, event_wait=0.03)])})
+    change = changed(
+        pools=[], tiers={"app": replace(tier(0.02), pools=[pool("sanic", 1, sleep=0.95, on_cpu=0.02, event_wait=0.03)])}
+    )
     ceiling = Ceiling("stack", 10.0, "1 worker ÷ 0.1 s")
     found = only(tmp_path, replace(STUDY, stacks=(BLOCKED,), change=change, ceilings={"sanic": (ceiling,)}))
     assert found.kind == "blocked event loop"
@@ -171,7 +180,8 @@ def test_demands_come_from_every_load_of_a_stack(tmp_path: Path) -> None:
 
 
 def test_a_burst_that_fills_all_threads_is_held_back_by_them_though_the_ceiling_is_far(tmp_path: Path) -> None:
-    # Of a burst most of the time is the last wave's: throughput lies far below threads ÷ wait. Twenty requests in hand fill the threads.
+    # Of a burst most of the time is the last wave's: throughput lies far below threads ÷ wait. Twenty requests in hand
+    # fill the threads.
     ceiling = Ceiling("stack", 400.0, "20 threads ÷ 0.05 s", 20, 0.05)
     stack = replace(SLOW, model="thread per request, blocking I/O")
     found = only(tmp_path, replace(STUDY, stacks=(stack,), ceilings={"sanic": (ceiling,)}))

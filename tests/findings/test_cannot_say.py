@@ -11,7 +11,7 @@ from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, judged, wr
 from weir.cli.commands import app
 from weir.model.errors import WeirError
 from weir.model.load import ClosedLoad
-from weir.model.run import TrialResult
+from weir.model.run_types import TrialResult
 
 STUDY = SyntheticStudy(aa=None, blocks=2, duration_s=1.0, loads=[ClosedLoad(4), ClosedLoad(16)])
 
@@ -35,9 +35,17 @@ def never_together(label: str, block: int) -> bool:
     [
         ("one block", replace(STUDY, blocks=1), "no interval, so no claim"),
         ("every trial rejected", replace(STUDY, change=rejected), "No answer: none of 8 trials is usable."),
-        ("no block has both", replace(STUDY, skip=never_together), "The stacks cannot be compared: no block has a usable trial of both."),
+        (
+            "no block has both",
+            replace(STUDY, skip=never_together),
+            "The stacks cannot be compared: no block has a usable trial of both.",
+        ),
         ("no spread", replace(STUDY, stacks=[replace(one, variation=0.0) for one in (FLASK, SANIC)]), "req"),
-        ("nothing was run", replace(STUDY, skip=lambda label, block: True, ended="interrupted"), "No answer: no trial was finished."),
+        (
+            "nothing was run",
+            replace(STUDY, skip=lambda label, block: True, ended="interrupted"),
+            "No answer: no trial was finished.",
+        ),
     ],
 )
 def test_a_poor_run_says_what_it_lacks(tmp_path: Path, why: str, study: SyntheticStudy, said: str) -> None:
@@ -61,7 +69,7 @@ def test_stacks_that_never_met_have_no_break_even(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run.weir", replace(STUDY, skip=never_together))
     done = asked("breakeven", "sanic", "flask-gunicorn", path)
     assert done.exit_code == 0
-    assert done.stdout.startswith("Cannot say, because ")
+    assert done.stdout.startswith("No break-even: ")
 
 
 def damaged(path: Path) -> Path:
@@ -75,8 +83,10 @@ def foreign(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("make", [damaged, foreign])
-@pytest.mark.parametrize("command", [["findings"], ["breakeven", "a", "b"], ["prove"], ["gate", "RUN"]])
-def test_a_truncated_or_foreign_file_is_named(tmp_path: Path, make: Callable[[Path], Path], command: Sequence[str]) -> None:
+@pytest.mark.parametrize("command", [["findings"], ["breakeven", "a", "b"], ["confirm"], ["gate", "RUN"]])
+def test_a_truncated_or_foreign_file_is_named(
+    tmp_path: Path, make: Callable[[Path], Path], command: Sequence[str]
+) -> None:
     path = make(tmp_path / "run.weir")
     done = CliRunner().invoke(app, [*(str(path) if word == "RUN" else word for word in command), str(path)])
     assert isinstance(done.exception, WeirError), done.exception

@@ -46,7 +46,12 @@ def test_a_run_tells_where_its_stacks_change_sides(findings: RunFindings) -> Non
     assert crossing.low is not None
     assert crossing.high is not None
     assert crossing.low < 20 < crossing.high
-    assert (found.axis, found.label, found.against_label, found.indicative) == ("connections", "sanic", "flask-gunicorn", False)
+    assert (found.axis, found.label, found.against_label, found.indicative) == (
+        "connections",
+        "sanic",
+        "flask-gunicorn",
+        False,
+    )
     assert found.places == tuple(map(float, PLACES))
     assert "Flask is better up to" in found.sentence
     assert "and Sanic beyond" in found.sentence
@@ -80,11 +85,17 @@ def test_the_prompt_says_the_same_of_two_stacks_that_are_named(path: Path, findi
     assert result.exit_code == 0
     assert on(findings, "throughput_rps").sentence in result.stdout
     as_json = runner.invoke(app, ["breakeven", "sanic", "flask-gunicorn", str(path), "--json"])
-    assert [found["metric"] for found in json.loads(as_json.stdout)] == ["throughput_rps", "response_time_us.p99", "cpu_us_per_request"]
+    assert [found["metric"] for found in json.loads(as_json.stdout)] == [
+        "throughput_rps",
+        "response_time_us.p99",
+        "cpu_us_per_request",
+    ]
 
 
 def test_how_throughput_grows_is_fitted_where_enough_was_measured(tmp_path: Path) -> None:
-    grows = replace(FLASK, throughput_rps=1_000, variation=0.02, growth=lambda n: n / (1 + 0.05 * (n - 1) + 0.001 * n * (n - 1)))
+    grows = replace(
+        FLASK, throughput_rps=1_000, variation=0.02, growth=lambda n: n / (1 + 0.05 * (n - 1) + 0.001 * n * (n - 1))
+    )
     jumps = replace(SANIC, throughput_rps=1_000, variation=0.02, growth=lambda n: 5.0 if n < 10 else 1.0)
     with RunReader(write_run(tmp_path / "run.weir", replace(STUDY, stacks=(grows, jumps)))) as reader:
         flask, sanic = of_run(reader).scalings

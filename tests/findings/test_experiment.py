@@ -9,11 +9,13 @@ from tests.support.synthetic_run import SANIC, SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
 from weir.model.load import ClosedLoad
 from weir.model.resources import TierResources
-from weir.model.run import Ceiling, Limits, TrialResult
+from weir.model.run_types import Ceiling, Limits, TrialResult
 from weir.store import RunReader
 
 # 2 ms of CPU a request and 0.2 CPUs for each process: 100 a second and process.
-NODE = replace(SANIC, throughput_rps=100, cpu_us_per_request=2_000, variation=0.01, scaled=lambda at: int(at["replicas"]))
+NODE = replace(
+    SANIC, throughput_rps=100, cpu_us_per_request=2_000, variation=0.01, scaled=lambda at: int(at["replicas"])
+)
 STUDY = SyntheticStudy(
     stacks=(NODE,), baseline="sanic", aa=None, blocks=10, indicative=False, duration_s=1.0, limits={"app": Limits(cpus=0.2)},
     coordinates=[{"replicas": "1"}, {"replicas": "2"}],
@@ -36,19 +38,24 @@ def test_one_more_process_brings_what_its_quota_allows_and_the_run_proves_it(tmp
     (proof,) = findings.proofs
     assert proof.agrees is True
     assert proof.ratio == pytest.approx(2.0, rel=0.03)
-    assert proof.sentence.endswith("predicted were 2.00×: app's quota of 0.2 CPUs is what held it back.")
+    assert proof.sentence.endswith("the prediction was 2.00×: app's quota of 0.2 CPUs is confirmed as the bottleneck.")
 
 
 def test_a_prediction_that_does_not_come_true_is_said(tmp_path: Path) -> None:
     findings = of(tmp_path, replace(STUDY, stacks=(replace(NODE, scaled=lambda at: 1.0),)))
     (proof,) = findings.proofs
     assert proof.agrees is False
-    assert proof.sentence.endswith("something else holds it back as well.")
+    assert proof.sentence.endswith("there is a second bottleneck.")
 
 
 def test_what_the_next_narrowest_allows_bounds_the_prediction(tmp_path: Path) -> None:
     # All of CPU 1 for 16 processes: the 17th brings nothing that the CPU has not.
-    study = replace(STUDY, stacks=(replace(NODE, throughput_rps=475, scaled=lambda at: 1.0),), coordinates=[{"replicas": "5"}], blocks=2)
+    study = replace(
+        STUDY,
+        stacks=(replace(NODE, throughput_rps=475, scaled=lambda at: 1.0),),
+        coordinates=[{"replicas": "5"}],
+        blocks=2,
+    )
     (found,) = of(tmp_path, study).bottlenecks
     assert found.kind == "resource"
     assert found.experiment is not None
@@ -58,7 +65,11 @@ def test_what_the_next_narrowest_allows_bounds_the_prediction(tmp_path: Path) ->
 def test_a_limit_is_doubled_until_the_next_ceiling(tmp_path: Path) -> None:
     ceilings = (Ceiling("stack", 40.0, "4 threads ÷ 0.1 s", 4, 0.1), Ceiling("load", 60.0, "6 users ÷ 0.1 s"))
     stack = replace(
-        SANIC, throughput_rps=39, cpu_us_per_request=1_000, model="thread per request", scaled=lambda at: int(at["threads"]) / 4
+        SANIC,
+        throughput_rps=39,
+        cpu_us_per_request=1_000,
+        model="thread per request",
+        scaled=lambda at: int(at["threads"]) / 4,
     )
     study = replace(
         STUDY,
@@ -70,7 +81,12 @@ def test_a_limit_is_doubled_until_the_next_ceiling(tmp_path: Path) -> None:
     )
     found = of(tmp_path, study).bottlenecks[0]
     assert found.experiment is not None
-    assert (found.experiment.of, found.experiment.name, found.experiment.before, found.experiment.after) == ("limit", "threads", 4, 8)
+    assert (found.experiment.of, found.experiment.name, found.experiment.before, found.experiment.after) == (
+        "limit",
+        "threads",
+        4,
+        8,
+    )
     assert found.experiment.predicted_ratio == pytest.approx(60 / 39, rel=0.03)
     # No cell has eight threads.
     assert of(tmp_path / "again", study).proofs == ()
@@ -91,9 +107,13 @@ def test_a_load_that_asks_for_no_more_is_doubled(tmp_path: Path) -> None:
 def test_more_processes_are_no_answer_to_a_service_that_is_full(tmp_path: Path) -> None:
     def with_database(_: str, __: int, result: TrialResult) -> TrialResult:
         assert result.resources is not None
-        used = TierResources(cpu_user_s=0.2, cpu_system_s=0.0, peak_threads=1, peak_processes=1, pss_bytes=None, private_bytes=None)
+        used = TierResources(
+            cpu_user_s=0.2, cpu_system_s=0.0, peak_threads=1, peak_processes=1, pss_bytes=None, private_bytes=None
+        )
         tiers = {"app": replace(used, cpu_user_s=0.05), "postgres": used}
-        return replace(result, resources=replace(result.resources, tiers=tiers), logs={"app": "a.log", "postgres": "p.log"})
+        return replace(
+            result, resources=replace(result.resources, tiers=tiers), logs={"app": "a.log", "postgres": "p.log"}
+        )
 
     study = replace(STUDY, limits={"postgres": Limits(cpus=0.2)}, change=with_database, blocks=2)
     for found in of(tmp_path, study).bottlenecks:

@@ -12,7 +12,9 @@ from weir.model.errors import UsageError
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> frames.Run:
-    study = SyntheticStudy(blocks=2, duration_s=1.0, coordinates=[{"threads": "8"}, {"threads": "16"}], unlimited=["sanic"])
+    study = SyntheticStudy(
+        blocks=2, duration_s=1.0, coordinates=[{"threads": "8"}, {"threads": "16"}], unlimited=["sanic"]
+    )
     return frames.read(write_run(tmp_path_factory.mktemp("run") / "run.weir", study).parent)
 
 

@@ -8,17 +8,21 @@ import pytest
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
 from weir.findings.metrics import THROUGHPUT
-from weir.findings.pilot import Pilot, pilot_of
-from weir.findings.points import planned_comparisons
+from weir.findings.pilot import Pilot, measure_pilot
+from weir.findings.points import count_planned_comparisons
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
-from weir.model.run import PublishedFigure
+from weir.model.run_types import PublishedFigure
 from weir.report import render_terminal
 from weir.store import RunReader
 
 THREADS = ({"threads": "50"}, {"threads": "200"})
 MATRIX = SyntheticStudy(
-    duration_s=1.0, interval_s=0.2, loads=(ClosedLoad(4), ClosedLoad(20), ClosedLoad(100)), coordinates=THREADS, blocks=2
+    duration_s=1.0,
+    interval_s=0.2,
+    loads=(ClosedLoad(4), ClosedLoad(20), ClosedLoad(100)),
+    coordinates=THREADS,
+    blocks=2,
 )
 
 
@@ -43,7 +47,11 @@ def test_points_are_every_combination_and_are_named_by_what_varies(tmp_path: Pat
 def test_what_does_not_vary_is_not_said(tmp_path: Path) -> None:
     findings = found(
         tmp_path,
-        replace(MATRIX, loads=(ClosedLoad(4),), coordinates=({"threads": "50", "replicas": "1"}, {"threads": "50", "replicas": "2"})),
+        replace(
+            MATRIX,
+            loads=(ClosedLoad(4),),
+            coordinates=({"threads": "50", "replicas": "1"}, {"threads": "50", "replicas": "2"}),
+        ),
     )
     assert [point.label for point in findings.points] == ["1 replica", "2 replicas"]
 
@@ -55,7 +63,9 @@ def test_several_workloads_are_named_where_sentences_end(tmp_path: Path) -> None
 
 
 def test_a_stack_without_a_limit_stands_beside_each_of_its_values_and_is_measured_once(tmp_path: Path) -> None:
-    study = replace(MATRIX, stacks=(FLASK, SANIC, NETTY), aa="sanic", unlimited=("sanic", "spring-webflux"), loads=(ClosedLoad(4),))
+    study = replace(
+        MATRIX, stacks=(FLASK, SANIC, NETTY), aa="sanic", unlimited=("sanic", "spring-webflux"), loads=(ClosedLoad(4),)
+    )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         findings, cells = of_run(reader), reader.cells()
     assert len(cells) == 2 + 2 + 1
@@ -69,8 +79,8 @@ def test_a_stack_without_a_limit_stands_beside_each_of_its_values_and_is_measure
     assert copies is not None
     # One pair of cells, though it stands in both points: six metrics, of which medians and p99 are there as well.
     assert copies.compared <= 7
-    assert planned_comparisons(cells, "flask-gunicorn") == 4
-    assert planned_comparisons(cells, "sanic") == 3
+    assert count_planned_comparisons(cells, "flask-gunicorn") == 4
+    assert count_planned_comparisons(cells, "sanic") == 3
 
 
 def test_limits_that_no_two_stacks_share_meet_in_every_combination(tmp_path: Path) -> None:
@@ -89,7 +99,9 @@ def test_holms_family_is_all_comparisons_of_the_run_on_a_metric(tmp_path: Path) 
 
 
 def test_objectives_are_told_for_every_stack_at_every_point(tmp_path: Path) -> None:
-    findings = found(tmp_path, replace(MATRIX, loads=(ClosedLoad(4),), objectives=(("p99<50ms", True), ("p99<40ms", False))))
+    findings = found(
+        tmp_path, replace(MATRIX, loads=(ClosedLoad(4),), objectives=(("p99<50ms", True), ("p99<40ms", False)))
+    )
     held = [one for point in findings.points for stack in point.stacks for one in stack.objectives]
     assert [(one.objective, one.met, one.trials_met, one.trials, one.found, one.unit) for one in held] == [
         ("p99<50ms", True, 2, 2, 43_100.0, "us"), ("p99<40ms", False, 0, 2, 43_100.0, "us"),
@@ -113,19 +125,22 @@ def test_the_terminal_shows_all_points_before_each(tmp_path: Path) -> None:
 def test_a_pilot_tells_how_far_trials_differ_and_what_they_cost(tmp_path: Path) -> None:
     study = replace(MATRIX, blocks=6, stacks=tuple(replace(stack, variation=0.05) for stack in (FLASK, SANIC)), aa=None)
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
-        pilot = pilot_of(reader)
+        pilot = measure_pilot(reader)
     assert isinstance(pilot, Pilot)
     # Six points of five degrees of freedom each; the truth is 0.05 × √2.
     assert pilot.pairs == 30
     assert 0.05 < pilot.spread < 0.1
-    # Trials begin every 12 s; load, priming and pause take 4 s of that.
+    # Trials begin every 12 s; load, warm-up and pause take 4 s of that.
     assert pilot.overhead_s == pytest.approx({"flask-gunicorn": 8.0, "sanic": 8.0})
     assert pilot.memory_bytes["flask-gunicorn"] == pytest.approx(FLASK.memory_bytes, rel=0.05)
 
 
 def test_a_run_of_one_block_is_no_pilot(tmp_path: Path) -> None:
-    with RunReader(write_run(tmp_path / "run.weir", replace(MATRIX, blocks=1))) as reader, pytest.raises(UsageError, match="--pilot: "):
-        pilot_of(reader)
+    with (
+        RunReader(write_run(tmp_path / "run.weir", replace(MATRIX, blocks=1))) as reader,
+        pytest.raises(UsageError, match="--pilot: "),
+    ):
+        measure_pilot(reader)
 
 
 def test_a_published_figure_stands_beside_the_points_that_it_names_alone(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""From run files with known truth to sentences: they must be right in every case, above all where little or nothing can be said."""
+"""From run files with known truth to sentences: they must be right in every case, above all where little or nothing can
+be said."""
 
 import json
 from collections.abc import Callable
@@ -7,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.synthetic_load import SyntheticLoad, write_load
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStack, SyntheticStudy, judged, write_run
-from weir.findings import RunFindings, WhatRan, of_run
+from weir.findings import LoadFindings, RunFindings, WhatRan, of_run
 from weir.findings.metrics import CPU, P99, THROUGHPUT
 from weir.model.load import ClosedLoad
-from weir.model.run import PublishedFigure, TrialResult
+from weir.model.run_types import PublishedFigure, TrialResult
 from weir.store import RunReader
 
 BLOCKING = replace(SANIC, variant="blocking")
@@ -31,7 +33,9 @@ def find(tmp_path: Path) -> Find:
     return of
 
 
-def spoiled(*labels: str, blocks: tuple[int, ...] = (1, 2, 3), validity: str = "invalid") -> Callable[[str, int, TrialResult], TrialResult]:
+def spoiled(
+    *labels: str, blocks: tuple[int, ...] = (1, 2, 3), validity: str = "invalid"
+) -> Callable[[str, int, TrialResult], TrialResult]:
     """Trials of `labels` in `blocks` get a bad verdict."""
 
     def change(label: str, block: int, result: TrialResult) -> TrialResult:
@@ -44,7 +48,10 @@ def spoiled(*labels: str, blocks: tuple[int, ...] = (1, 2, 3), validity: str = "
 
 def test_the_answer_names_the_faster_stack_first_with_ratio_interval_and_blocks(find: Find) -> None:
     answer = find(QUICK).answer
-    assert answer.sentence == "Sanic answers 4.0× as many requests per second as Flask (95 % interval 3.7–4.3, 3 blocks: indicative)."
+    assert (
+        answer.sentence
+        == "Sanic answers 4.0× as many requests per second as Flask (95 % interval 3.7–4.3, 3 blocks: indicative)."
+    )
     assert (answer.validity, answer.indicative) == ("valid", True)
     (comparison,) = answer.comparisons
     assert comparison.low is not None
@@ -54,7 +61,10 @@ def test_the_answer_names_the_faster_stack_first_with_ratio_interval_and_blocks(
 
 def test_a_faster_baseline_is_named_first_too(find: Find) -> None:
     answer = find(replace(QUICK, baseline="sanic")).answer
-    assert answer.sentence == "Sanic answers 4.0× as many requests per second as Flask (95 % interval 3.7–4.3, 3 blocks: indicative)."
+    assert (
+        answer.sentence
+        == "Sanic answers 4.0× as many requests per second as Flask (95 % interval 3.7–4.3, 3 blocks: indicative)."
+    )
 
 
 def test_three_stacks_are_compared_with_the_baseline_in_one_sentence(find: Find) -> None:
@@ -68,7 +78,7 @@ def test_three_stacks_are_compared_with_the_baseline_in_one_sentence(find: Find)
 def test_stacks_that_do_not_differ_cannot_be_told_apart(find: Find) -> None:
     noisy = replace(TWIN, variation=0.15)
     answer = find(replace(QUICK, seed=4, stacks=(FLASK, noisy))).answer
-    assert "cannot be told apart on throughput: ratio " in answer.sentence
+    assert "show no clear difference on throughput: ratio " in answer.sentence
     assert "95 % interval " in answer.sentence
     assert "blocks would narrow the interval to ±5 %" in answer.would_change
 
@@ -77,7 +87,7 @@ def test_one_that_differs_and_one_that_does_not_share_a_sentence(find: Find) -> 
     sentence = find(replace(QUICK, stacks=(FLASK, SANIC, replace(TWIN, variation=0.15)))).answer.sentence
     assert sentence.startswith("Compared with Flask, Sanic answers 4.0× (")
     assert "; Twin " in sentence
-    assert "cannot be told apart from Flask on throughput (95 % intervals" in sentence
+    assert "no clear difference from Flask on throughput (95 % intervals" in sentence
 
 
 def test_stacks_that_are_the_same_within_two_percent_are_called_so(find: Find) -> None:
@@ -96,7 +106,8 @@ def test_ten_blocks_are_not_indicative(find: Find) -> None:
 def test_a_single_block_gives_a_ratio_without_interval_and_says_so(find: Find) -> None:
     answer = find(replace(QUICK, blocks=1)).answer
     assert (
-        answer.sentence == "Sanic answers 3.9× as many requests per second as Flask in the only block with both: no interval, so no claim."
+        answer.sentence
+        == "Sanic answers 3.9× as many requests per second as Flask in the only block with both: no interval, so no claim."
     )
     assert answer.comparisons[0].low is None
     assert answer.would_change == "A second block: an interval needs two pairs whose ratios differ."
@@ -109,7 +120,7 @@ def test_a_run_without_any_valid_trial_has_no_answer_and_says_why(find: Find) ->
     )
     assert findings.answer.validity == "invalid"
     assert len(findings.left_out) == 9
-    assert findings.points[0].sentence == "Nothing can be said: no stack has a usable trial here."
+    assert findings.points[0].sentence == "Not measured yet: no stack has a usable trial here."
 
 
 def test_a_run_without_any_trial_has_no_answer(find: Find) -> None:
@@ -153,7 +164,9 @@ def test_a_trial_that_was_tried_again_counts_once_in_its_own_block(find: Find) -
     def first_fails(label: str, block: int, result: TrialResult) -> TrialResult:
         return judged(result, "invalid", "the server died") if label == "sanic" and next(failures, False) else result
 
-    findings = find(replace(QUICK, retries=1, change=first_fails, skip=lambda label, block: block == 3, ended="interrupted"))
+    findings = find(
+        replace(QUICK, retries=1, change=first_fails, skip=lambda label, block: block == 3, ended="interrupted")
+    )
     assert findings.answer.comparisons[0].pairs == 2
     assert [(trial.block, trial.attempt) for trial in findings.left_out] == [(1, 1)]
     assert (findings.trials.finished, findings.trials.tried, findings.trials.used) == (7, 6, 6)
@@ -266,7 +279,9 @@ def test_the_audit_finds_each_broken_law(find: Find, changes: dict[str, object],
 
 def test_a_stack_that_warms_up_during_the_window_is_said_to_drift(find: Find) -> None:
     findings = find(replace(QUICK, stacks=(FLASK, NETTY), duration_s=6.0))
-    drifting = [caution for caution in findings.cautions if caution.fact.startswith("Throughput drifted within 3 trials")]
+    drifting = [
+        caution for caution in findings.cautions if caution.fact.startswith("Throughput drifted within 3 trials")
+    ]
     assert len(drifting) == 1
 
 
@@ -277,7 +292,9 @@ def test_a_published_mean_stands_beside_our_mean(find: Find) -> None:
     assert figure.ours == pytest.approx(20 / SANIC.throughput_rps * 1e6, rel=0.1)
 
 
-@pytest.mark.parametrize(("beside", "run"), [("sanic", (FLASK, SANIC, BLOCKING)), ("sanic[blocking]", (FLASK, BLOCKING))])
+@pytest.mark.parametrize(
+    ("beside", "run"), [("sanic", (FLASK, SANIC, BLOCKING)), ("sanic[blocking]", (FLASK, BLOCKING))]
+)
 def test_a_published_figure_is_one_of_a_variant_only_where_the_stack_itself_did_not_run(
     find: Find, beside: str, run: tuple[SyntheticStack, ...]
 ) -> None:
@@ -295,7 +312,11 @@ def test_published_figures_stand_beside_ours_and_change_nothing(find: Find) -> N
 
 def test_what_a_stack_was_built_into_and_what_ran_it_is_said_once_for_all_points(find: Find) -> None:
     def moved(label: str, block: int, result: TrialResult) -> TrialResult:
-        return replace(result, runtime="Python 3.13.0", artifact_bytes=31_000_000) if (label, block) == ("sanic", 3) else result
+        return (
+            replace(result, runtime="Python 3.13.0", artifact_bytes=31_000_000)
+            if (label, block) == ("sanic", 3)
+            else result
+        )
 
     alone = replace(NETTY, runtime="", artifact_bytes=None)
     findings = find(replace(QUICK, stacks=(FLASK, SANIC, alone), loads=(ClosedLoad(4), ClosedLoad(20)), change=moved))
@@ -323,3 +344,25 @@ def test_stacks_with_the_same_short_name_are_told_apart_by_their_labels(find: Fi
 def test_a_title_of_any_kind_is_only_text(find: Find) -> None:
     odd = SyntheticStack("odd", "", "", 5_000.0, 100, 10_000_000, 0.1, 1)
     assert find(replace(QUICK, stacks=(FLASK, odd))).answer.sentence.startswith("odd answers 2.0")
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_load_has_the_findings_of_one_cell_and_compares_nothing(tmp_path: Path, finished: bool) -> None:
+    with RunReader(write_load(tmp_path / "load.weir", SyntheticLoad(finished=finished))) as reader:
+        found = of_run(reader)
+    assert isinstance(found, LoadFindings)
+    assert found.finished is finished
+    ((stack,),) = (point.stacks for point in found.points)
+    assert stack.measure(THROUGHPUT).value == 2000
+    assert found.answer.sentence.startswith("2,000 requests per second; ")
+    assert found.basis == "4 connections, 4.0\u00a0s: 8,000 requests answered, none failed"
+    nothing = (
+        found.answer.comparisons,
+        found.generators,
+        found.break_evens,
+        found.bottlenecks,
+        found.left_out,
+        found.cautions,
+    )
+    assert set(nothing) == {()}
+    assert (found.identical_copies, found.variation, found.stopped, found.audit.checks) == (None, None, None, 0)

@@ -1,13 +1,13 @@
 """Programs that weir installs: once, whole or not at all, and anew when their recipe is another."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from weir.generators import installation
 from weir.generators.installation import Installation
-from weir.generators.locust import Locust
-from weir.generators.tools import TOOLS
+from weir.generators.registry import get_tool
 from weir.model.errors import TargetError, UsageError
 
 MINE = Installation("mine", program="bin/mine", needs=())
@@ -27,10 +27,10 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_program_is_installed_once(recipe: Path) -> None:
     told: list[str] = []
-    assert MINE.found() is None
+    assert MINE.find() is None
     program = MINE.install(told.append)
     assert program.is_file()
-    assert (MINE.found(), MINE.version()) == (program, "1.2.3")
+    assert (MINE.find(), MINE.version()) == (program, "1.2.3")
     assert MINE.install(told.append) == program
     (said,) = told
     name, _, log = said.partition("; log: ")
@@ -40,16 +40,18 @@ def test_a_program_is_installed_once(recipe: Path) -> None:
 def test_another_recipe_is_another_program(recipe: Path) -> None:
     MINE.install()
     recipe.write_text(INSTALL.replace("1.2.3", "1.2.4"))
-    assert MINE.found() is None
+    assert MINE.find() is None
     MINE.install()
     assert MINE.version() == "1.2.4"
 
 
 def test_what_failed_is_not_there_and_begun_anew(recipe: Path) -> None:
     recipe.write_text("mkdir bin\necho half >bin/mine\necho no such registry >&2\nexit 7\n")
-    with pytest.raises(TargetError, match=r"mine: installing it ended with exit status 7; log: (?s:.*)no such registry"):
+    with pytest.raises(
+        TargetError, match=r"mine: installing it ended with exit status 7; log: (?s:.*)no such registry"
+    ):
         MINE.install()
-    assert MINE.found() is None
+    assert MINE.find() is None
     with pytest.raises(TargetError, match="exit status 7"):
         MINE.install()
 
@@ -60,18 +62,19 @@ def test_what_it_takes_to_install_it_is_said_when_it_is_missing(recipe: Path) ->
         needy.install()
 
 
-def test_a_tool_on_the_path_comes_before_the_one_in_the_cache(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Locust, "installation", MINE)
+def test_a_tool_on_the_path_comes_before_the_one_in_the_cache(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
-    tool = TOOLS["locust"]
-    assert tool.where() is None
-    assert tool.install() == tool.where() == MINE.found()
+    tool = replace(get_tool("locust"), installation=MINE)
+    assert tool.find() is None
+    assert MINE.install() == tool.find() == MINE.find()
     assert tool.version() == "Locust 1.2.3"
     own = tmp_path / "bin" / "locust"
     own.parent.mkdir()
     own.write_text("#!/bin/sh\necho locust 9.8.7 from somewhere\n")
     own.chmod(0o755)
-    assert tool.where() == own
+    assert tool.find() == own
     assert tool.version() == "Locust 9.8.7"
 
 

@@ -1,5 +1,5 @@
-"""Every tool that can be had here, really run: against a server that does nothing, nginx with TLS, one that answers wrong, and one that
-keeps what it was asked."""
+"""Every tool that can be had here, really run: against a server that does nothing, nginx with TLS, one that answers
+wrong, and one that keeps what it was asked."""
 
 import itertools
 import os
@@ -14,12 +14,13 @@ import pytest
 
 from tests.end_to_end import test_load_transport
 from tests.end_to_end.test_load_transport import Nginx
-from weir.generators.engine import LoadListener
-from weir.generators.external import ExternalLoad
-from weir.generators.tool import Tool
-from weir.generators.tools import TOOLS
+from tests.support.observing import observer
+from weir.generators.external_load import ExternalLoad
+from weir.generators.external_tool import Tool
+from weir.generators.registry import TOOLS
 from weir.model.errors import GeneratorError
 from weir.model.load import ClosedLoad, Load, LoadPlan, OpenLoad, Request
+from weir.model.load_observer import LoadObserver
 from weir.model.records import LoadEnd, LoadStarted
 
 nginx = test_load_transport.nginx
@@ -27,7 +28,8 @@ Installed = Callable[[str], Tool]
 OPEN = ("wrk2", "oha", "k6")
 HAVE_MEDIAN = ("wrk", "wrk2", "hey", "ab", "oha", "k6", "jmeter", "locust")
 CONNECTIONS = 4
-# Debian has neither, and building them takes longer than all other tests of tools: `make soak` does (scripts/bench-peers).
+# Debian has neither, and building them takes longer than all other tests of tools: `make soak` does
+# (scripts/bench-peers).
 BUILT_FOR_SOAK = ("oha", "k6")
 
 
@@ -36,7 +38,8 @@ SLOW_TO_BEGIN = ("jmeter", "locust")
 
 
 def each_of(*names: str, slow: bool = False) -> pytest.MarkDecorator:
-    """Runs a test once for each tool; with `slow` also for those that are slow to begin, otherwise `make test-all` does."""
+    """Runs a test once for each tool; with `slow` also for those that are slow to begin, otherwise `make test-all`
+    does."""
 
     def case(name: str) -> Any:
         if name in BUILT_FOR_SOAK:
@@ -55,18 +58,20 @@ def warm(plan: LoadPlan, name: str) -> LoadPlan:
     return replace(plan, duration_s=60.0, requests=20 * CONNECTIONS) if name == "jmeter" else plan
 
 
-def run(tool: Tool, plan: LoadPlan, folder: Path, listener: LoadListener | None = None) -> LoadEnd:
-    assert tool.cannot(plan) is None
+def run(tool: Tool, plan: LoadPlan, folder: Path, listener: LoadObserver | None = None) -> LoadEnd:
+    assert tool.unsupported_reason(plan) is None
     with ExternalLoad(tool, plan, listener, folder=folder) as running:
         return running.result()
 
 
 @each_of(*TOOLS, slow=True)
-def test_it_loads_a_server_that_does_nothing(name: str, installed: Installed, serve: Callable[..., str], tmp_path: Path) -> None:
+def test_it_loads_a_server_that_does_nothing(
+    name: str, installed: Installed, serve: Callable[..., str], tmp_path: Path
+) -> None:
     tool, cpu = installed(name), min(os.sched_getaffinity(0))
     begun: list[LoadStarted] = []
     plan = LoadPlan(Request("GET", f"http://{serve('null')}/"), load(name), 1.0, cpus=(cpu,))
-    summary = run(tool, plan, tmp_path, LoadListener(on_start=begun.append)).summary
+    summary = run(tool, plan, tmp_path, observer(on_start=begun.append)).summary
     assert summary.requests.ok > 0
     assert (summary.requests.failed, summary.errors.check) == (0, 0)
     assert summary.throughput_rps == pytest.approx(summary.requests.completed / summary.duration_s, rel=0.2)
@@ -89,8 +94,12 @@ def test_it_asks_at_a_rate(name: str, installed: Installed, serve: Callable[...,
 
 
 @each_of("hey", "ab", "oha", "k6", "h2load", "jmeter")
-def test_it_ends_after_as_many_requests_as_it_is_told(name: str, installed: Installed, serve: Callable[..., str], tmp_path: Path) -> None:
-    plan = LoadPlan(Request("GET", f"http://{serve('null')}/"), ClosedLoad(CONNECTIONS), 30.0, requests=20 * CONNECTIONS)
+def test_it_ends_after_as_many_requests_as_it_is_told(
+    name: str, installed: Installed, serve: Callable[..., str], tmp_path: Path
+) -> None:
+    plan = LoadPlan(
+        Request("GET", f"http://{serve('null')}/"), ClosedLoad(CONNECTIONS), 30.0, requests=20 * CONNECTIONS
+    )
     end = run(installed(name), plan, tmp_path)
     assert (end.stopped, end.summary.requests.ok) == ("complete", 20 * CONNECTIONS)
 
@@ -98,13 +107,17 @@ def test_it_ends_after_as_many_requests_as_it_is_told(name: str, installed: Inst
 @pytest.mark.needs("nginx", "openssl")
 @each_of(*TOOLS)
 def test_it_loads_nginx_through_tls(name: str, installed: Installed, nginx: Nginx, tmp_path: Path) -> None:
-    summary = run(installed(name), LoadPlan(Request("GET", f"{nginx.https}/"), load(name), 1.0), tmp_path / "kept").summary
+    summary = run(
+        installed(name), LoadPlan(Request("GET", f"{nginx.https}/"), load(name), 1.0), tmp_path / "kept"
+    ).summary
     assert summary.requests.ok > 0
     assert summary.requests.failed == 0
 
 
 @each_of(*(name for name in TOOLS if name != "ab"))
-def test_answers_with_another_status_are_wrong(name: str, installed: Installed, serve: Callable[..., str], tmp_path: Path) -> None:
+def test_answers_with_another_status_are_wrong(
+    name: str, installed: Installed, serve: Callable[..., str], tmp_path: Path
+) -> None:
     # ab, which speaks HTTP/1.0, waits here for an end that does not come.
     address = serve("fault", "--kind", "status-500")
     summary = run(installed(name), LoadPlan(Request("GET", f"http://{address}/"), load(name), 1.0), tmp_path).summary
@@ -174,7 +187,9 @@ def keeper() -> Iterator[Keeper]:
 def test_what_it_asks_is_what_the_plan_says(name: str, installed: Installed, keeper: Keeper, tmp_path: Path) -> None:
     body = b'{"text": "' + bytes(range(32, 127)).replace(b'"', b"").replace(b"\\", b"") + b'${x}"}'
     headers = (("Content-Type", "application/json"), ("X-Mark", "a b; c=d"))
-    plan = LoadPlan(Request("PUT", f"http://{keeper.address}/a/b?c=d&e=%20f", headers, body), load(name), 1.0, timeout_s=20.0)
+    plan = LoadPlan(
+        Request("PUT", f"http://{keeper.address}/a/b?c=d&e=%20f", headers, body), load(name), 1.0, timeout_s=20.0
+    )
     counts = run(installed(name), warm(plan, name), tmp_path).summary.requests
     # It counts everything that it was answered.
     assert len(keeper.asked) - 2 * CONNECTIONS <= counts.ok <= len(keeper.asked)
@@ -206,7 +221,9 @@ def stopped(name: str, installed: Installed, keeper: Keeper, folder: Path) -> Lo
 
 
 @each_of(*(name for name in TOOLS if name != "h2load"))
-def test_a_load_that_is_stopped_gives_what_it_came_to(name: str, installed: Installed, keeper: Keeper, tmp_path: Path) -> None:
+def test_a_load_that_is_stopped_gives_what_it_came_to(
+    name: str, installed: Installed, keeper: Keeper, tmp_path: Path
+) -> None:
     end = stopped(name, installed, keeper, tmp_path)
     assert end.stopped == "signal"
     assert 0 < end.summary.requests.ok <= len(keeper.asked)
@@ -214,5 +231,5 @@ def test_a_load_that_is_stopped_gives_what_it_came_to(name: str, installed: Inst
 
 
 def test_h2load_says_nothing_when_it_is_stopped(installed: Installed, keeper: Keeper, tmp_path: Path) -> None:
-    with pytest.raises(GeneratorError, match="h2load: it was told to stop, and what it said cannot be read"):
+    with pytest.raises(GeneratorError, match="h2load: weir stopped it; its report cannot be read"):
         stopped("h2load", installed, keeper, tmp_path)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from weir.generators.ceiling import measure_ceiling
 from weir.generators.engine import EngineLoad
+from weir.generators.null_server import measure_on_null_server
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, LoadPlan, Request
 from weir.model.records import FirstAnswer, LoadSummary, RequestLogUse
@@ -14,7 +14,9 @@ from weir.model.request_log import OUTCOMES, read_requests
 
 
 def plan(address: str, log: Path, requests: int | None = None) -> LoadPlan:
-    return LoadPlan(Request("GET", f"http://{address}/"), ClosedLoad(4), 0.5, threads=2, requests=requests, request_log=str(log))
+    return LoadPlan(
+        Request("GET", f"http://{address}/"), ClosedLoad(4), 0.5, threads=2, requests=requests, request_log=str(log)
+    )
 
 
 def loaded(asked: LoadPlan) -> LoadSummary:
@@ -36,7 +38,9 @@ def test_the_log_of_a_load_adds_up_to_its_summary(serve: Callable[..., str], tmp
     times_us = (ok["last_byte_ns"] - ok["intended_ns"]) / 1e3
     assert times_us.mean() == pytest.approx(summary.response_time_us.mean, rel=2e-3)
     assert summary.read_time_us is not None
-    assert ((ok["last_byte_ns"] - ok["first_byte_ns"]) / 1e3).mean() == pytest.approx(summary.read_time_us.mean, abs=1e-3)
+    assert ((ok["last_byte_ns"] - ok["first_byte_ns"]) / 1e3).mean() == pytest.approx(
+        summary.read_time_us.mean, abs=1e-3
+    )
     assert set(requests["user"]) == {0, 1, 2, 3}
     assert (ok["connect_ns"] > 0).sum() == 4
 
@@ -51,7 +55,7 @@ def test_the_first_answer_is_told(serve: Callable[..., str], tmp_path: Path) -> 
 def test_the_load_that_finds_the_ceiling_leaves_the_log_alone(serve: Callable[..., str], tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("kept")
-    measure_ceiling(plan(serve("null"), log), duration_s=0.3)
+    measure_on_null_server(plan(serve("null"), log), duration_s=0.3)
     assert log.read_text() == "kept"
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from weir.lab.placement import anywhere, place
-from weir.lab.run import placement_of
+from weir.lab.placement import place, use_all_cpus
+from weir.lab.study_run import plan_placement
 from weir.model.errors import UsageError
-from weir.model.run import Limits, Network
-from weir.study.cpus import Cpus
-from weir.study.network import Network as NetworkTable
-from weir.study.study import study_from
+from weir.model.run_types import Limits, Network
+from weir.study.file import Cpus
+from weir.study.file import Network as NetworkTable
+from weir.study.study import parse_study
 
 
 def test_with_two_cpus_the_stack_has_its_own_and_control_runs_beside_the_generator() -> None:
@@ -21,11 +21,16 @@ def test_with_two_cpus_the_stack_has_its_own_and_control_runs_beside_the_generat
 
 def test_with_two_cpus_services_run_beside_the_stack_unless_the_study_says_otherwise() -> None:
     beside_stack = place(Cpus(), with_services=True, available=[0, 1])
-    assert (beside_stack.load, beside_stack.stack, beside_stack.services, beside_stack.control) == ((0,), (1,), (1,), (0,))
-    assert "The stack and the services share a CPU: neither's figures stand for themselves." in beside_stack.shared
+    assert (beside_stack.load, beside_stack.stack, beside_stack.services, beside_stack.control) == (
+        (0,),
+        (1,),
+        (1,),
+        (0,),
+    )
+    assert "The stack and the services share a CPU: the figures of both are mixed." in beside_stack.shared
     beside_load = place(Cpus(services="load"), with_services=True, available=[0, 1])
     assert (beside_load.stack, beside_load.services) == ((1,), (0,))
-    assert "The generator and the services share a CPU: neither's figures stand for themselves." in beside_load.shared
+    assert "The generator and the services share a CPU: the figures of both are mixed." in beside_load.shared
 
 
 @pytest.mark.parametrize("count", range(3, 20))
@@ -70,7 +75,9 @@ def test_a_count_of_control_is_kept() -> None:
 def test_more_cpus_than_there_are_is_an_error_that_counts_them() -> None:
     with pytest.raises(UsageError, match="found stack 4, load 4, 8 CPUs altogether; this machine offers 2"):
         place(Cpus(load=4, stack=4), available=[0, 1])
-    with pytest.raises(UsageError, match=r"found load 2, 2 CPUs altogether beside those in lists \(1\); this machine offers 2"):
+    with pytest.raises(
+        UsageError, match=r"found load 2, 2 CPUs altogether beside those in lists \(1\); this machine offers 2"
+    ):
         place(Cpus(load=2, stack=[0]), available=[0, 1])
 
 
@@ -104,7 +111,9 @@ def test_a_network_is_published_on_its_own_port_unless_the_study_says_otherwise(
     assert not any("loopback" in said for said in placement.shared)
 
 
-@pytest.mark.parametrize(("stack", "workload", "served"), [("nest-typeorm", "user-by-id", True), ("sanic", "hello", False)])
+@pytest.mark.parametrize(
+    ("stack", "workload", "served"), [("nest-typeorm", "user-by-id", True), ("sanic", "hello", False)]
+)
 def test_a_study_whose_stacks_need_services_has_a_place_for_them(
     stack: str, workload: str, served: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,15 +126,15 @@ def test_a_study_whose_stacks_need_services_has_a_place_for_them(
         "load": {"duration_s": 1},
         "method": {"blocks": 1, "baseline": stack},
     }
-    placement = placement_of(study_from(Path("mine.toml"), "", study, None))
+    placement = plan_placement(parse_study(Path("mine.toml"), "", study, None))
     assert bool(placement.services) == served
     monkeypatch.setenv("WEIR_POSTGRES_URL", "postgresql://user@127.0.0.1:5432/mine")
-    assert placement_of(study_from(Path("mine.toml"), "", study, None)).services == ()
+    assert plan_placement(parse_study(Path("mine.toml"), "", study, None)).services == ()
 
 
 def test_where_nothing_is_measured_everything_has_all_cpus_and_the_limits_stay() -> None:
     placement = place(Cpus(quota={"app": 0.5}), with_services=True, available=[0, 1, 5])
-    spread = anywhere(placement)
+    spread = use_all_cpus(placement)
     assert (spread.load, spread.stack, spread.services, spread.control) == ((0,), (0, 1, 5), (0, 1, 5), (0, 1, 5))
     assert spread.limits == placement.limits
-    assert anywhere().stack == tuple(sorted(os.sched_getaffinity(0)))
+    assert use_all_cpus().stack == tuple(sorted(os.sched_getaffinity(0)))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from weir.lab.steady import may_be_judged, window_of
+from weir.lab.steady_window import can_be_steady, find_window
 from weir.model.load import ClosedLoad, Load, OpenLoad
 from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
 
@@ -40,17 +40,17 @@ RAMP = [float(rate) for rate in np.linspace(0, 100_000, 20)]
 
 
 def test_what_users_do_while_they_still_come_does_not_count() -> None:
-    window = window_of(intervals(RAMP + noisy(100_000, 60, 1)), asked_s=8.0, level_from_s=2.0)
+    window = find_window(intervals(RAMP + noisy(100_000, 60, 1)), asked_s=8.0, level_from_s=2.0)
     assert window.start_s == pytest.approx(2.0)
     assert window.steady is True
     assert [segment.start_s for segment in window.segments] == [2.0]
 
 
 def test_without_a_steady_state_all_that_follows_the_ramp_counts() -> None:
-    window = window_of(intervals(RAMP + noisy(100_000, 40, 1) + noisy(50_000, 20, 2)), asked_s=8.0, level_from_s=2.0)
+    window = find_window(intervals(RAMP + noisy(100_000, 40, 1) + noisy(50_000, 20, 2)), asked_s=8.0, level_from_s=2.0)
     assert window.steady is False
     assert window.start_s == pytest.approx(2.0)
-    whole = window_of(intervals(noisy(100_000, 40, 1) + noisy(50_000, 20, 2)), asked_s=6.0)
+    whole = find_window(intervals(noisy(100_000, 40, 1) + noisy(50_000, 20, 2)), asked_s=6.0)
     assert (whole.steady, whole.start_s) == (False, 0.0)
 
 
@@ -65,4 +65,4 @@ def test_without_a_steady_state_all_that_follows_the_ramp_counts() -> None:
     ],
 )
 def test_a_load_is_judged_where_it_is_the_same_for_long_enough(load: Load, judged: bool) -> None:
-    assert may_be_judged(load, 6.0, INTERVAL_S) is judged
+    assert can_be_steady(load, 6.0, INTERVAL_S) is judged

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from weir.live import About, Address, Board, Controls, LiveServer, RunFolder
-from weir.live.guard import Keys
+from weir.live import Address, Controls, EventQueue, LiveServer, PageInfo, RunFolder
+from weir.live.auth import Keys
 
 KEYS = Keys(token="the-token", form="the-form-token")
 Served = Callable[..., "Visitor"]
@@ -33,7 +33,7 @@ class Visitor:
     """Somebody who asks a server; by default with the cookie and the host that a browser would send."""
 
     server: LiveServer
-    board: Board
+    board: EventQueue
     keys: Keys = KEYS
     streams: list[http.client.HTTPConnection] = field(default_factory=list)
 
@@ -100,15 +100,17 @@ def served(bundle: None) -> Iterator[Served]:
     with ExitStack() as stack:
 
         def serve(
-            board: Board | None = None,
+            board: EventQueue | None = None,
             *,
             controls: Controls | None = None,
             runs: RunFolder | None = None,
             address: Address | None = None,
             **more: Any,
         ) -> Visitor:
-            shown = board or Board(About("A load"), controls)
-            visitor = Visitor(stack.enter_context(LiveServer(shown, address or Address(), runs=runs, keys=KEYS, **more)), shown)
+            shown = board or EventQueue(PageInfo("A load"), controls)
+            visitor = Visitor(
+                stack.enter_context(LiveServer(shown, address or Address(), runs=runs, keys=KEYS, **more)), shown
+            )
             stack.callback(visitor.close)
             return visitor
 

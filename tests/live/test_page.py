@@ -1,4 +1,5 @@
-"""The live page in a real browser: what it shows, how it takes hostile names, lost connections and many viewers, what its buttons do."""
+"""The live page in a real browser: what it shows, how it takes hostile names, lost connections and many viewers, what
+its buttons do."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,10 +15,11 @@ from tests.support.page import HOSTILE, serious_barriers
 from tests.support.records import group, interval, sample, started
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, write_run
 from tests.support.tiers import cases
-from weir.live import About, Board, Controls, LiveServer, RunFolder, TrialBegun, TrialEnded
+from weir.cli.ui import form_fields
+from weir.live import Controls, EventQueue, LiveServer, PageInfo, RunFolder, TrialEnded, TrialStarted
 from weir.model.errors import UsageError
 
-ABOUT = About("Sync or async", "Which is better?")
+ABOUT = PageInfo("Sync or async", "Which is better?")
 
 
 @dataclass
@@ -33,11 +35,14 @@ Look = Callable[..., Watched]
 
 @pytest.fixture
 def look(browser: Browser) -> Iterator[Look]:
-    """A function that opens an address in a browser of its own, and waits until the page shows what it was told first."""
+    """A function that opens an address in a browser of its own, and waits until the page shows what it was told
+    first."""
     with ExitStack() as stack:
 
         def opened(url: str, *, width: int = 1180, scheme: str = "light") -> Watched:
-            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light")
+            context = browser.new_context(
+                viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light"
+            )
             stack.callback(context.close)
             watched = Watched(context.new_page())
             watched.page.on("console", lambda message: watched.complaints.append(message.text))
@@ -49,11 +54,20 @@ def look(browser: Browser) -> Iterator[Look]:
         yield opened
 
 
-def begin(board: Board, number: int = 1, name: str = "sanic") -> None:
+def begin(board: EventQueue, number: int = 1, name: str = "sanic") -> None:
     board.begin_trial(
-        TrialBegun(number=number, total=4, block=1, blocks=2, name=name, point="hello, 4 connections", duration_s=10.0, planned_s=15.0)
+        TrialStarted(
+            number=number,
+            total=4,
+            block=1,
+            blocks=2,
+            name=name,
+            point="hello, 4 connections",
+            duration_s=10.0,
+            planned_s=15.0,
+        )
     )
-    board.begin_load(started())
+    board.on_start(started())
 
 
 def noted(pressed: list[str], name: str) -> Callable[[], bool]:
@@ -70,20 +84,22 @@ def tile(page: Page, title: str) -> str:
     return page.locator(".tile", has=page.locator("h3", has_text=re.compile(f"^{title} "))).locator("b").inner_text()
 
 
-def feed(board: Board, slices: int = 4, first: int = 0) -> None:
+def feed(board: EventQueue, slices: int = 4, first: int = 0) -> None:
     for index in range(first, first + slices):
-        board.take_interval(interval(index, [2.0] * 50, length_s=0.5))
-        board.take_sample(sample(index * 0.5, group(cpu_s=0.25 * index, threads=5, pools={"worker": 0.5 * index})))
-        board.take_sample(sample(index * 0.5 + 0.4, group(cpu_s=0.25 * index + 0.2, threads=5, pools={"worker": 0.5 * index + 0.3})))
+        board.on_interval(interval(index, [2.0] * 50, length_s=0.5))
+        board.on_sample(sample(index * 0.5, group(cpu_s=0.25 * index, threads=5, pools={"worker": 0.5 * index})))
+        board.on_sample(
+            sample(index * 0.5 + 0.4, group(cpu_s=0.25 * index + 0.2, threads=5, pools={"worker": 0.5 * index + 0.3}))
+        )
 
 
 def test_a_run_is_shown_while_it_goes_on(served: Served, look: Look) -> None:
-    board = Board(ABOUT)
+    board = EventQueue(ABOUT)
     watched = look(served(board).server.url)
     page = watched.page
     expect(page.locator("#question")).to_have_text("Which is better?")
     expect(page.locator("#what")).to_have_text("Preparing")
-    board.step("building sanic")
+    board.on_step("building sanic")
     expect(page.locator("#steps li")).to_contain_text("building sanic")
     begin(board, 2)
     expect(page.locator("#what")).to_have_text("sanic")
@@ -100,7 +116,14 @@ def test_a_run_is_shown_while_it_goes_on(served: Served, look: Look) -> None:
     expect(row).to_contain_text("worker × 1")
     expect(row).to_contain_text("waiting for events")
     board.end_trial(
-        TrialEnded(validity="suspect", reasons=("no steady state",), throughput_rps=1234.5, p50_us=2000.0, p99_us=3000.0, failed=7)
+        TrialEnded(
+            validity="suspect",
+            reasons=("no steady state",),
+            throughput_rps=1234.5,
+            p50_us=2000.0,
+            p99_us=3000.0,
+            failed=7,
+        )
     )
     expect(page.locator("#trials tr")).to_have_text(re.compile(r"2.*sanic.*1,23\d.*2.*3.*7.*suspect.*no steady state"))
     board.end("The run is over.")
@@ -110,7 +133,7 @@ def test_a_run_is_shown_while_it_goes_on(served: Served, look: Look) -> None:
 
 
 def test_every_chart_is_drawn_and_gets_more_points_as_they_come(served: Served, look: Look) -> None:
-    board = Board(ABOUT)
+    board = EventQueue(ABOUT)
     begin(board)
     feed(board)
     watched = look(served(board).server.url)
@@ -127,7 +150,7 @@ def test_every_chart_is_drawn_and_gets_more_points_as_they_come(served: Served, 
 
 
 def test_who_comes_late_sees_what_was(served: Served, look: Look) -> None:
-    board = Board(ABOUT)
+    board = EventQueue(ABOUT)
     begin(board)
     feed(board)
     url = served(board).server.url
@@ -143,25 +166,25 @@ def test_who_comes_late_sees_what_was(served: Served, look: Look) -> None:
 
 
 def test_errors_are_shown_by_kind(served: Served, look: Look) -> None:
-    board = Board(ABOUT)
+    board = EventQueue(ABOUT)
     begin(board)
-    board.take_interval(interval(0, [1.0], errors={"timeout": 1200, "reset": 3}, queued=5))
+    board.on_interval(interval(0, [1.0], errors={"timeout": 1200, "reset": 3}, queued=5))
     page = look(served(board).server.url).page
     expect(page.locator("#errors")).to_have_text("failed: timeout 1,200, reset 3 · 5 wait for a connection")
     assert tile(page, "Failed") == "1,203"
 
 
 def test_hostile_names_are_text_and_nothing_else(served: Served, look: Look, tmp_path: Path) -> None:
-    board = Board(About(HOSTILE, HOSTILE))
-    board.begin_trial(TrialBegun(number=1, name=HOSTILE, point=HOSTILE))
+    board = EventQueue(PageInfo(HOSTILE, HOSTILE))
+    board.begin_trial(TrialStarted(number=1, name=HOSTILE, point=HOSTILE))
     log = tmp_path / "log"
     log.write_text(HOSTILE)
     board.show_logs({HOSTILE: log})
-    board.begin_load(started())
-    board.take_interval(interval(0, [1.0], length_s=0.5))
+    board.on_start(started())
+    board.on_interval(interval(0, [1.0], length_s=0.5))
     for at_s in (0.0, 0.4, 1.4):
-        board.take_sample(sample(at_s, group(HOSTILE, tier=HOSTILE, cpu_s=at_s, pools={HOSTILE: at_s})))
-    board.step(HOSTILE)
+        board.on_sample(sample(at_s, group(HOSTILE, tier=HOSTILE, cpu_s=at_s, pools={HOSTILE: at_s})))
+    board.on_step(HOSTILE)
     url = served(board).server.url
     watched = look(url)
     board.end_trial(TrialEnded(validity="invalid", reasons=(HOSTILE,), run=HOSTILE))
@@ -181,14 +204,21 @@ def test_hostile_names_are_text_and_nothing_else(served: Served, look: Look, tmp
 def test_nothing_serious_is_found_by_a_check_of_accessibility(
     served: Served, look: Look, library: Callable[[Controls], Visitor], tmp_path: Path, scheme: str
 ) -> None:
-    board = Board(ABOUT, Controls(stop=lambda: True, skip=lambda: True, extend=lambda: True))
+    board = EventQueue(ABOUT, Controls(stop=lambda: True, skip=lambda: True, extend=lambda: True))
     log = tmp_path / "log"
     log.write_text("serving")
     begin(board)
     feed(board)
-    board.take_interval(interval(4, [2.0], length_s=0.5, errors={"timeout": 3}))
+    board.on_interval(interval(4, [2.0], length_s=0.5, errors={"timeout": 3}))
     board.end_trial(
-        TrialEnded(validity="suspect", reasons=("no steady state",), throughput_rps=1234.5, p50_us=2000.0, p99_us=3000.0, failed=7)
+        TrialEnded(
+            validity="suspect",
+            reasons=("no steady state",),
+            throughput_rps=1234.5,
+            p50_us=2000.0,
+            p99_us=3000.0,
+            failed=7,
+        )
     )
     begin(board, 2)
     feed(board)
@@ -212,7 +242,7 @@ def test_the_token_leaves_the_address_bar_and_the_page_can_be_loaded_again(serve
 
 
 def test_a_page_that_has_lost_its_server_finds_it_again_and_has_missed_nothing(served: Served, look: Look) -> None:
-    board = Board(ABOUT)
+    board = EventQueue(ABOUT)
     begin(board)
     feed(board)
     visitor = served(board)
@@ -221,7 +251,7 @@ def test_a_page_that_has_lost_its_server_finds_it_again_and_has_missed_nothing(s
     visitor.server.close()
     expect(page.locator("#connection")).to_have_text("connection lost, trying again")
     feed(board, 4, first=4)
-    board.step("meanwhile")
+    board.on_step("meanwhile")
     with LiveServer(board, visitor.server.address, keys=KEYS):
         expect(page.locator("#connection")).to_have_text("live")
         expect(page.locator("#progress-text")).to_contain_text("4.0 s")
@@ -231,7 +261,7 @@ def test_a_page_that_has_lost_its_server_finds_it_again_and_has_missed_nothing(s
 
 def test_the_stop_button_asks_and_then_stops(served: Served, look: Look) -> None:
     pressed: list[str] = []
-    board = Board(ABOUT, Controls(stop=noted(pressed, "stop")))
+    board = EventQueue(ABOUT, Controls(stop=noted(pressed, "stop")))
     begin(board)
     watched = look(served(board).server.url)
     asked: list[str] = []
@@ -256,7 +286,7 @@ def test_the_stop_button_asks_and_then_stops(served: Served, look: Look) -> None
 
 def test_the_skip_button_skips_the_trial_that_it_is_shown_with(served: Served, look: Look) -> None:
     pressed: list[str] = []
-    board = Board(ABOUT, Controls(skip=noted(pressed, "skip")))
+    board = EventQueue(ABOUT, Controls(skip=noted(pressed, "skip")))
     page = look(served(board).server.url).page
     expect(page.locator("#skip")).to_be_disabled()
     begin(board, 3)
@@ -269,9 +299,11 @@ def test_the_skip_button_skips_the_trial_that_it_is_shown_with(served: Served, l
     expect(page.locator("#skip")).to_be_disabled()
 
 
-def test_the_button_for_one_more_block_says_what_comes_of_it_and_is_of_no_use_in_the_end(served: Served, look: Look) -> None:
+def test_the_button_for_one_more_block_says_what_comes_of_it_and_is_of_no_use_in_the_end(
+    served: Served, look: Look
+) -> None:
     answers = [True, False]
-    board = Board(ABOUT, Controls(extend=lambda: answers.pop(0)))
+    board = EventQueue(ABOUT, Controls(extend=lambda: answers.pop(0)))
     page = look(served(board).server.url).page
     begin(board)
     page.locator("#extend").click()
@@ -285,7 +317,7 @@ def test_the_button_for_one_more_block_says_what_comes_of_it_and_is_of_no_use_in
 
 @pytest.mark.parametrize(("width", "scheme"), cases([(1180, "dark"), (390, "light"), (1180, "light")], kept=2))
 def test_the_page_fits_its_window(served: Served, look: Look, width: int, scheme: str) -> None:
-    board = Board(ABOUT, Controls(stop=lambda: True, skip=lambda: True, extend=lambda: True))
+    board = EventQueue(ABOUT, Controls(stop=lambda: True, skip=lambda: True, extend=lambda: True))
     begin(board, name="a-stack-with-a-rather-long-name[and-a-variant-that-is-long-too]")
     feed(board)
     page = look(served(board).server.url, width=width, scheme=scheme).page
@@ -304,11 +336,13 @@ def library(served: Served, tmp_path: Path) -> Callable[[Controls], Visitor]:
     (tmp_path / "one").mkdir()
     write_run(tmp_path / "one" / "run.weir", SyntheticStudy(duration_s=1.0, stacks=(FLASK, SANIC)))
     (tmp_path / "broken.weir").write_text("nothing of ours " * 100)
-    return lambda controls: served(Board(About("weir"), controls), runs=RunFolder(tmp_path))
+    return lambda controls: served(EventQueue(PageInfo("weir"), controls), runs=RunFolder(tmp_path))
 
 
 @pytest.mark.timeout(400)
-def test_past_runs_are_listed_with_their_answers_and_their_reports(library: Callable[[Controls], Visitor], look: Look) -> None:
+def test_past_runs_are_listed_with_their_answers_and_their_reports(
+    library: Callable[[Controls], Visitor], look: Look
+) -> None:
     watched = look(library(Controls()).server.url)
     page = watched.page
     expect(page.locator("#runs tr")).to_have_count(2)
@@ -328,16 +362,18 @@ def test_past_runs_are_listed_with_their_answers_and_their_reports(library: Call
     assert watched.complaints == []
 
 
-def test_a_form_starts_a_load_and_says_what_is_wrong_with_it(library: Callable[[Controls], Visitor], look: Look) -> None:
+def test_a_form_starts_a_load_and_says_what_is_wrong_with_it(
+    library: Callable[[Controls], Visitor], look: Look
+) -> None:
     asked: list[dict[str, str]] = []
 
     def start(fields: Mapping[str, str]) -> None:
         asked.append(dict(fields))
-        if "rate" not in fields:
+        if "rate_rps" not in fields:
             raise UsageError(f"-R/--rate: missing {HOSTILE}", hint="100")
         begin(visitor.board, name=fields["url"])
 
-    visitor = library(Controls(start=start, stop=lambda: True))
+    visitor = library(Controls(start=start, stop=lambda: True, form=form_fields()))
     watched = look(visitor.server.url)
     page = watched.page
     page.get_by_label("URL").fill("http://127.0.0.1:1/")
@@ -348,7 +384,7 @@ def test_a_form_starts_a_load_and_says_what_is_wrong_with_it(library: Callable[[
     expect(page.locator("#what")).to_have_text("http://127.0.0.1:1/")
     expect(page.locator("#form-problem")).to_have_text("")
     expect(page.get_by_role("button", name="Start")).to_be_disabled()
-    assert asked == [{"url": "http://127.0.0.1:1/"}, {"url": "http://127.0.0.1:1/", "rate": " 50 "}]
+    assert asked == [{"url": "http://127.0.0.1:1/"}, {"url": "http://127.0.0.1:1/", "rate_rps": " 50 "}]
     visitor.board.end_trial(TrialEnded(validity="valid", throughput_rps=50.0, run="one"))
     expect(page.locator("#trials tr")).to_contain_text("its report")
     expect(page.get_by_role("button", name="Start")).to_be_enabled()

@@ -10,8 +10,9 @@ from urllib.parse import quote
 import pytest
 
 from tests.live.conftest import Served
+from tests.support.synthetic_load import SyntheticLoad, write_load
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, write_run
-from weir.live import RunFolder, TrialBegun, TrialEnded
+from weir.live import RunFolder, TrialEnded, TrialStarted
 from weir.live import runs as runs_module
 from weir.live.runs import UnknownRunError
 from weir.model.errors import WeirError
@@ -77,7 +78,9 @@ def test_a_file_with_values_that_weir_does_not_write_keeps_no_other_from_being_l
 ) -> None:
     with closing(sqlite3.connect(root / "one" / "run.weir")) as connection, connection:
         # A table of the same name and columns that takes anything.
-        connection.executescript("CREATE TABLE other AS SELECT * FROM run; DROP TABLE run; ALTER TABLE other RENAME TO run")
+        connection.executescript(
+            "CREATE TABLE other AS SELECT * FROM run; DROP TABLE run; ALTER TABLE other RENAME TO run"
+        )
         connection.execute(f"UPDATE run SET {column} = ?", (value,))
     listed = served(runs=RunFolder(root)).get("/runs").json()["runs"]
     assert sorted(run["name"] for run in listed) == ["kept.weir", "one", "quick/two"]
@@ -85,13 +88,13 @@ def test_a_file_with_values_that_weir_does_not_write_keeps_no_other_from_being_l
 
 def test_what_a_run_found_is_computed_once_until_its_file_changes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     computed: list[Path] = []
-    compute: Callable[[Path], runs_module.Found] = runs_module._computed
+    compute: Callable[[Path], runs_module.Found] = runs_module._compute_answer
 
     def counted(path: Path) -> runs_module.Found:
         computed.append(path)
         return compute(path)
 
-    monkeypatch.setattr(runs_module, "_computed", counted)
+    monkeypatch.setattr(runs_module, "_compute_answer", counted)
     folder = RunFolder(root)
     found = folder.found("one")
     assert "Sanic answers" in found.sentence
@@ -111,6 +114,16 @@ def test_a_report_is_made_from_the_run_file_and_not_read_from_beside_it(root: Pa
     page = RunFolder(root).report("one")
     assert "Sanic answers" in page
     assert "not from here" not in page
+
+
+def test_a_load_has_an_entry_an_answer_and_a_report_as_a_run_has(tmp_path: Path) -> None:
+    write_load(tmp_path / "load.weir", SyntheticLoad(reasons=("nothing was right",), validity="invalid"))
+    folder = RunFolder(tmp_path)
+    assert [(entry.name, entry.kind) for entry in folder.entries()] == [("load.weir", "load")]
+    found = folder.found("load.weir")
+    assert found.sentence.startswith("2,000 requests per second; half of the answers within ")
+    assert (found.validity, found.indicative) == ("invalid", False)
+    assert "nothing was right" in folder.report("load.weir")
 
 
 OUTSIDE = [
@@ -189,8 +202,8 @@ def test_no_request_reaches_what_is_no_run_of_the_folder(served: Served, root: P
 
 def test_while_a_load_goes_on_nothing_is_computed(served: Served, root: Path) -> None:
     visitor = served(runs=RunFolder(root))
-    visitor.board.begin_trial(TrialBegun(number=1, name="http://127.0.0.1/", point="4 connections"))
-    assert "when it has ended" in visitor.get("/found?run=one").json()["later"]
+    visitor.board.begin_trial(TrialStarted(number=1, name="http://127.0.0.1/", point="4 connections"))
+    assert "after its end" in visitor.get("/found?run=one").json()["later"]
     assert visitor.get("/report?run=one").status == 503
     assert visitor.get("/runs").status == 200
     visitor.board.end_trial(TrialEnded(validity="valid"))

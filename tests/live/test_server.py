@@ -11,19 +11,35 @@ import pytest
 
 from tests.live.conftest import KEYS, Served
 from tests.support.records import interval, started
-from weir.live import About, Address, Board, Controls, LiveServer, TrialBegun
-from weir.live.guard import HEADERS
+from weir.live import Address, Controls, EventQueue, LiveServer, PageInfo, TrialStarted
+from weir.live.auth import HEADERS
 from weir.model.errors import UsageError, WeirError
 
 HOSTILE = '</script><script>window.owned = 1</script><img src=x onerror="window.owned = 1">\'"&{{ 7 * 7 }}<!--'
-READING = ("/", "/live.js", "/live.css", "/news", "/log", "/runs", "/found", "/report", "/stop", "/skip", "/extend", "/start", "/nothing")
+READING = (
+    "/",
+    "/live.js",
+    "/live.css",
+    "/news",
+    "/log",
+    "/runs",
+    "/found",
+    "/report",
+    "/stop",
+    "/skip",
+    "/extend",
+    "/start",
+    "/nothing",
+)
 
 
-def begin(board: Board, number: int = 1) -> None:
-    board.begin_trial(TrialBegun(number=number, name="sanic", point="hello, 4 connections"))
+def begin(board: EventQueue, number: int = 1) -> None:
+    board.begin_trial(TrialStarted(number=number, name="sanic", point="hello, 4 connections"))
 
 
-def test_the_printed_address_opens_the_page_and_sets_a_cookie_that_no_script_and_no_other_site_can_use(served: Served) -> None:
+def test_the_printed_address_opens_the_page_and_sets_a_cookie_that_no_script_and_no_other_site_can_use(
+    served: Served,
+) -> None:
     visitor = served()
     assert visitor.server.url == f"http://{visitor.host}/?token={KEYS.token}"
     answer = visitor.get(f"/?token={KEYS.token}", Cookie=None)
@@ -74,7 +90,10 @@ class Pressed:
 
     def controls(self) -> Controls:
         return Controls(
-            stop=lambda: self._press("stop"), skip=lambda: self._press("skip"), extend=lambda: self._press("extend"), start=self._start
+            stop=lambda: self._press("stop"),
+            skip=lambda: self._press("skip"),
+            extend=lambda: self._press("extend"),
+            start=self._start,
         )
 
     def _press(self, name: str) -> bool:
@@ -87,7 +106,9 @@ class Pressed:
         self.pressed.append(dict(fields))
 
 
-@pytest.mark.parametrize("path", ["/stop", "/skip", "/extend", "/start", "/stop?trial=1", "/start?url=http://127.0.0.1/"])
+@pytest.mark.parametrize(
+    "path", ["/stop", "/skip", "/extend", "/start", "/stop?trial=1", "/start?url=http://127.0.0.1/"]
+)
 def test_a_get_changes_nothing(served: Served, path: str) -> None:
     buttons = Pressed()
     assert served(controls=buttons.controls()).get(path).status == 405
@@ -102,7 +123,9 @@ def test_a_get_changes_nothing(served: Served, path: str) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("path", ["/stop", "/skip", "/extend", "/start"])
-def test_a_post_that_is_not_the_pages_own_changes_nothing(served: Served, path: str, wrong: dict[str, str | None]) -> None:
+def test_a_post_that_is_not_the_pages_own_changes_nothing(
+    served: Served, path: str, wrong: dict[str, str | None]
+) -> None:
     buttons = Pressed()
     visitor = served(controls=buttons.controls())
     begin(visitor.board)
@@ -132,7 +155,7 @@ def test_the_skip_button_of_a_trial_that_has_ended_does_not_skip_the_next(served
 
 def test_a_button_that_has_nothing_to_end_says_so(served: Served) -> None:
     visitor = served(controls=Pressed(answer=False).controls())
-    for path, message in (("/stop", "nothing goes on that could be stopped"), ("/extend", "the last block is over")):
+    for path, message in (("/stop", "nothing runs that could be stopped"), ("/extend", "the last block is over")):
         answer = visitor.post(path)
         assert (answer.status, answer.json()) == (409, {"message": message})
 
@@ -150,11 +173,15 @@ def test_a_page_without_buttons_has_nothing_behind_their_addresses(served: Serve
 
 def test_what_is_wrong_with_a_form_is_said_with_what_to_try(served: Served) -> None:
     answer = served(controls=Pressed().controls()).post("/start", {"url": "wrong"})
-    assert (answer.status, answer.json()) == (422, {"message": "URL: found 'wrong', expected http://", "hint": "weir load --help"})
+    assert (answer.status, answer.json()) == (
+        422,
+        {"message": "URL: found 'wrong', expected http://", "hint": "weir load --help"},
+    )
 
 
 @pytest.mark.parametrize(
-    "body", ["", "[]", '"url"', "{", "\x00", '{"url": 5}', '{"url": ["http://127.0.0.1/"]}', '{"url": "' + "x" * 70_000 + '"}']
+    "body",
+    ["", "[]", '"url"', "{", "\x00", '{"url": 5}', '{"url": ["http://127.0.0.1/"]}', '{"url": "' + "x" * 70_000 + '"}'],
 )
 def test_a_form_that_is_no_object_of_texts_starts_nothing(served: Served, body: str) -> None:
     buttons = Pressed()
@@ -165,12 +192,12 @@ def test_a_form_that_is_no_object_of_texts_starts_nothing(served: Served, body: 
 
 
 def test_who_comes_is_streamed_everything_and_then_the_news(served: Served) -> None:
-    visitor = served(Board(About(HOSTILE, HOSTILE)))
+    visitor = served(EventQueue(PageInfo(HOSTILE, HOSTILE)))
     stream = visitor.news()
     assert next(stream)["about"] == {"title": HOSTILE, "question": HOSTILE, "has_trials": True}
     begin(visitor.board)
-    visitor.board.begin_load(started())
-    visitor.board.take_interval(interval(0, [1.0], length_s=0.5))
+    visitor.board.on_start(started())
+    visitor.board.on_interval(interval(0, [1.0], length_s=0.5))
     while (news := next(stream))["now"] is None:
         pass
     assert news["points"]["rate_rps"] == [2]
@@ -196,8 +223,8 @@ def test_a_viewer_who_goes_is_forgotten(served: Served) -> None:
 
 
 def test_names_are_never_part_of_the_page(served: Served) -> None:
-    visitor = served(Board(About(HOSTILE, HOSTILE)))
-    visitor.board.begin_trial(TrialBegun(number=1, name=HOSTILE, point=HOSTILE))
+    visitor = served(EventQueue(PageInfo(HOSTILE, HOSTILE)))
+    visitor.board.begin_trial(TrialStarted(number=1, name=HOSTILE, point=HOSTILE))
     assert HOSTILE[:9] + "<script>" not in visitor.get("/").text
 
 
@@ -230,7 +257,7 @@ def test_the_thread_has_the_lowest_priority_and_the_cpus_of_weirs_control(served
 def test_a_port_that_is_taken_is_said_with_the_flag(served: Served) -> None:
     taken = served().server.address
     with pytest.raises(UsageError, match=rf"--listen: 127\.0\.0\.1:{taken.port}: cannot listen there"):
-        LiveServer(Board(About("x")), taken)
+        LiveServer(EventQueue(PageInfo("x")), taken)
 
 
 def test_a_server_on_every_address_says_an_address_that_can_be_opened(served: Served) -> None:
@@ -238,10 +265,12 @@ def test_a_server_on_every_address_says_an_address_that_can_be_opened(served: Se
     assert server.url.startswith(f"http://127.0.0.1:{server.address.port}/?token=")
 
 
-def test_a_missing_bundle_is_said_with_the_command_that_builds_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("weir.bundle.files", lambda package: tmp_path)
+def test_a_missing_bundle_is_said_with_the_command_that_builds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("weir.web_assets.files", lambda package: tmp_path)
     with pytest.raises(WeirError, match=r"live\.js: not found"):
-        LiveServer(Board(About("x")), Address())
+        LiveServer(EventQueue(PageInfo("x")), Address())
 
 
 def test_what_is_answered_to_the_page_is_json(served: Served) -> None:

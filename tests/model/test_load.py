@@ -2,7 +2,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weir.model.load import ClosedLoad, ExponentialThink, Load, LoadPlan, OpenLoad, Profile, Request, Session, Think, load_from_plan
+from weir.model.load import (
+    ClosedLoad,
+    ExponentialThink,
+    Load,
+    LoadPlan,
+    OpenLoad,
+    Profile,
+    Request,
+    Session,
+    Think,
+    load_from_plan,
+)
 
 NUMBERS = st.floats(0.001, 1e6, allow_nan=False)
 POINTS = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=5).map(lambda points: tuple(sorted(points)))
@@ -17,7 +28,13 @@ COUNTS = st.integers(1, 1000)
 LOADS = st.one_of(
     COUNTS.map(ClosedLoad),
     st.builds(ClosedLoad, POINTS, PAUSES, st.none() | COUNTS, st.none() | NUMBERS),
-    st.builds(OpenLoad, PROFILES, COUNTS, st.sampled_from(["constant", "poisson"]), st.none() | st.builds(Session, COUNTS, PAUSES)),
+    st.builds(
+        OpenLoad,
+        PROFILES,
+        COUNTS,
+        st.sampled_from(["constant", "poisson"]),
+        st.none() | st.builds(Session, COUNTS, PAUSES),
+    ),
 )
 
 

@@ -1,4 +1,5 @@
-"""Pauses of a JVM, from what JDK 17 and 25 wrote with each collector (timenanos, level, tags), and from one that runs."""
+"""Pauses of a JVM, from what JDK 17 and 25 wrote with each collector (timenanos, level, tags), and from one that
+runs."""
 
 import doctest
 from pathlib import Path
@@ -6,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from weir.observe import jvm
-from weir.observe.jvm import GC_PAUSE, SAFEPOINT, Pause, pause_events, pauses, with_pause_log
+from weir.observe.jvm import GC_PAUSE, SAFEPOINT, Pause, add_pause_log, parse_pauses, read_pause_events
 
 G1_17 = """\
 [11382289ns][info][gc] Using G1
@@ -53,13 +54,13 @@ Z_25 = """\
     ids=["G1 of JDK 17", "Serial of JDK 25", "Z of JDK 25", "nothing", "cut short"],
 )
 def test_each_collectors_pauses_are_as_long_as_all_threads_stood_still(log: str, expected: list[Pause]) -> None:
-    assert list(pauses(log.splitlines())) == expected
+    assert list(parse_pauses(log.splitlines())) == expected
 
 
 def test_events_count_from_the_loads_start_and_those_outside_of_it_are_left_out(tmp_path: Path) -> None:
     log = tmp_path / "gc-1.log"
     log.write_text(SERIAL_25 + Z_25)
-    events = pause_events([log, tmp_path / "missing.log"], start_ns=1_735_000_000, end_ns=1_800_000_000)
+    events = read_pause_events([log, tmp_path / "missing.log"], start_ns=1_735_000_000, end_ns=1_800_000_000)
     assert [(event.kind, event.duration_s) for event in events] == [(GC_PAUSE, 0.009130216)]
     # It began before the load did.
     assert events[0].t_s == pytest.approx(-0.005001317)
@@ -67,7 +68,7 @@ def test_events_count_from_the_loads_start_and_those_outside_of_it_are_left_out(
 
 
 def test_what_a_stack_tells_its_jvm_stays_and_comes_last() -> None:
-    environment = with_pause_log({"PATH": "/bin", "JAVA_TOOL_OPTIONS": "-Xmx1g"}, Path("/a b/gc-%p.log"))
+    environment = add_pause_log({"PATH": "/bin", "JAVA_TOOL_OPTIONS": "-Xmx1g"}, Path("/a b/gc-%p.log"))
     assert environment["PATH"] == "/bin"
     assert environment["JAVA_TOOL_OPTIONS"].endswith(" -Xmx1g")
     assert environment["JAVA_TOOL_OPTIONS"].startswith("'-Xlog:")

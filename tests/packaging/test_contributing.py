@@ -36,4 +36,9 @@ def test_the_example_of_a_stack_passes_its_check(repository: Path, tmp_path: Pat
     )
     assert result.returncode == 0, result.stdout + result.stderr
     (checked,) = json.loads(result.stdout)
-    assert (checked["stack"], checked["workloads"], checked["ok"], checked["problem"]) == ("wsgiref", ["hello"], True, None)
+    assert (checked["stack"], checked["workloads"], checked["ok"], checked["problem"]) == (
+        "wsgiref",
+        ["hello"],
+        True,
+        None,
+    )

@@ -26,19 +26,26 @@ def phase(repository: Path, tmp_path: Path) -> Phase:
     return lambda *words: subprocess.run([script, *words], capture_output=True, text=True, check=False)
 
 
-def test_a_phase_prints_its_time_and_the_counts_of_its_tests_and_what_was_left_out(phase: Phase, tmp_path: Path) -> None:
+def test_a_phase_prints_its_time_and_the_counts_of_its_tests_and_what_was_left_out(
+    phase: Phase, tmp_path: Path
+) -> None:
     done = phase("the tests", "printf", "%s", TESTS)
     line, *left_out = done.stdout.splitlines()
-    assert re.fullmatch(r"the tests +0:00  15 passed, 2 skipped", line)
-    assert left_out == ["    SKIPPED [2] tests/a.py:7: wrk2 is not installed", "    left out: the report in a browser: no chromium"]
+    assert re.fullmatch(r"the tests +0:\d\d  15 passed, 2 skipped", line)
+    assert left_out == [
+        "    SKIPPED [2] tests/a.py:7: wrk2 is not installed",
+        "    left out: the report in a browser: no chromium",
+    ]
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "target" / "phases" / "the-tests.log").read_text() == TESTS
 
 
-def test_a_phase_that_fails_shows_its_output_with_the_path_of_all_of_it_and_keeps_its_exit_code(phase: Phase, tmp_path: Path) -> None:
+def test_a_phase_that_fails_shows_its_output_with_the_path_of_all_of_it_and_keeps_its_exit_code(
+    phase: Phase, tmp_path: Path
+) -> None:
     done = phase("a try", "sh", "-c", "echo boom; echo '1 failed, 4 passed in 0.10s'; exit 7")
     assert done.returncode == 7
-    assert re.fullmatch(r"a try +0:00  4 passed, 1 failed  FAILED \(exit code 7\)\n", done.stdout)
+    assert re.fullmatch(r"a try +0:\d\d  4 passed, 1 failed  FAILED \(exit code 7\)\n", done.stdout)
     assert done.stderr.startswith("boom\n")
     assert str(tmp_path / "target" / "phases" / "a-try.log") in done.stderr
 

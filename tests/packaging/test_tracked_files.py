@@ -14,13 +14,19 @@ CRATES_IO = "registry+https://github.com/rust-lang/crates.io-index"
 
 @pytest.fixture(scope="module")
 def tracked(repository: Path) -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=True
+    ).stdout
     paths = [repository / name for name in listed.split("\0") if name]
     return [path for path in paths if path.is_file()]
 
 
 def test_locked_requirements_name_no_index(tracked: list[Path]) -> None:
-    locks = [path for path in tracked if path.name == "requirements.txt" or (path.suffix == ".txt" and path.parent.name == "requirements")]
+    locks = [
+        path
+        for path in tracked
+        if path.name == "requirements.txt" or (path.suffix == ".txt" and path.parent.name == "requirements")
+    ]
     assert len(locks) >= 5
     for lock in locks:
         text = lock.read_text()

@@ -1,12 +1,14 @@
 """What `uv build` makes, and that it works away from the checkout.
 
-The engine's wheel is built in place, so what `make setup` compiled is used again. The sdists are built as well; that wheels come out
-of them takes a second compilation of everything, and is a soak test.
+The engine's wheel is built in place, so what `make setup` compiled is used again. The sdists are built as well; that
+wheels come out of them takes a second compilation of everything, and is a soak test.
 """
 
 import json
 import os
+import re
 import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Sequence
@@ -22,10 +24,14 @@ DATA_FOLDERS = ("stacks", "services", "datasets", "workloads", "studies")
 
 
 def run(command: Sequence[str | Path], cwd: Path, codes: Sequence[int] = (0,)) -> str:
-    """The standard output of a program that must succeed, or end with one of these codes, away from what this test's own environment would
-    lend it; where it is to fail, its standard error."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "WEIR_", "VIRTUAL_ENV"))}
-    result = subprocess.run(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    """The standard output of a program that must succeed, or end with one of these codes, away from what this test's
+    own environment would lend it; where it is to fail, its standard error."""
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "WEIR_", "VIRTUAL_ENV"))
+    }
+    result = subprocess.run(
+        command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     assert result.returncode in codes, f"{command} ended with {result.returncode}:\n{result.stdout}\n{result.stderr}"
     return result.stdout if 0 in codes else result.stderr
 
@@ -37,7 +43,22 @@ def uv(repository: Path) -> Path:
 
 def build(uv: Path, repository: Path, package: str, kind: str, out: Path) -> Path:
     python = repository / ".venv" / "bin" / "python"
-    run([uv, "build", "--quiet", "--no-build-isolation", "--python", python, "--package", package, kind, "--out-dir", out], cwd=repository)
+    run(
+        [
+            uv,
+            "build",
+            "--quiet",
+            "--no-build-isolation",
+            "--python",
+            python,
+            "--package",
+            package,
+            kind,
+            "--out-dir",
+            out,
+        ],
+        cwd=repository,
+    )
     (built,) = out.glob(f"{package.replace('-', '_')}-[0-9]*{'.whl' if kind == '--wheel' else '.tar.gz'}")
     return built
 
@@ -50,10 +71,24 @@ def wheels(uv: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="module")
 def installed(uv: Path, repository: Path, wheels: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of a virtual environment that has the two wheels and what they depend on, and nothing else."""
+    """The folder of programs of a virtual environment that has the two wheels and what they depend on, and nothing
+    else."""
     away = tmp_path_factory.mktemp("away")
     run([uv, "venv", "--quiet", "--python", repository / ".venv" / "bin" / "python", "venv"], cwd=away)
-    run([uv, "pip", "install", "--quiet", "--python", "venv", "--constraint", repository / "requirements" / "dev.txt", *wheels], cwd=away)
+    run(
+        [
+            uv,
+            "pip",
+            "install",
+            "--quiet",
+            "--python",
+            "venv",
+            "--constraint",
+            repository / "requirements" / "dev.txt",
+            *wheels,
+        ],
+        cwd=away,
+    )
     return away / "venv" / "bin"
 
 
@@ -101,20 +136,29 @@ def test_an_installed_weir_shows_its_help_away_from_the_checkout(installed: Path
 
 def test_an_installed_weir_finds_its_stacks_away_from_the_checkout(installed: Path, tmp_path: Path) -> None:
     listed = json.loads(run([installed / "weir", "stacks", "list", "--json"], cwd=tmp_path))
-    assert {"flask-gunicorn", "sanic"} <= {stack["id"] for stack in (listed["stacks"] if isinstance(listed, dict) else listed)}
+    assert {"flask-gunicorn", "sanic"} <= {
+        stack["id"] for stack in (listed["stacks"] if isinstance(listed, dict) else listed)
+    }
 
 
 def test_an_installed_engine_says_its_version(installed: Path, wheels: tuple[Path, Path], tmp_path: Path) -> None:
-    assert run([installed / "weir-engine", "--version"], cwd=tmp_path).split() == ["weir-engine", wheels[1].name.split("-")[1]]
+    assert run([installed / "weir-engine", "--version"], cwd=tmp_path).split() == [
+        "weir-engine",
+        wheels[1].name.split("-")[1],
+    ]
 
 
 @pytest.mark.thorough
-def test_without_the_extra_loads_runs_and_reports_work_and_a_cluster_names_it(
+def test_without_the_extras_loads_runs_and_reports_work_and_a_cluster_and_locust_name_them(
     installed: Path, serve: Callable[..., str], tmp_path: Path
 ) -> None:
     assert not list((installed.parent / "lib").glob("python*/site-packages/ray"))
     url = f"http://{serve('null')}/"
-    found = json.loads(run([installed / "weir", "load", url, "-n", "100", "-c", "2", "--out", "load.weir", "--json", "-"], cwd=tmp_path))
+    found = json.loads(
+        run(
+            [installed / "weir", "load", url, "-n", "100", "-c", "2", "--out", "load.weir", "--json", "-"], cwd=tmp_path
+        )
+    )
     assert found["requests"]["ok"] == 100
     assert "req/s" in run([installed / "weir", "report", "load.weir"], cwd=tmp_path)
     (tmp_path / "study.toml").write_text(
@@ -130,17 +174,30 @@ connections = [1]
 duration_s = 1
 [method]
 blocks = 2
-prime_s = 0.2
+warmup_s = 0.2
 baseline = "socket-thread"
 """
     )
     # Two blocks of a second claim nothing, and may be said not to be valid.
-    run([installed / "weir", "run", "study.toml", "--out", "run"], cwd=tmp_path, codes=(ExitCode.DONE, ExitCode.NOT_VALID))
+    run(
+        [installed / "weir", "run", "study.toml", "--out", "run"],
+        cwd=tmp_path,
+        codes=(ExitCode.DONE, ExitCode.NOT_VALID),
+    )
     assert (tmp_path / "run" / "report.html").is_file()
-    for words in (["load", url, "--cluster", "127.0.0.1:1"], ["run", "study.toml", "--cluster", "127.0.0.1:1"], ["cluster", "check"]):
+    for words in (
+        ["load", url, "--cluster", "127.0.0.1:1"],
+        ["run", "study.toml", "--cluster", "127.0.0.1:1"],
+        ["cluster", "check"],
+    ):
         said = run([installed / "weir", *words], cwd=tmp_path, codes=(ExitCode.USAGE,))
         assert "Ray is not installed here" in said
         assert "weirbench[cluster]" in said
+    said = run([installed / "weir", "locust", "--version"], cwd=tmp_path, codes=(ExitCode.USAGE,))
+    assert re.search(r"found no Locust, expected locust>=.*\s+try: pip install 'weirbench\[locust\]'", said)
+    assert run([installed / "weir", "locust", "--python", sys.executable, "--version"], cwd=tmp_path).startswith(
+        "locust 2."
+    )
 
 
 def test_the_sdist_carries_the_bundle_built_and_its_sources(uv: Path, repository: Path, tmp_path: Path) -> None:
@@ -161,5 +218,12 @@ def test_the_engines_sdist_carries_the_whole_workspace(uv: Path, repository: Pat
 @pytest.mark.timeout(900)
 def test_make_wheels_builds_wheels_from_the_sdists(uv: Path, repository: Path, tmp_path: Path) -> None:
     run([uv, "build", "--quiet", "--all-packages", "--out-dir", tmp_path], cwd=repository)
-    kinds = sorted((path.name.split("-")[0], path.suffix) for path in tmp_path.iterdir() if path.suffix in {".whl", ".gz"})
-    assert kinds == [("weirbench", ".gz"), ("weirbench", ".whl"), ("weirbench_engine", ".gz"), ("weirbench_engine", ".whl")]
+    kinds = sorted(
+        (path.name.split("-")[0], path.suffix) for path in tmp_path.iterdir() if path.suffix in {".whl", ".gz"}
+    )
+    assert kinds == [
+        ("weirbench", ".gz"),
+        ("weirbench", ".whl"),
+        ("weirbench_engine", ".gz"),
+        ("weirbench_engine", ".whl"),
+    ]

@@ -12,22 +12,23 @@ from hypothesis import strategies as st
 
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
+from weir.findings.formatting import sentence_names
 from weir.findings.metrics import MEMORY, P99, THROUGHPUT
 from weir.findings.points import group_points
-from weir.findings.words import sentence_names
-from weir.model.run import Placement
+from weir.model.run_types import Placement
 from weir.report import begin_charts, sentences
-from weir.report.lines import MOST_POINTS, coarser, slices, slope
+from weir.report.interval_plot import linear_ticks, measure_strip, ratio_strip, ratio_ticks, tile_rows
 from weir.report.process_series import machine_lines
-from weir.report.series import PointSeries, evenly, point_series
-from weir.report.shown import shown_at
-from weir.report.strips import linear_ticks, measure_strip, ratio_strip, ratio_ticks, tile_rows
+from weir.report.series import PointSeries, evenly, point_series, shown_at
+from weir.report.timeseries import MOST_POINTS, coarser, slices, slope
 from weir.store import CpuSampleRow, IntervalRow, RunReader
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunFindings, PointSeries]]:
-    path = write_run(tmp_path_factory.mktemp("run") / "run.weir", SyntheticStudy(stacks=(FLASK, SANIC, NETTY), duration_s=6.0))
+    path = write_run(
+        tmp_path_factory.mktemp("run") / "run.weir", SyntheticStudy(stacks=(FLASK, SANIC, NETTY), duration_s=6.0)
+    )
     with RunReader(path) as reader:
         (charts,) = begin_charts(reader)()
         yield of_run(reader), charts.series
@@ -42,7 +43,9 @@ def mean(values: list[float | None]) -> float:
     return float(np.mean([value for value in values if value is not None]))
 
 
-def test_throughput_over_time_has_the_true_level_and_its_band_holds_the_mean(run: tuple[RunFindings, PointSeries]) -> None:
+def test_throughput_over_time_has_the_true_level_and_its_band_holds_the_mean(
+    run: tuple[RunFindings, PointSeries],
+) -> None:
     sanic = run[1].stacks[1]
     assert mean(sanic.rate_rps) == pytest.approx(SANIC.throughput_rps, rel=0.05)
     for low, value, high in zip(sanic.rate_low_rps, sanic.rate_rps, sanic.rate_high_rps, strict=True):
@@ -73,7 +76,12 @@ def test_on_a_large_machine_cpus_are_drawn_by_role() -> None:
     ]
     placement = Placement(load=(4, 5), stack=(0, 1, 2, 3), services=(), control=())
     lines = machine_lines([samples], np.array([0.0, 1.0]), placement)
-    assert {line.label: line.values for line in lines} == {"load CPUs": [0.0], "stack CPUs": [100.0], "other CPUs": [0.0], "steal": [0.0]}
+    assert {line.label: line.values for line in lines} == {
+        "load CPUs": [0.0],
+        "stack CPUs": [100.0],
+        "other CPUs": [0.0],
+        "steal": [0.0],
+    }
 
 
 def test_percentiles_over_time_are_those_of_the_truth(run: tuple[RunFindings, PointSeries]) -> None:
@@ -90,7 +98,9 @@ def test_a_distribution_rises_and_ends_where_100_samples_lie_beyond(run: tuple[R
         assert drawn == sorted(drawn)
         used = next(one for one in findings.points[0].stacks if one.label == stack.label)
         samples = sum(trial.value for trial in used.measure(THROUGHPUT).trials) * 6.0
-        deepest = max(nines for nines, value in zip(series.nines, stack.distribution_ms, strict=True) if value is not None)
+        deepest = max(
+            nines for nines, value in zip(series.nines, stack.distribution_ms, strict=True) if value is not None
+        )
         assert deepest == pytest.approx(math.log10(samples / 100), abs=series.nines[1] * 1.01)
 
 
@@ -112,7 +122,10 @@ def test_coarse_slices_are_at_least_as_long_as_asked() -> None:
     assert coarser(np.array([0.0, 1.0, 2.0]), 0.5) == pytest.approx([0.0, 1.0, 2.0])
 
 
-@given(st.floats(min_value=0.0, max_value=64.0), st.lists(st.floats(min_value=0.05, max_value=0.2), min_size=40, max_size=60))
+@given(
+    st.floats(min_value=0.0, max_value=64.0),
+    st.lists(st.floats(min_value=0.05, max_value=0.2), min_size=40, max_size=60),
+)
 def test_the_slope_of_a_counter_does_not_depend_on_when_it_was_read(cpus: float, steps: list[float]) -> None:
     times = [float(moment) for moment in np.cumsum(steps)]
     found = slope(times, [10.0 + cpus * moment for moment in times], np.arange(0.5, 2.0, 0.5))
@@ -134,7 +147,9 @@ def test_dots_lie_in_the_order_of_their_values_and_within_the_axis(run: tuple[Ru
         assert row.at is not None
         assert row.high is not None
         assert 0 < row.low < row.at < row.high < 100
-        assert sorted(row.dots) == [dot for _, dot in sorted(zip([trial.value for trial in measure.trials], row.dots, strict=True))]
+        assert sorted(row.dots) == [
+            dot for _, dot in sorted(zip([trial.value for trial in measure.trials], row.dots, strict=True))
+        ]
     # Zero lies at the left margin, so lengths can be compared.
     first, second = strip.rows[0].at, strip.rows[2].at
     assert first is not None
@@ -193,8 +208,10 @@ def test_sentences_under_the_charts_say_what_they_show(run: tuple[RunFindings, P
     point = findings.points[0]
     assert "Spring WebFlux by +" in sentences.rate_sentence(series)
     assert sentences.percentiles_sentence(series).startswith("Typical p99 of a slice: Flask ")
-    assert sentences.cpu_sentence(series).startswith("Flask's app tier used 0.9")
-    assert "under Sanic: CPU 0 (load, control) 65 %, CPU 1 (stack) 92 %, steal 1.0 %" in sentences.machine_sentence(series)
+    assert sentences.cpu_sentence(series).startswith("On average Flask's app tier used 0.9")
+    assert "under Sanic: CPU 0 (load, control) 65 %, CPU 1 (stack) 92 %, steal 1.0 %" in sentences.machine_sentence(
+        series
+    )
     assert "Sanic 2.3×" in sentences.distribution_sentence(point)
     assert "Least memory: Flask, 6" in sentences.resources_sentence(point)
     assert "differ most, by " in sentences.throughput_sentence(point)
@@ -208,9 +225,12 @@ def test_without_samples_the_sentences_say_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trials", "most", "chosen"), [((1, 2, 3), 3, [1, 2, 3]), ((1, 2, 3, 4, 5), 3, [1, 3, 5]), (tuple(range(10)), 4, [0, 3, 6, 9])]
+    ("trials", "most", "chosen"),
+    [((1, 2, 3), 3, [1, 2, 3]), ((1, 2, 3, 4, 5), 3, [1, 3, 5]), (tuple(range(10)), 4, [0, 3, 6, 9])],
 )
-def test_of_many_trials_some_are_drawn_from_the_first_to_the_last(trials: tuple[int, ...], most: int, chosen: list[int]) -> None:
+def test_of_many_trials_some_are_drawn_from_the_first_to_the_last(
+    trials: tuple[int, ...], most: int, chosen: list[int]
+) -> None:
     assert evenly(trials, most) == chosen
 
 
@@ -219,7 +239,10 @@ def test_a_page_with_many_stacks_says_of_how_many_trials_it_draws_some(tmp_path:
         cells = reader.cells()
         (point,) = group_points(cells, reader.trials())
         shown = shown_at(point, sentence_names(cells))
-        all_of_them, some = point_series(reader, shown), point_series(reader, shown, together=150)
+        all_of_them, some = (
+            point_series(reader, point.load, shown),
+            point_series(reader, point.load, shown, together=150),
+        )
     assert [(stack.trials, stack.of_trials) for stack in all_of_them.stacks] == [(5, 5), (5, 5)]
     assert [(stack.trials, stack.of_trials) for stack in some.stacks] == [(3, 5), (3, 5)]
     assert "Mean over 3 of 5 trials" in sentences.rate_sentence(some)

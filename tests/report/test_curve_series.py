@@ -9,7 +9,7 @@ import pytest
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, write_run
 from weir.findings import of_run
 from weir.model.load import ClosedLoad
-from weir.model.run import TrialResult
+from weir.model.run_types import TrialResult
 from weir.model.verdict import Reason, TrialVerdict
 from weir.report.curve_series import curve_series
 from weir.store import RunReader
@@ -20,7 +20,12 @@ def test_each_value_of_what_else_varies_has_curves_with_their_own_crossings_and_
     rising = replace(SANIC, throughput_rps=300, growth=lambda n: n**0.9, variation=0.005)
     loads = [ClosedLoad(n) for n in (1, 2, 4, 8, 16, 32, 64)]
     study = SyntheticStudy(
-        stacks=(level, rising), loads=loads, aa=None, blocks=2, duration_s=0.5, coordinates=[{"replicas": "1"}, {"replicas": "2"}]
+        stacks=(level, rising),
+        loads=loads,
+        aa=None,
+        blocks=2,
+        duration_s=0.5,
+        coordinates=[{"replicas": "1"}, {"replicas": "2"}],
     )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         curves = curve_series(of_run(reader), reader.trials())
@@ -56,12 +61,18 @@ def test_what_a_curve_shows_of_cpus_is_time_per_request_times_throughput_and_fai
         )
         return replace(result, summary=result.summary.model_copy(update={"requests": failed}))
 
-    study = SyntheticStudy(stacks=(FLASK,), loads=[ClosedLoad(4), ClosedLoad(8)], aa=None, blocks=2, duration_s=1.0, change=change)
+    study = SyntheticStudy(
+        stacks=(FLASK,), loads=[ClosedLoad(4), ClosedLoad(8)], aa=None, blocks=2, duration_s=1.0, change=change
+    )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         (curve,) = curve_series(of_run(reader), reader.trials())
     charts = {chart.title: chart for chart in curve.charts}
     at = curve.amounts.index(8)
-    (cpus,), (rate,), (cost,) = charts["CPUs in use"].lines, charts["throughput"].lines, charts["CPU time per request"].lines
+    (cpus,), (rate,), (cost,) = (
+        charts["CPUs in use"].lines,
+        charts["throughput"].lines,
+        charts["CPU time per request"].lines,
+    )
     in_use, answered, each = cpus.values[at], rate.values[at], cost.values[at]
     assert answered
     assert each
@@ -89,7 +100,9 @@ def test_a_curve_of_one_stack_says_how_it_went_and_one_of_two_who_has_less(tmp_p
     with RunReader(write_run(tmp_path / "one.weir", study)) as reader:
         (curve,) = curve_series(of_run(reader), reader.trials())
     notes = {chart.title: curve.chart_sentence(chart) for chart in curve.charts[1:]}
-    assert re.fullmatch(r"Sanic goes from 9\d\.\d µs at 4 connections to 6\d\.\d µs at 64\.", notes["CPU time per request"])
+    assert re.fullmatch(
+        r"Sanic goes from 9\d\.\d µs at 4 connections to 6\d\.\d µs at 64\.", notes["CPU time per request"]
+    )
     assert all(notes.values())
     with RunReader(write_run(tmp_path / "two.weir", replace(study, stacks=(FLASK, growing)))) as reader:
         (curve,) = curve_series(of_run(reader), reader.trials())
@@ -98,7 +111,9 @@ def test_a_curve_of_one_stack_says_how_it_went_and_one_of_two_who_has_less(tmp_p
 
 
 def test_stacks_that_no_amount_of_load_has_in_common_are_each_told(tmp_path: Path) -> None:
-    study = SyntheticStudy(stacks=(FLASK, SANIC), loads=[ClosedLoad(4), ClosedLoad(8)], aa=None, blocks=2, duration_s=0.5)
+    study = SyntheticStudy(
+        stacks=(FLASK, SANIC), loads=[ClosedLoad(4), ClosedLoad(8)], aa=None, blocks=2, duration_s=0.5
+    )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         (curve,) = curve_series(of_run(reader), reader.trials())
     chart = next(chart for chart in curve.charts if chart.title == "memory")
@@ -115,7 +130,9 @@ LEVEL = replace(FLASK, throughput_rps=1_500, variation=0.005)
 
 
 def test_a_setting_that_is_varied_alone_has_curves_as_a_load_has(tmp_path: Path) -> None:
-    study = SyntheticStudy(stacks=(LEVEL, BY_THREADS), coordinates=THREADS, loads=[ClosedLoad(400)], aa=None, blocks=2, duration_s=0.5)
+    study = SyntheticStudy(
+        stacks=(LEVEL, BY_THREADS), coordinates=THREADS, loads=[ClosedLoad(400)], aa=None, blocks=2, duration_s=0.5
+    )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         findings = of_run(reader)
         (curve,) = curve_series(findings, reader.trials())
@@ -138,7 +155,12 @@ def test_a_setting_that_is_varied_with_the_load_has_curves_where_stacks_change_s
     # With 8 connections there are fewer than 50 threads' worth, and Flask is the faster one with any number of threads.
     slow = replace(BY_THREADS, growth=lambda connections: 1.0 if connections > 8 else 0.1)
     study = SyntheticStudy(
-        stacks=(LEVEL, slow), coordinates=THREADS, loads=[ClosedLoad(8), ClosedLoad(400)], aa=None, blocks=2, duration_s=0.5
+        stacks=(LEVEL, slow),
+        coordinates=THREADS,
+        loads=[ClosedLoad(8), ClosedLoad(400)],
+        aa=None,
+        blocks=2,
+        duration_s=0.5,
     )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         curves = curve_series(of_run(reader), reader.trials())

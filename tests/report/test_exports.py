@@ -3,6 +3,7 @@
 import csv
 import io
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from tests.support.synthetic_run import SyntheticStudy, write_run
 from weir.cli.commands import app
 from weir.findings import of_run
-from weir.model import histogram
+from weir.model.hdr import Hdr, deflated
 from weir.model.load import ClosedLoad
 from weir.report import exports
 from weir.report.exports import Sampled
@@ -23,16 +24,15 @@ RANDOM = np.random.default_rng(1)
 TIMES_MS = np.sort(RANDOM.lognormal(2, 0.5, 5_000))
 
 
-def recorded() -> HdrHistogram:
-    found = HdrHistogram(1, histogram.HIGHEST_NS, 3)
+def recorded() -> Hdr:
+    found = Hdr()
     for time in TIMES_MS:
-        found.record_value(int(time * 1e6))
+        found.add(int(time * 1e6))
     return found
 
 
 def sampled(name: str = "hello") -> Sampled:
-    part = histogram.raw_bytes(recorded())
-    return Sampled(name, (1,), "GET", 5_010, 10, 10.0, (part,), *exports.times_of([part]), 1_024_000, 512_000)
+    return Sampled(name, "GET", (1,), 5_010, 10, 10.0, 1_024_000, 512_000, (recorded().encode(),))
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -61,13 +61,33 @@ def test_locusts_statistics_have_its_columns_and_an_aggregate() -> None:
     assert float(one["Max Response Time"]) == pytest.approx(TIMES_MS.max(), rel=1e-3)
 
 
-def test_percentiles_are_printed_as_hdrhistograms_own_printer_does() -> None:
+def test_percentiles_are_printed_in_hdrhistograms_own_form() -> None:
+    package = HdrHistogram.decode(deflated(recorded().encode()))
     printed = io.BytesIO()
-    recorded().output_percentile_distribution(printed, 1e6)
-    found = exports.hgrm([sampled()])
-    assert printed.getvalue().decode().rstrip() in found
-    assert found.startswith("# hello\n")
-    assert f"#[Mean    = {TIMES_MS.mean():12.3f}" in found
+    package.output_percentile_distribution(printed, 1e6)
+    ours, theirs = exports.hgrm([sampled()]).splitlines(), printed.getvalue().decode().splitlines()
+    assert ours[0] == "# hello"
+    # The heading, the shortest time, and the longest.
+    assert ours[1:4] == theirs[:3]
+    assert ours[-5] == theirs[-4]
+    # Where the package makes its steps ever shorter, HdrHistogram's first implementation, in Java, halves them only
+    # with what is left.
+    lines = [line.split() for line in ours[3:-5]]
+    values = recorded().by_value()
+    up_to = dict(zip((f"{value / 1e6:.3f}" for value in values), accumulate(values.values()), strict=True))
+    assert [float(share) for _, share, *_ in lines[:10]] == pytest.approx(
+        [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7]
+    )
+    for value_ms, share, count, inverse in lines:
+        assert int(count) == up_to[value_ms]
+        assert int(count) >= float(share) * len(TIMES_MS) - 1e-6
+        assert float(inverse) == pytest.approx(1 / (1 - float(share)), rel=0.01)
+    assert (
+        ours[-4]
+        == f"#[Mean    = {package.get_mean_value() / 1e6:12.3f}, StdDeviation   = {package.get_stddev() / 1e6:12.3f}]"
+    )
+    assert ours[-3] == f"#[Max     = {package.get_max_value() / 1e6:12.3f}, Total count    = {5_000:12d}]"
+    assert ours[-1] == "#[Seconds =       10.000]"
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +98,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_is_told_by_stack_and_point_with_its_trials_merged(run: Path) -> None:
     with RunReader(run) as reader:
-        found = exports.of_run(reader, of_run(reader))
+        found = exports.collect_samples(reader, of_run(reader))
         trials = {trial.id: trial for trial in reader.trials()}
     assert [one.name for one in found] == [
         "Flask (10 connections)", "Sanic (10 connections)", "Flask (20 connections)", "Sanic (20 connections)",
@@ -135,6 +155,6 @@ def test_a_name_with_a_comma_and_a_line_break_stays_one_cell() -> None:
 
 
 def test_a_stack_whose_requests_all_failed_has_no_times() -> None:
-    nothing = replace(sampled(), failed=5_010, times_ns=np.zeros(0), often=np.zeros(0), parts=())
+    nothing = replace(sampled(), failed=5_010, parts=())
     assert rows(exports.jmeter([nothing]))[0]["Error %"] == "100.000%"
     assert "Total count    =            0" in exports.hgrm([nothing])

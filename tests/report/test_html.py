@@ -12,13 +12,14 @@ from tests.support.page import HOSTILE, opened, serious_barriers
 from tests.support.synthetic_generator import SyntheticGenerator
 from tests.support.synthetic_run import ENVIRONMENT, FLASK, NETTY, SANIC, SyntheticStudy, judged, write_run
 from tests.support.tiers import cases
-from weir import bundle
-from weir.findings import gate, of_run
+from weir import web_assets
+from weir.findings import of_run
+from weir.findings import regression as gate
 from weir.model.errors import WeirError
 from weir.model.load import ClosedLoad
-from weir.model.run import Ceiling, Limits, PublishedFigure, TrialEvent, TrialResult
-from weir.model.work import ServiceWork, StatementWork
-from weir.objective import Judged, objective
+from weir.model.run_types import Ceiling, Limits, PublishedFigure, TrialEvent, TrialResult
+from weir.model.service_work import ServiceWork, StatementWork
+from weir.objective import Judged, parse_objective
 from weir.report import render_html, write_html
 from weir.report.page import island
 from weir.store import RunReader
@@ -62,8 +63,8 @@ def test_a_long_run_stays_under_a_megabyte(tmp_path: Path) -> None:
 def test_every_chart_is_drawn_without_a_request_or_a_complaint(browser: Browser, report: Path) -> None:
     with opened(browser, report) as watched:
         page = watched.page
-        # Throughput over time, requests under way and the distribution; of each of three stacks percentiles, CPU by tier and by CPU,
-        # memory, disk and network, and threads.
+        # Throughput over time, requests under way and the distribution; of each of three stacks percentiles, CPU by
+        # tier and by CPU, memory, disk and network, and threads.
         assert page.locator("canvas").count() == 21
         painted = page.evaluate(
             """() => [...document.querySelectorAll("canvas")].map(canvas => {
@@ -116,7 +117,9 @@ def test_what_ran_is_told_with_the_size_that_it_was_built_into(browser: Browser,
         ]
 
 
-def test_generators_stand_side_by_side_with_what_the_kernel_saw_and_what_their_times_are(browser: Browser, tmp_path: Path) -> None:
+def test_generators_stand_side_by_side_with_what_the_kernel_saw_and_what_their_times_are(
+    browser: Browser, tmp_path: Path
+) -> None:
     locust = SyntheticGenerator("locust", reach=0.05, says=7.5, cpu_fraction=0.99)
     study = SyntheticStudy(stacks=(SANIC,), aa=None, duration_s=2.0, generators=(SyntheticGenerator("weir"), locust))
     with opened(browser, report_of(tmp_path, study)) as watched:
@@ -138,10 +141,14 @@ def test_generators_stand_side_by_side_with_what_the_kernel_saw_and_what_their_t
         assert watched.complaints == []
 
 
-def test_a_run_over_several_loads_draws_its_curves_with_their_ticks_and_where_they_cross(browser: Browser, tmp_path: Path) -> None:
+def test_a_run_over_several_loads_draws_its_curves_with_their_ticks_and_where_they_cross(
+    browser: Browser, tmp_path: Path
+) -> None:
     level = replace(FLASK, throughput_rps=20_000, cpu_us_per_request=40)
     rising = replace(SANIC, throughput_rps=20_000, cpu_us_per_request=20, growth=lambda n: (n / 20) ** 0.2)
-    study = SyntheticStudy(stacks=(level, rising), loads=[ClosedLoad(n) for n in (4, 16, 64)], aa=None, blocks=10, duration_s=1.0)
+    study = SyntheticStudy(
+        stacks=(level, rising), loads=[ClosedLoad(n) for n in (4, 16, 64)], aa=None, blocks=10, duration_s=1.0
+    )
     path = tmp_path / "report.html"
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         write_html(reader, of_run(reader), path)
@@ -190,7 +197,9 @@ def test_nothing_serious_is_found_by_a_check_of_accessibility(browser: Browser, 
                 assert serious_barriers(watched.page) == []
 
 
-def test_charts_far_below_are_drawn_when_they_come_near_and_all_of_them_for_paper(browser: Browser, tmp_path: Path) -> None:
+def test_charts_far_below_are_drawn_when_they_come_near_and_all_of_them_for_paper(
+    browser: Browser, tmp_path: Path
+) -> None:
     with opened(browser, report_of(tmp_path, MATRIX)) as watched:
         page = watched.page
         charts = page.locator(".chart:not(.empty)").count()
@@ -241,7 +250,9 @@ def test_the_widths_of_all_charts_are_read_before_any_of_them_is_drawn(browser: 
     page.close()
 
 
-def test_points_far_below_are_laid_out_when_they_come_near_and_all_of_them_for_paper(browser: Browser, tmp_path: Path) -> None:
+def test_points_far_below_are_laid_out_when_they_come_near_and_all_of_them_for_paper(
+    browser: Browser, tmp_path: Path
+) -> None:
     with opened(browser, report_of(tmp_path, MATRIX)) as watched:
         page = watched.page
         last = page.locator("section").last
@@ -251,8 +262,9 @@ def test_points_far_below_are_laid_out_when_they_come_near_and_all_of_them_for_p
         page.emulate_media(media="print")
         assert last.evaluate(is_laid_out)
         page.emulate_media(media="screen")
-        last.scroll_into_view_if_needed()
-        page.wait_for_function(f"() => ({is_laid_out})([...document.querySelectorAll('section')].at(-1))")
+        # Sections above it are laid out as well, and may move it out of view again.
+        scrolled = "one => { one.scrollIntoView(); return (" + is_laid_out + ")(one); }"
+        page.wait_for_function(f"() => ({scrolled})([...document.querySelectorAll('section')].at(-1))")
 
 
 def test_the_toggle_changes_the_theme_and_redraws_the_charts(browser: Browser, report: Path) -> None:
@@ -303,7 +315,7 @@ def spoiled(label: str, block: int, result: TrialResult) -> TrialResult:
     """`result` with hostile text wherever it has text."""
     assert result.summary is not None
     use = result.summary.generator.model_copy(update={"version": HOSTILE, "clock": HOSTILE})
-    missed = Judged(replace(objective("p99<50ms"), text=HOSTILE), 60_000.0, False).to_json()
+    missed = Judged(replace(parse_objective("p99<50ms"), text=HOSTILE), 60_000.0, False).to_json()
     bad = replace(
         result, logs={HOSTILE: HOSTILE}, isolation=HOSTILE, runtime=HOSTILE, work=(WORK,), discrepancies=(HOSTILE,),
         summary=result.summary.model_copy(update={"generator": use, "target": HOSTILE, "objectives": [missed]}),
@@ -342,8 +354,10 @@ def test_hostile_text_in_every_field_runs_nothing(browser: Browser, tmp_path: Pa
 def test_hostile_text_of_a_run_that_it_is_compared_with_runs_nothing(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     with RunReader(write_run(tmp_path / "run.weir", hostile_everywhere(SyntheticStudy()))) as reader:
-        found = gate.gate(reader, reader, gate.METRICS, 0.05, any_environment=True)
-        against = replace(found, base=HOSTILE, head=HOSTILE, differences=(HOSTILE,), only_in_one=(HOSTILE,), sentence=HOSTILE)
+        found = gate.compare_runs(reader, reader, gate.METRICS, 0.05, any_environment=True)
+        against = replace(
+            found, base=HOSTILE, head=HOSTILE, differences=(HOSTILE,), only_in_one=(HOSTILE,), sentence=HOSTILE
+        )
         write_html(reader, of_run(reader), path, against)
     with opened(browser, path) as watched:
         page = watched.page
@@ -367,8 +381,14 @@ def test_the_data_island_survives_whatever_it_holds() -> None:
         (SyntheticStudy(duration_s=1.0, blocks=1), "no interval, so no claim."),
         (SyntheticStudy(duration_s=1.0, loads=(ClosedLoad(10), ClosedLoad(20))), "With 10 connections: "),
         (SyntheticStudy(duration_s=1.0, published=(), claims=(), shared=(), environment={}), "Sanic answers"),
-        (SyntheticStudy(duration_s=1.0, change=lambda label, block, result: replace(result, resources=None)), "Sanic answers"),
-        (SyntheticStudy(duration_s=1.0, stacks=(SANIC,), aa=None, baseline=None, environment=ENVIRONMENT), "no other stack"),
+        (
+            SyntheticStudy(duration_s=1.0, change=lambda label, block, result: replace(result, resources=None)),
+            "Sanic answers",
+        ),
+        (
+            SyntheticStudy(duration_s=1.0, stacks=(SANIC,), aa=None, baseline=None, environment=ENVIRONMENT),
+            "no other stack",
+        ),
     ],
 )
 def test_runs_of_every_kind_have_a_report(browser: Browser, tmp_path: Path, study: SyntheticStudy, words: str) -> None:
@@ -378,10 +398,12 @@ def test_runs_of_every_kind_have_a_report(browser: Browser, tmp_path: Path, stud
         assert watched.complaints == []
 
 
-def test_a_missing_bundle_is_said_with_the_command_that_builds_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(bundle, "files", lambda package: tmp_path)
+def test_a_missing_bundle_is_said_with_the_command_that_builds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(web_assets, "files", lambda package: tmp_path)
     with pytest.raises(WeirError, match=r"report\.js: not found") as caught:
-        bundle.load_bundle()
+        web_assets.load_web_assets()
     assert "make setup" in caught.value.hint
 
 
@@ -405,7 +427,9 @@ def test_a_matrix_begins_with_all_its_points_and_leads_to_each(browser: Browser,
         page = watched.page
         assert page.evaluate("document.documentElement.scrollWidth") == width
         links = page.locator("section a[href^='#point-']")
-        assert links.all_inner_texts() == [f"{n} connections, threads {threads}" for n in (4, 20, 100) for threads in (50, 200)]
+        assert links.all_inner_texts() == [
+            f"{n} connections, threads {threads}" for n in (4, 20, 100) for threads in (50, 200)
+        ]
         for index, label in enumerate(links.all_inner_texts(), start=1):
             assert page.locator(f"#point-{index}").inner_text() == label
         missed = page.locator("section:has(h2:text-is('Objectives')) tbody tr:has-text('missed')")

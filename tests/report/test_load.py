@@ -1,4 +1,5 @@
-"""The report of one kept load: its page in a browser, the sentences under its charts, and its figures as Markdown and as CSV."""
+"""The report of one kept load: its page in a browser, the sentences under its charts, and its figures as Markdown and
+as CSV."""
 
 import csv
 import io
@@ -12,13 +13,12 @@ from typer.testing import CliRunner
 from tests.support.page import HOSTILE, opened, serious_barriers
 from tests.support.synthetic_load import SyntheticLoad, write_load
 from weir.cli.commands import app
-from weir.findings import of_load
+from weir.findings import LoadFindings, of_run
 from weir.model.load import ClosedLoad, OpenLoad
-from weir.model.run import TrialEvent
-from weir.objective import Judged, objective
-from weir.report import load_exports, load_sentences, write_load_html
-from weir.report.lines import NamedLine
-from weir.report.load_series import load_series
+from weir.model.run_types import TrialEvent
+from weir.objective import Judged, parse_objective
+from weir.report import begin_charts, exports, sentences, write_html
+from weir.report.timeseries import NamedLine
 from weir.store import RunReader
 
 EVERYTHING = SyntheticLoad(
@@ -27,19 +27,21 @@ EVERYTHING = SyntheticLoad(
     steps=("log in", "search"),
     events=(TrialEvent(1.0, "stall", "nothing was answered"),),
     reasons=("the generator was busy 97% of the time",),
-    objectives=(Judged(objective("p99<50ms"), 8_900.0, True).to_json(), Judged(objective("errors<0.1%"), 0.005, False).to_json()),
+    objectives=(
+        Judged(parse_objective("p99<50ms"), 8_900.0, True).to_json(),
+        Judged(parse_objective("errors<0.1%"), 0.005, False).to_json(),
+    ),
 )
 TITLES = [
-    "Throughput over time", "Percentiles over time", "Failed requests over time", "Requests under way over time", "Latency distribution",
-    "CPU of the server over time", "Utilisation of the machine's CPUs", "Memory of the server over time", "Disk and network",
-    "What the server's threads were doing",
+    "Throughput over time", "Percentiles over time", "Requests under way over time", "Latency distribution", "Failed requests over time",
+    "CPU over time", "Utilisation of the machine's CPUs", "Memory over time", "Disk and network", "What threads were doing",
 ]  # fmt: skip
 
 
 def report_of(folder: Path, load: SyntheticLoad) -> Path:
     """The report of `load`, written into `folder`."""
     with RunReader(write_load(folder / "load.weir", load)) as reader:
-        write_load_html(reader, of_load(reader), folder / "load.html")
+        write_html(reader, of_run(reader), folder / "load.html")
     return folder / "load.html"
 
 
@@ -57,7 +59,9 @@ def painted(page: Page) -> list[bool]:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1180, "light"), (390, "dark")])
-def test_every_chart_is_drawn_without_a_request_or_a_complaint(browser: Browser, report: Path, width: int, scheme: str) -> None:
+def test_every_chart_is_drawn_without_a_request_or_a_complaint(
+    browser: Browser, report: Path, width: int, scheme: str
+) -> None:
     with opened(browser, report, width=width, scheme=scheme) as watched:
         page = watched.page
         assert page.locator(".chart").evaluate_all("all => all.map(one => one.getAttribute('aria-label'))") == TITLES
@@ -77,22 +81,29 @@ def test_every_chart_has_a_sentence_below_it_that_holds_its_figures(browser: Bro
             })"""
         )
         told = dict(zip(TITLES, notes, strict=True))
-    assert (
-        told["Throughput over time"]
-        == "Between 2,000 and 2,000 answers per second in a slice. The grey line is the rate that was asked for."
+    assert told["Throughput over time"] == (
+        "Between 2,000 and 2,000 answers per second in a slice. The grey line is the rate that the load asks for."
     )
     assert "at worst" in told["Percentiles over time"]
     assert told["Failed requests over time"] == (
-        "40 of 8,040 requests failed (0.50 %): timeout 30 and reset 10. The most in a slice: 300 per second of timeout (at 0.35 s)."
+        "Of the requests that were intended, failed: the server 0.50 %. The most in a slice: 300 per second of timeout (at 0.35 s)."
     )
-    assert told["Requests under way over time"].startswith("At the end of each interval, the highest of a slice; at most: in flight 3.")
-    # From 1 ms to 9 ms, evenly on a logarithmic scale: 8.8 ÷ 3.
-    assert told["Latency distribution"].startswith("The 99th percentile of the response time is 2.9× its median. Drawn as far as")
-    assert told["CPU of the server over time"] == "On average the server used 0.50 CPUs, 33 % of it in the kernel."
-    assert told["Utilisation of the machine's CPUs"] == "Busy on average: CPU 0 (load) 60 % and CPU 1 60 %. The hypervisor took 1.0 %."
-    assert told["Memory of the server over time"].startswith("At the end the server held 30.0 MB. ")
-    assert told["Disk and network"].startswith("The most on average: 10 MB/s (loopback). The loopback device")
-    assert told["What the server's threads were doing"] == "On average the server had 2.00 threads, 100 % of them waiting for events."
+    assert told["Requests under way over time"].startswith(
+        "At the end of each interval, the highest of a slice. At most: the server 3."
+    )
+    assert told["Latency distribution"].startswith(
+        "Drawn as far as at least 100 samples lie beyond. The second line is the service time"
+    )
+    assert told["CPU over time"] == "On average the server's app tier used 0.50 CPUs, 33 % of it in the kernel."
+    assert (
+        told["Utilisation of the machine's CPUs"]
+        == "Busy on average under the server: CPU 0 (load) 60 %, CPU 1 60 %, steal 1.0 %."
+    )
+    assert told["Memory over time"].startswith("At the end the server's app tier 30.0 MB. ")
+    assert told["Disk and network"].startswith(
+        "The most on average: the server 10 MB/s (loopback). The loopback device"
+    )
+    assert told["What threads were doing"] == "On average 100 % of the server's 2.00 threads are waiting for events."
 
 
 def test_nothing_serious_is_found_by_a_check_of_accessibility(browser: Browser, report: Path) -> None:
@@ -113,7 +124,8 @@ def test_hostile_text_in_every_field_runs_nothing(browser: Browser, tmp_path: Pa
         assert page.locator("img").count() == 0
         assert page.locator("script").count() == 2
         assert painted(page) == [True] * len(TITLES)
-        # Target twice, step, event twice, reason, command, environment three times, version; the study's text says it as JSON does.
+        # Target twice, step, event twice, reason, command, environment three times, version; the study's text says it
+        # as JSON does.
         assert (page.locator("main").text_content() or "").count(HOSTILE) >= 10
         assert r"window.owned = 1\">" in (page.locator("pre").text_content() or "")
         assert watched.requests == [path.as_uri()]
@@ -139,11 +151,57 @@ def test_loads_of_every_kind_have_a_page(browser: Browser, tmp_path: Path, load:
 
 def test_several_tiers_are_told_by_their_names(tmp_path: Path) -> None:
     with RunReader(write_load(tmp_path / "load.weir")) as reader:
-        answered = load_series(reader, of_load(reader)).answered
-    two = replace(answered, memory_mb=[NamedLine("app", [10.0, 20.0]), NamedLine("database", [None, 90.0, 90.5])])
-    assert load_sentences.memory_sentence(two).startswith(
-        "At the end the app tier held 20.0 MB, after 10.0 at the start; the database tier held 90.5 MB. "
+        series = begin_charts(reader)()[0].series
+    (server,) = series.stacks
+    two = replace(server, memory_mb=[NamedLine("app", [10.0, 20.0]), NamedLine("database", [None, 90.0, 90.5])])
+    assert sentences.memory_sentence(replace(series, stacks=[two])).startswith(
+        "At the end the server's app tier 20.0 MB after 10.0 and the server's database tier 90.5 MB. "
     )
+
+
+def test_sections_without_anything_to_show_are_left_out(browser: Browser, report: Path, tmp_path: Path) -> None:
+    headings = "all => all.map(one => one.firstChild.textContent.trim())"
+    with opened(browser, report) as watched:
+        assert watched.page.locator("h2").evaluate_all(headings) == [
+            "Objectives", "Throughput over time", "Response-time percentiles over time", "Requests under way", "Latency distribution",
+            "Failed requests over time", "CPU over time, by tier", "What threads were doing", "Clocks", "Requests",
+            "As other tools print it", "How it was measured",
+        ]  # fmt: skip
+        assert watched.page.get_by_label("Objectives").locator("tbody").inner_text().split() == [
+            "p99<50ms", "8.90", "ms", "met", "errors<0.1%", "0.500", "%", "missed",
+        ]  # fmt: skip
+    with opened(browser, report_of(tmp_path, SyntheticLoad(finished=False, watched=False))) as watched:
+        assert watched.page.locator("h2").evaluate_all(headings) == [
+            "Throughput over time", "Response-time percentiles over time", "Requests under way", "Latency distribution", "Clocks",
+            "Requests", "How it was measured",
+        ]  # fmt: skip
+        assert watched.page.locator(".badge").all_inner_texts()[:2] == ["suspect", "unfinished"]
+
+
+def test_a_load_whose_verdict_is_invalid_is_still_shown(tmp_path: Path) -> None:
+    with RunReader(
+        write_load(tmp_path / "load.weir", SyntheticLoad(validity="invalid", reasons=("nothing was right",)))
+    ) as reader:
+        found, (charts,) = of_run(reader), begin_charts(reader)()
+    assert (found.answer.validity, found.answer.reasons) == ("invalid", ("nothing was right",))
+    assert [stack.name for stack in charts.series.stacks] == ["the server"]
+
+
+def test_an_open_load_draws_both_clocks_and_the_rate_that_it_asks_for(tmp_path: Path) -> None:
+    with RunReader(write_load(tmp_path / "open.weir", EVERYTHING)) as reader:
+        opened_series = begin_charts(reader)()[0].series
+    with RunReader(write_load(tmp_path / "closed.weir", SyntheticLoad())) as reader:
+        closed_series = begin_charts(reader)()[0].series
+    assert set(opened_series.offered_rps) == {2000}
+    assert opened_series.stacks[0].service_ms == opened_series.stacks[0].distribution_ms
+    assert (closed_series.offered_rps, closed_series.stacks[0].service_ms) == ([], [])
+
+
+def test_a_load_with_few_requests_has_slices_that_are_long_enough_for_a_p99(tmp_path: Path) -> None:
+    with RunReader(write_load(tmp_path / "load.weir")) as reader:
+        series = begin_charts(reader)()[0].series
+    assert series.coarse_time_s[1] - series.coarse_time_s[0] == pytest.approx(0.6)
+    assert None not in series.stacks[0].p99_ms
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +212,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("form", "begins"),
     [
-        ("json", "{"), ("md", "## http://127.0.0.1:8000/\n\n**2,000 requests per second; "), ("csv", "target,load,part,"),
+        ("json", "{"), ("md", "## http://127.0.0.1:8000/\n\n**2,000 requests per second; "), ("csv", "workload,load,point,stack,"),
         ("jmeter", "Label,"), ("locust", "Type,Name"), ("hgrm", "# http://127.0.0.1:8000/"),
     ],
 )  # fmt: skip
@@ -165,21 +223,32 @@ def test_the_prompt_prints_each_form_and_nothing_else(kept: Path, form: str, beg
     assert not kept.with_suffix(".html").exists()
 
 
+def test_a_load_is_not_compared_with_another_run(kept: Path) -> None:
+    done = CliRunner().invoke(app, ["report", str(kept), "--compare", str(kept)])
+    assert done.exit_code != 0
+    assert "found a single load, expected a run of a study" in str(done.exception)
+    assert not kept.with_suffix(".html").exists()
+
+
 def test_the_table_has_a_row_for_every_figure(kept: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(CliRunner().invoke(app, ["report", str(kept), "--format", "csv"]).stdout)))
     with RunReader(kept) as reader:
-        summary = of_load(reader).summary
-    assert {(row["target"], row["load"]) for row in rows} == {("http://127.0.0.1:8000/", EVERYTHING.load.label)}
-    found = {(row["part"], row["name"], row["metric"]): (row["unit"], row["value"]) for row in rows}
+        load = of_run(reader)
+    assert isinstance(load, LoadFindings)
+    summary, target = load.summary, "http://127.0.0.1:8000/"
+    assert {(row["stack"], row["name"], row["load"]) for row in rows} == {(target, target, EVERYTHING.load.label)}
+    found = {row["metric"]: (row["unit"], row["value"]) for row in rows}
     assert len(found) == len(rows)
-    assert found["load", "", "throughput_rps"] == ("req/s", repr(summary.throughput_rps))
-    assert found["load", "", "errors.timeout"] == ("requests", "30")
-    assert found["load", "", "status.200"] == ("requests", "8000")
-    assert found["load", "", "response_time_us.p99_9"] == ("µs", repr(summary.response_time_us.p99_9))
-    assert found["load", "", "cpu_us_per_request"] == ("µs", "250.0")
-    assert found["step", "search", "response_time_us.p99"] == ("µs", repr(summary.response_time_us.p99))
-    # Of a clock without samples there is nothing to say.
-    assert not [key for key in found if key[2].startswith("schedule_lag")]
+    assert found["throughput_rps"] == ("req/s", repr(summary.throughput_rps))
+    assert found["errors.timeout"] == ("requests", "30")
+    assert found["status.200"] == ("requests", "8000")
+    assert found["response_time_us.p99_9"] == ("µs", repr(summary.response_time_us.p99_9))
+    assert found["cpu_us_per_request"] == ("µs", "250.0")
+    assert found["server.pss_bytes"] == ("bytes", "25000000")
+    assert found["steps.search.response_time_us.p99"] == ("µs", repr(summary.response_time_us.p99))
+    assert found["steps.search.completed"] == ("requests", "8000")
+    # A clock without samples has no figures.
+    assert not [key for key in found if key.startswith("schedule_lag")]
 
 
 def test_markdown_holds_the_clocks_the_outcomes_and_what_weakens_it(kept: Path) -> None:
@@ -195,12 +264,12 @@ def test_markdown_holds_the_clocks_the_outcomes_and_what_weakens_it(kept: Path) 
 
 def test_a_name_with_a_bar_and_a_line_break_stays_one_cell(tmp_path: Path) -> None:
     with RunReader(write_load(tmp_path / "load.weir", SyntheticLoad(steps=("a|b\nc",), load=ClosedLoad(1)))) as reader:
-        text = load_exports.markdown(of_load(reader))
+        text = exports.markdown(of_run(reader))
     assert "\n| a\\|b c | 8,000 |" in text
 
 
 def test_a_load_that_broke_off_says_so_in_its_markdown(tmp_path: Path) -> None:
     with RunReader(write_load(tmp_path / "load.weir", SyntheticLoad(finished=False))) as reader:
-        found = of_load(reader)
-        assert "[suspect, unfinished]" in load_exports.markdown(found)
-        assert "requests.ok,requests,8000" in load_exports.table(found)
+        found = of_run(reader)
+        assert "[suspect, unfinished]" in exports.markdown(found)
+        assert "requests.ok,requests,8000,,,1," in exports.table(found)

@@ -32,9 +32,16 @@ def test_what_was_not_sampled_is_a_gap() -> None:
 
 def test_disks_and_loopback_are_told_by_the_second_and_what_never_moved_is_left_out() -> None:
     samples = [sample(t, "app", "app", 10, 2 * t) for t in (0.0, 1.0, 2.0, 3.0)]
-    network = [NetworkSampleRow(t, name, 0, 0, 0, 0, 0, round(5e6 * t), 0, 0, 0, 0) for t in (0.0, 1.5, 3.0) for name in ("", "app")]
+    network = [
+        NetworkSampleRow(t, name, 0, 0, 0, 0, 0, round(5e6 * t), 0, 0, 0, 0)
+        for t in (0.0, 1.5, 3.0)
+        for name in ("", "app")
+    ]
     lines = traffic_lines([samples], [network], EDGES)
-    assert [(line.label, line.values) for line in lines] == [("app, written to disk", [2, 2, 2]), ("loopback", [5, 5, 5])]
+    assert [(line.label, line.values) for line in lines] == [
+        ("app, written to disk", [2, 2, 2]),
+        ("loopback", [5, 5, 5]),
+    ]
 
 
 def test_a_process_whose_disk_counts_may_not_be_read_has_no_such_line() -> None:

@@ -34,7 +34,9 @@ COLOURS = """async source => {
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of three stacks."""
     folder = tmp_path_factory.mktemp("report")
-    with RunReader(write_run(folder / "run.weir", SyntheticStudy(duration_s=4.0, stacks=(FLASK, SANIC, NETTY)))) as reader:
+    with RunReader(
+        write_run(folder / "run.weir", SyntheticStudy(duration_s=4.0, stacks=(FLASK, SANIC, NETTY)))
+    ) as reader:
         write_html(reader, of_run(reader), folder / "report.html")
     return folder / "report.html"
 
@@ -104,7 +106,9 @@ def test_charts_that_are_part_of_the_page_are_saved_as_csv(browser: Browser, rep
 
 
 @pytest.mark.parametrize("name", cases(["Requests per second, times Flask", "Throughput"], kept=1))
-def test_charts_that_are_part_of_the_page_are_saved_as_they_stand_there(browser: Browser, report: Path, name: str) -> None:
+def test_charts_that_are_part_of_the_page_are_saved_as_they_stand_there(
+    browser: Browser, report: Path, name: str
+) -> None:
     with opened(browser, report) as watched:
         page = watched.page
         with page.expect_download() as saving:

@@ -10,7 +10,7 @@ from rich.console import Console
 from tests.support.synthetic_generator import SyntheticGenerator
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, judged, write_run
 from weir.findings import RunFindings, of_run
-from weir.model.run import TrialResult
+from weir.model.run_types import TrialResult
 from weir.report import render_json, render_terminal
 from weir.store import RunReader
 
@@ -68,7 +68,9 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int) -> None:
     assert "9,7" in output or "9,8" in output or "9,9" in output or "10," in output
 
 
-def test_without_a_terminal_nothing_is_coloured_and_with_one_no_color_is_honoured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_nothing_is_coloured_and_with_one_no_color_is_honoured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     findings = findings_of(tmp_path, SyntheticStudy(duration_s=1.0))
     assert "\x1b" not in printed(findings)
     assert "\x1b[32m" in printed(findings, force_terminal=True).replace("\x1b[1;32m", "\x1b[32m")
@@ -78,7 +80,11 @@ def test_without_a_terminal_nothing_is_coloured_and_with_one_no_color_is_honoure
 
 def test_an_error_text_cannot_steer_the_terminal(tmp_path: Path) -> None:
     def hostile(label: str, block: int, result: TrialResult) -> TrialResult:
-        return judged(result, "invalid", "\x1b[2J\x1b]0;owned\x07 [red]markup[/red]\r\x9b31m") if label == "sanic" else result
+        return (
+            judged(result, "invalid", "\x1b[2J\x1b]0;owned\x07 [red]markup[/red]\r\x9b31m")
+            if label == "sanic"
+            else result
+        )
 
     output = printed(findings_of(tmp_path, SyntheticStudy(duration_s=1.0, change=hostile)))
     assert not set(output) & {"\x1b", "\x07", "\r", "\x9b"}

@@ -1,17 +1,22 @@
 import pytest
 
-from weir.services.dataset import Dataset, Truth, dataset_files, read_dataset
+from weir.services.dataset import Dataset, ReferenceDatabase, list_dataset_files, read_dataset
 
 
 def dataset(**columns: object) -> Dataset:
     return Dataset.model_validate(
-        {"schema": 1, "id": "d", "title": "D", "tables": {"t": {"rows": 3, "columns": columns or {"id": {"type": "integer"}}}}}
+        {
+            "schema": 1,
+            "id": "d",
+            "title": "D",
+            "tables": {"t": {"rows": 3, "columns": columns or {"id": {"type": "integer"}}}},
+        }
     )
 
 
 def test_every_dataset_that_travels_with_weir_is_valid_and_has_its_rows() -> None:
-    assert dataset_files()
-    for path in dataset_files():
+    assert list_dataset_files()
+    for path in list_dataset_files():
         content = read_dataset(path.stem)
         for name, table in content.tables.items():
             assert len(list(content.rows(name))) == table.rows
@@ -36,13 +41,15 @@ def test_rows_are_the_same_every_time() -> None:
 
 
 def test_the_truth_answers_in_sql_with_inputs_in_their_order() -> None:
-    truth = Truth(dataset(id={"type": "integer", "value": "{{row}}", "key": True}, name={"type": "text", "value": "n{{row}}"}))
+    truth = ReferenceDatabase(
+        dataset(id={"type": "integer", "value": "{{row}}", "key": True}, name={"type": "text", "value": "n{{row}}"})
+    )
     assert truth.rows("SELECT id, name FROM t WHERE id = ?", ["2"]) == [{"id": 2, "name": "n2"}]
     assert truth.rows("SELECT count(*) AS n FROM t") == [{"n": 3}]
 
 
 def test_sql_that_is_no_query_on_the_dataset_is_an_error_that_says_so() -> None:
-    truth = Truth(dataset())
+    truth = ReferenceDatabase(dataset())
     for sql in ("SELECT nam FROM t", "DELETE FROM t", "SELECT * FROM t WHERE id = ?"):
         with pytest.raises(ValueError, match="expected"):
             truth.rows(sql)

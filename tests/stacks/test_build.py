@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from weir.model.errors import TargetError, UsageError
-from weir.stacks import tools
-from weir.stacks.build import build, content_hash
+from weir.stacks import toolchain as tools
+from weir.stacks.build import build, hash_content
 from weir.stacks.manifest import Stack, read_manifest
 
 Write = Callable[..., Stack]
@@ -79,9 +79,11 @@ def test_a_build_without_its_artifact_has_failed(stack: Write) -> None:
         build(stack("true"), run)
 
 
-def test_a_variant_that_needs_a_newer_jdk_is_built_for_that_one(stack: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variant_that_needs_a_newer_jdk_is_built_for_that_one(
+    stack: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tools, "_JDK_FOLDERS", (str(tmp_path / "jvm"),))
-    monkeypatch.setattr(tools, "search_path", lambda: "/usr/bin:/bin")
+    monkeypatch.setattr(tools, "build_search_path", lambda: "/usr/bin:/bin")
     for tool in ("java", "javac"):
         for version in ("3017", "3021"):
             program = tmp_path / "jvm" / version / "bin" / tool
@@ -90,8 +92,12 @@ def test_a_variant_that_needs_a_newer_jdk_is_built_for_that_one(stack: Write, tm
             program.chmod(0o755)
     plain = stack("java > made", '["javac>=3017"]', after='[variants.newer]\nneeds = ["java>=3021"]')
     (newer,) = plain.variants()
-    assert [(build(one, run).folder / "made").read_text() for one in (plain, newer, plain)] == ["java 3017\n", "java 3021\n", "java 3017\n"]
-    assert content_hash(plain) != content_hash(newer)
+    assert [(build(one, run).folder / "made").read_text() for one in (plain, newer, plain)] == [
+        "java 3017\n",
+        "java 3021\n",
+        "java 3017\n",
+    ]
+    assert hash_content(plain) != hash_content(newer)
 
 
 def test_a_missing_toolchain_is_named_before_anything_is_built(stack: Write) -> None:
@@ -102,10 +108,10 @@ def test_a_missing_toolchain_is_named_before_anything_is_built(stack: Write) -> 
 
 def test_the_hash_does_not_follow_what_a_build_or_an_editor_leaves_behind(stack: Write) -> None:
     thing = stack("touch made")
-    before = content_hash(thing)
+    before = hash_content(thing)
     (thing.folder / "__pycache__").mkdir()
     (thing.folder / "__pycache__" / "app.pyc").write_bytes(b"x")
-    assert content_hash(thing) == before
+    assert hash_content(thing) == before
 
 
 def test_what_lies_beside_a_stack_is_built_with_it_and_again_when_that_changes(stack: Write, tmp_path: Path) -> None:
@@ -123,13 +129,17 @@ def test_what_lies_beside_a_stack_is_built_with_it_and_again_when_that_changes(s
 
 
 def test_what_should_lie_beside_a_stack_and_does_not_is_named(stack: Write) -> None:
-    with pytest.raises(UsageError, match=r"stack\.toml: build\.beside: found 'parent', expected what matches a file in "):
+    with pytest.raises(
+        UsageError, match=r"stack\.toml: build\.beside: found 'parent', expected a pattern of files in "
+    ):
         build(stack("touch made", more='beside = ["parent"]'), run)
 
 
 @pytest.mark.parametrize("pattern", ["../parent", "/etc/passwd", "**/parent", ""])
 def test_a_build_takes_nothing_from_elsewhere(stack: Write, pattern: str) -> None:
-    with pytest.raises(UsageError, match=r"build\.beside: found .*; '.*': expected a file or folder beside the stack's"):
+    with pytest.raises(
+        UsageError, match=r"build\.beside: found .*; '.*': expected a file or folder beside the stack's"
+    ):
         stack("touch made", more=f'beside = ["{pattern}"]')
 
 

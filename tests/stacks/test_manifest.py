@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from weir.model.errors import UsageError
-from weir.stacks.manifest import manifest_files, read_manifest, read_stack
+from weir.stacks.manifest import list_manifest_files, read_manifest, read_stack
 
 MANIFEST = """
 schema = 1
@@ -32,7 +32,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_every_manifest_that_travels_with_weir_is_valid() -> None:
-    assert {read_manifest(path).manifest.id for path in manifest_files()} >= {"flask-gunicorn", "sanic"}
+    assert {read_manifest(path).manifest.id for path in list_manifest_files()} >= {"flask-gunicorn", "sanic"}
 
 
 def test_limits_follow_the_number_of_cpus_and_reach_the_command_and_the_environment(tmp_path: Path) -> None:
@@ -66,12 +66,32 @@ def test_a_variant_adds_its_arguments_and_environment(tmp_path: Path, monkeypatc
         ('id = "thing"', 'id = "other"', "id: found 'other', expected 'thing'"),
         ("hello = {}", "hello = { pfad = '/' }", "serves.hello.pfad: unknown key"),
         ("schema = 1", "schema = ", "not valid TOML"),
-        ("[variants.fast]", "[services.postgres]\n[variants.fast]\nservices.postgres = {}", "found 'postgres', expected it once"),
+        (
+            "[variants.fast]",
+            "[services.postgres]\n[variants.fast]\nservices.postgres = {}",
+            "found 'postgres', expected it once",
+        ),
         ('MODE = "fast"', 'MODE = "{postgres.url}"', "unknown field '{postgres.url}'"),
-        ('args = ["--fast"]', "services.postgress = {}", "variants.fast.services: found 'postgress', expected one of: delay"),
-        ('args = ["--fast"]', "services.postgres-standby = {}", "found 'postgres-standby' without 'postgres', expected both"),
-        ('args = ["--fast"]', "services.delay.settings.dely = '1s'", "variants.fast.services.delay.settings: dely: unknown setting"),
-        ('args = ["--fast"]', "services.nginx.dataset = 'users'", "services.nginx.dataset: found 'users', expected none"),
+        (
+            'args = ["--fast"]',
+            "services.postgress = {}",
+            "variants.fast.services: found 'postgress', expected one of: delay",
+        ),
+        (
+            'args = ["--fast"]',
+            "services.postgres-standby = {}",
+            "found 'postgres-standby' without 'postgres', expected both",
+        ),
+        (
+            'args = ["--fast"]',
+            "services.delay.settings.dely = '1s'",
+            "variants.fast.services.delay.settings: dely: unknown setting",
+        ),
+        (
+            'args = ["--fast"]',
+            "services.nginx.dataset = 'users'",
+            "services.nginx.dataset: found 'users', expected none",
+        ),
         ('args = ["--fast"]', "answers_wrong = 1", "variants.fast.answers_wrong: found 1"),
     ],
 )
@@ -94,7 +114,11 @@ def test_a_variant_needs_services_of_its_own_beside_those_of_its_stack(tmp_path:
 
 @pytest.mark.parametrize(
     ("label", "problem"),
-    [("nope", "expected one of"), ("sanic[nope]", "found variant 'nope' of sanic"), ("sanic[", "expected ID or ID[VARIANT]")],
+    [
+        ("nope", "expected one of"),
+        ("sanic[nope]", "found variant 'nope' of sanic"),
+        ("sanic[", "expected ID or ID[VARIANT]"),
+    ],
 )
 def test_a_stack_that_does_not_exist_is_named_with_those_that_do(label: str, problem: str) -> None:
     with pytest.raises(UsageError, match=r"stack: found") as error:

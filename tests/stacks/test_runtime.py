@@ -11,7 +11,7 @@ import pytest
 
 from weir.stacks import runtime
 from weir.stacks.manifest import read_manifest
-from weir.stacks.runtime import Runtime, with_told_cpus
+from weir.stacks.runtime import Runtime, add_cpu_environment
 
 COUNT_JAVA = "class Count { public static void main(String[] a) { System.out.println(Runtime.getRuntime().availableProcessors()); } }"
 COUNT_GO = 'package main\nimport ("os"; "runtime"; "strconv")\nfunc main() { os.Stdout.WriteString(strconv.Itoa(runtime.GOMAXPROCS(0))) }\n'
@@ -24,7 +24,7 @@ def seen(command: list[str], of: Runtime | None, **own: str) -> int:
     if tool is None:
         pytest.skip(f"{command[0]} is not on the PATH")
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    environment = {**kept, **with_told_cpus(own, of, TOLD)}
+    environment = {**kept, **add_cpu_environment(own, of, TOLD)}
     done = subprocess.run([tool, *command[1:]], env=environment, capture_output=True, text=True, timeout=60, check=True)
     return int(done.stdout)
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from weir.model.errors import UsageError
-from weir.services.dataset import truth_of
-from weir.stacks.workload import Workload, read_workload, render, workload_files
+from weir.services.dataset import load_truth, render
+from weir.stacks.workload import Workload, list_workload_files, read_workload
 
 
 def echo(**answer: object) -> Workload:
@@ -23,8 +23,8 @@ def echo(**answer: object) -> Workload:
 
 
 def test_every_workload_that_travels_with_weir_is_valid_and_draws_a_request() -> None:
-    assert workload_files()
-    for path in workload_files():
+    assert list_workload_files()
+    for path in list_workload_files():
         request = read_workload(path.stem).draw("http://127.0.0.1:1", random.Random(1))
         assert request.target.startswith("http://127.0.0.1:1/")
 
@@ -99,7 +99,7 @@ def test_people_are_right_in_any_order_and_with_the_names_of_the_dataset() -> No
     request = workload.draw("http://h:1", random.Random(1))
     people = [
         {"id": row["id"], "firstName": row["first_name"], "lastName": row["last_name"]}
-        for row in truth_of("people").rows("SELECT * FROM people")
+        for row in load_truth("people").rows("SELECT * FROM people")
     ]
     assert len(people) == 10
     assert workload.why_wrong(request, 200, json.dumps(people[::-1]).encode()) is None
@@ -114,7 +114,7 @@ def test_an_issued_ticket_names_the_user_that_was_asked_for() -> None:
     asked, another = (
         {"userId": user, "userName": name, "ticketId": 1, "ticketName": "ticket-1"}
         for user, name in (
-            tuple(truth_of("tickets").rows("SELECT id, name FROM tbl_user WHERE id = ?", [user])[0].values())
+            tuple(load_truth("tickets").rows("SELECT id, name FROM tbl_user WHERE id = ?", [user])[0].values())
             for user in (workload.inputs(request.target.removeprefix("http://h:1"))[0], "1000")
         )
     )
@@ -127,14 +127,16 @@ def test_an_issued_ticket_names_the_user_that_was_asked_for() -> None:
 def test_a_row_may_hold_a_list_of_rows_whose_order_counts() -> None:
     workload = read_workload("ticket")
     request = workload.draw("http://h:1", random.Random(1))
-    users = truth_of("tickets").rows("SELECT id, name FROM tbl_user WHERE id <= 50 ORDER BY id")
+    users = load_truth("tickets").rows("SELECT id, name FROM tbl_user WHERE id <= 50 ORDER BY id")
     ticket = {"id": 1, "name": "ticket-1", "limitCount": 100_000}
     assert workload.why_wrong(request, 200, json.dumps({**ticket, "users": users}).encode()) is None
     for wrong in ({**ticket, "users": users[::-1]}, {**ticket, "users": users[1:]}, ticket):
         assert workload.why_wrong(request, 200, json.dumps(wrong).encode()) is not None
 
 
-def test_the_generator_looks_for_the_value_that_an_answer_must_be_or_for_a_column_where_several_would_be_right() -> None:
+def test_the_generator_looks_for_the_value_that_an_answer_must_be_or_for_a_column_where_several_would_be_right() -> (
+    None
+):
     def step(workload_id: str) -> dict[str, Any]:
         workload = read_workload(workload_id)
         return workload.step(workload.draw("http://s", random.Random(1)))
@@ -142,18 +144,33 @@ def test_the_generator_looks_for_the_value_that_an_answer_must_be_or_for_a_colum
     def looked_for(workload_id: str) -> object:
         return step(workload_id)["check"]
 
-    assert looked_for("echo") == {"status": [200], "json": {"": {"received": True, "data": json.loads(step("echo")["body"])}}}
+    assert looked_for("echo") == {
+        "status": [200],
+        "json": {"": {"received": True, "data": json.loads(step("echo")["body"])}},
+    }
     assert looked_for("user-random") == {"status": [200], "body_contains": '"email"'}
-    (row,) = (row for row in truth_of("users").rows("SELECT * FROM users WHERE id = 18", []))
+    (row,) = (row for row in load_truth("users").rows("SELECT * FROM users WHERE id = 18", []))
     assert looked_for("user-by-id") == {"status": [200], "json": {"": row}}
     assert looked_for("hello") == {"status": [200]}
 
 
 def test_a_query_that_is_none_on_the_dataset_is_named_by_its_key() -> None:
-    for rows, key in (({"sql": "SELECT x FROM people"}, "sql"), ({"sql": "SELECT 1", "lists": {"a": "SELECT y FROM people"}}, "lists.a")):
-        with pytest.raises(ValueError, match=rf"answer\.rows\.{key}: no such column: [xy]; expected a query on the dataset people"):
+    for rows, key in (
+        ({"sql": "SELECT x FROM people"}, "sql"),
+        ({"sql": "SELECT 1", "lists": {"a": "SELECT y FROM people"}}, "lists.a"),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"answer\.rows\.{key}: no such column: [xy]; expected a query on the dataset people"
+        ):
             Workload.model_validate(
-                {"schema": 1, "id": "w", "title": "W", "dataset": "people", "request": {"path": "/"}, "answer": {"rows": rows}}
+                {
+                    "schema": 1,
+                    "id": "w",
+                    "title": "W",
+                    "dataset": "people",
+                    "request": {"path": "/"},
+                    "answer": {"rows": rows},
+                }
             )
 
 

@@ -19,13 +19,13 @@ def machine_repair(demand_s: float, users: int, think_s: float) -> float:
 
 @pytest.mark.parametrize("users", [1, 3, 10])
 def test_a_single_server_with_thinking_users_is_the_machine_repair_model(users: int) -> None:
-    found = stats.closed_system([Station(0.02, 1)], users, think_s=0.1)
+    found = stats.solve_closed_system([Station(0.02, 1)], users, think_s=0.1)
     assert [one.users for one in found] == list(range(1, users + 1))
     assert found[-1].throughput_rps == pytest.approx(machine_repair(0.02, users, 0.1))
 
 
 def test_more_servers_than_users_never_queue() -> None:
-    found = stats.closed_system([Station(0.05, 8)], 8)
+    found = stats.solve_closed_system([Station(0.05, 8)], 8)
     for one in found:
         assert one.throughput_rps == pytest.approx(one.users / 0.05)
         assert one.response_s == pytest.approx(0.05)
@@ -34,18 +34,20 @@ def test_more_servers_than_users_never_queue() -> None:
 @pytest.mark.parametrize("servers", [1, 2, 4, 0.5, 2.5])
 def test_throughput_rises_to_the_width_of_the_narrowest(servers: float) -> None:
     stations = [Station(0.010, servers), Station(0.002, 1)]
-    found = stats.closed_system(stations, 60)
+    found = stats.solve_closed_system(stations, 60)
     rates = [one.throughput_rps for one in found]
     # Rounding may take the last digit back.
     assert np.all(np.diff(rates) > -1e-9)
-    assert rates[-1] == pytest.approx(stats.most_throughput(stations, 60), rel=0.01)
+    assert rates[-1] == pytest.approx(stats.throughput_bound(stations, 60), rel=0.01)
     for one in found:
         # Little's law over all stations.
-        assert sum(one.in_station) == pytest.approx(one.users)
-        assert one.throughput_rps <= stats.most_throughput(stations, one.users) * (1 + 1e-9)
+        assert sum(one.requests_at_station) == pytest.approx(one.users)
+        assert one.throughput_rps <= stats.throughput_bound(stations, one.users) * (1 + 1e-9)
 
 
-def simulated(stations: list[Station], users: int, think_s: float, seed: int, answers: int = 60_000) -> tuple[float, float, list[float]]:
+def simulated(
+    stations: list[Station], users: int, think_s: float, seed: int, answers: int = 60_000
+) -> tuple[float, float, list[float]]:
     """Throughput, mean response time and utilisations of a closed system, event by event."""
     random = np.random.default_rng(seed)
     world = simpy.Environment()
@@ -90,7 +92,7 @@ def simulated(stations: list[Station], users: int, think_s: float, seed: int, an
     ],
 )
 def test_laws_agree_with_a_simulation_of_the_tiers(stations: list[Station], users: int, think_s: float) -> None:
-    predicted = stats.closed_system(stations, users, think_s)[-1]
+    predicted = stats.solve_closed_system(stations, users, think_s)[-1]
     throughput, response_s, used = simulated(stations, users, think_s, seed=29)
     assert predicted.throughput_rps == pytest.approx(throughput, rel=0.02)
     assert predicted.response_s == pytest.approx(response_s, rel=0.02)
@@ -105,7 +107,7 @@ def test_the_slope_is_the_demand_and_leaves_out_what_a_tier_does_anyway() -> Non
     rates = np.repeat([50.0, 100.0, 200.0, 400.0], 10)
     covered = 0
     for _ in range(500):
-        found = stats.service_demand(list((0.05 + 0.002 * rates) * rng.normal(1, 0.03, 40)), list(rates))
+        found = stats.estimate_service_demand(list((0.05 + 0.002 * rates) * rng.normal(1, 0.03, 40)), list(rates))
         assert found is not None
         assert found.is_slope
         assert found.per_request_s.low is not None
@@ -117,20 +119,20 @@ def test_the_slope_is_the_demand_and_leaves_out_what_a_tier_does_anyway() -> Non
 def test_what_varies_between_trials_under_one_load_is_no_slope() -> None:
     # A quota of 0.2 CPUs, full in every trial, of which the host takes more or less.
     busy, throughput = [0.2] * 6, [200.0, 320.0, 250.0, 300.0, 190.0, 330.0]
-    found = stats.service_demand(busy, throughput, [7] * 6)
+    found = stats.estimate_service_demand(busy, throughput, [7] * 6)
     assert found is not None
     assert not found.is_slope
     assert found.per_request_s.value == pytest.approx(np.mean(np.divide(busy, throughput)))
 
 
 def test_loads_that_are_too_much_alike_give_the_ratio() -> None:
-    found = stats.service_demand([0.20, 0.21, 0.19], [100.0, 105.0, 95.0])
+    found = stats.estimate_service_demand([0.20, 0.21, 0.19], [100.0, 105.0, 95.0])
     assert found is not None
     assert not found.is_slope
     assert found.per_request_s.value == pytest.approx(0.002)
-    assert stats.service_demand([], []) is None
+    assert stats.estimate_service_demand([], []) is None
     with pytest.raises(ValueError, match="positive"):
-        stats.service_demand([0.1], [0.0])
+        stats.estimate_service_demand([0.1], [0.0])
 
 
 def test_the_narrowest_of_random_tiers_is_named_right_where_it_is_narrower_by_15_percent() -> None:
@@ -146,15 +148,17 @@ def test_the_narrowest_of_random_tiers_is_named_right_where_it_is_narrower_by_15
         found = []
         for station in truth:
             rates = np.repeat(np.array([0.3, 0.6, 0.95]) * widths.min(), 10)
-            demand = stats.service_demand(list(station.demand_s * rates * rng.normal(1, 0.05, 30)), list(rates))
+            demand = stats.estimate_service_demand(
+                list(station.demand_s * rates * rng.normal(1, 0.05, 30)), list(rates)
+            )
             assert demand is not None
             found.append(Station(demand.per_request_s.value, station.servers))
-        right += stats.narrowest(found) == int(np.argmin(widths))
+        right += stats.find_bottleneck(found) == int(np.argmin(widths))
     assert right / 500 >= 0.98
 
 
 def test_nothing_is_narrowest_of_nothing() -> None:
     with pytest.raises(ValueError, match="station"):
-        stats.narrowest([])
+        stats.find_bottleneck([])
     with pytest.raises(ValueError, match="user"):
-        stats.closed_system([Station(1.0, 1)], 0)
+        stats.solve_closed_system([Station(1.0, 1)], 0)

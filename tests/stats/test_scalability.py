@@ -5,11 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy.optimize import nnls
 
 from tests.support.tiers import cases
 from weir import stats
-from weir.stats.scalability import not_negative_least_squares
 
 PLACES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
@@ -18,7 +16,9 @@ def law(gamma: float, alpha: float, beta: float) -> Callable[[float], float]:
     return lambda n: gamma * n / (1 + alpha * (n - 1) + beta * n * (n - 1))
 
 
-def measured(curve: Callable[[float], float], rng: np.random.Generator, blocks: int, noise: float) -> list[dict[float, float]]:
+def measured(
+    curve: Callable[[float], float], rng: np.random.Generator, blocks: int, noise: float
+) -> list[dict[float, float]]:
     return [{place: curve(place) * math.exp(rng.normal(0, noise)) for place in PLACES} for _ in range(blocks)]
 
 
@@ -28,7 +28,7 @@ def test_the_peak_is_recovered_within_5_percent(alpha: float, beta: float) -> No
     true = math.sqrt((1 - alpha) / beta)
     errors = []
     for _ in range(200):
-        fitted = stats.scalability(measured(law(1000.0, alpha, beta), rng, 10, 0.05))
+        fitted = stats.fit_scalability(measured(law(1000.0, alpha, beta), rng, 10, 0.05))
         assert fitted is not None
         assert not fitted.is_poor
         assert fitted.peak_at is not None
@@ -42,7 +42,7 @@ def test_intervals_of_the_peak_cover_the_truth_in_95_percent_of_studies(blocks: 
     true = math.sqrt(0.95 / 0.0005)
     covered = 0
     for _ in range(1000):
-        fitted = stats.scalability(measured(law(500.0, 0.05, 0.0005), rng, blocks, 0.05))
+        fitted = stats.fit_scalability(measured(law(500.0, 0.05, 0.0005), rng, blocks, 0.05))
         assert fitted is not None
         assert fitted.peak_at is not None
         assert fitted.peak_at.low is not None
@@ -65,21 +65,21 @@ def test_what_does_not_follow_the_law_is_refused(curve: Callable[[float], float]
     rng = np.random.default_rng(19)
     refused = 0
     for _ in range(50):
-        fitted = stats.scalability(measured(curve, rng, 10, 0.05))
+        fitted = stats.fit_scalability(measured(curve, rng, 10, 0.05))
         assert fitted is not None
         refused += fitted.is_poor
     assert refused == 50
 
 
 def test_linear_growth_has_no_peak_and_no_level() -> None:
-    fitted = stats.scalability([{place: 100.0 * place for place in PLACES}] * 10)
+    fitted = stats.fit_scalability([{place: 100.0 * place for place in PLACES}] * 10)
     assert fitted is not None
     assert (fitted.peak_at, fitted.peak_throughput) == (None, None)
     assert fitted.gamma.value == pytest.approx(100.0)
 
 
 def test_contention_alone_levels_off() -> None:
-    fitted = stats.scalability([{place: law(100.0, 0.1, 0.0)(place) for place in PLACES}] * 10)
+    fitted = stats.fit_scalability([{place: law(100.0, 0.1, 0.0)(place) for place in PLACES}] * 10)
     assert fitted is not None
     assert fitted.peak_at is None
     assert fitted.peak_throughput == pytest.approx(1000.0, rel=1e-3)
@@ -87,15 +87,15 @@ def test_contention_alone_levels_off() -> None:
 
 
 def test_a_peak_beyond_what_was_measured_says_so() -> None:
-    fitted = stats.scalability([{place: law(100.0, 0.01, 1e-6)(place) for place in PLACES}] * 10)
+    fitted = stats.fit_scalability([{place: law(100.0, 0.01, 1e-6)(place) for place in PLACES}] * 10)
     assert fitted is not None
     assert fitted.is_beyond
 
 
 def test_few_places_are_refused_and_few_blocks_have_no_interval() -> None:
-    assert stats.scalability([{1.0: 1.0, 2.0: 2.0, 4.0: 3.0, 8.0: 4.0}] * 10) is None
-    assert stats.scalability([]) is None
-    fitted = stats.scalability(measured(law(100.0, 0.05, 0.001), np.random.default_rng(1), 3, 0.01))
+    assert stats.fit_scalability([{1.0: 1.0, 2.0: 2.0, 4.0: 3.0, 8.0: 4.0}] * 10) is None
+    assert stats.fit_scalability([]) is None
+    fitted = stats.fit_scalability(measured(law(100.0, 0.05, 0.001), np.random.default_rng(1), 3, 0.01))
     assert fitted is not None
     assert fitted.gamma.low is None
     assert fitted.peak_at is not None
@@ -105,12 +105,4 @@ def test_few_places_are_refused_and_few_blocks_have_no_interval() -> None:
 @pytest.mark.parametrize("wrong", [{0.5: 1.0}, {1.0: 0.0}, {1.0: -1.0}, {1.0: math.nan}])
 def test_what_cannot_be_is_refused(wrong: dict[float, float]) -> None:
     with pytest.raises(ValueError, match="expected"):
-        stats.scalability([wrong] * 10)
-
-
-def test_least_squares_without_negative_coefficients_are_scipys() -> None:
-    rng = np.random.default_rng(7)
-    for _ in range(500):
-        columns, wanted = rng.normal(size=(8, 3)), rng.normal(size=8)
-        expected, _ = nnls(columns, wanted)
-        assert not_negative_least_squares(columns, wanted) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        stats.fit_scalability([wrong] * 10)

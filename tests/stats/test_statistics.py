@@ -4,16 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as reference
 
-from tests.support.synthetic_run import raw_bytes
 from tests.support.tiers import cases
 from weir import stats
-from weir.model import histogram
-from weir.model.histograms import samples_of
+from weir.model.hdr import Hdr
+from weir.model.hdr_batch import samples_of
 
 POSITIVE = st.floats(min_value=1e-3, max_value=1e6)
 PAIRS = st.lists(st.tuples(POSITIVE, POSITIVE), min_size=2, max_size=20)
@@ -56,7 +54,8 @@ def test_pairs_without_spread_have_no_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numerators", "denominators"), [([], []), ([1.0], [0.0]), ([math.nan], [1.0]), ([-1.0], [1.0]), ([1.0], [math.inf])]
+    ("numerators", "denominators"),
+    [([], []), ([1.0], [0.0]), ([math.nan], [1.0]), ([-1.0], [1.0]), ([1.0], [math.inf])],
 )
 def test_what_has_no_logarithm_is_refused(numerators: list[float], denominators: list[float]) -> None:
     with pytest.raises(ValueError, match="expected pairs of positive numbers"):
@@ -127,14 +126,16 @@ def test_holm_calls_a_family_of_equal_systems_different_in_at_most_5_percent_of_
 def test_equal_systems_are_shown_to_be_equal_and_different_ones_never_are() -> None:
     random = np.random.default_rng(3)
     base = random.lognormal(5, 0.1, 10)
-    assert stats.equivalent(list(base * random.lognormal(0, 0.005, 10)), list(base))
-    assert not stats.equivalent(list(base * 1.03), list(base * random.lognormal(0, 0.005, 10)))
-    assert not stats.equivalent(list(base * random.lognormal(0, 0.1, 10)), list(base))
+    assert stats.tost_equivalent(list(base * random.lognormal(0, 0.005, 10)), list(base))
+    assert not stats.tost_equivalent(list(base * 1.03), list(base * random.lognormal(0, 0.005, 10)))
+    assert not stats.tost_equivalent(list(base * random.lognormal(0, 0.1, 10)), list(base))
 
 
 def test_systems_exactly_at_the_margin_are_called_equal_in_at_most_5_percent_of_studies() -> None:
     random = np.random.default_rng(5)
-    called = sum(stats.equivalent(list(1.02 * random.lognormal(0, 0.01, 10)), list(np.ones(10))) for _ in range(2000))
+    called = sum(
+        stats.tost_equivalent(list(1.02 * random.lognormal(0, 0.01, 10)), list(np.ones(10))) for _ in range(2000)
+    )
     assert called / 2000 <= 0.065
 
 
@@ -142,7 +143,7 @@ def test_the_spread_of_copies_is_recovered_with_its_interval() -> None:
     random = np.random.default_rng(13)
     covered = 0
     for _ in range(2000):
-        spread = stats.pooled_spread(list(random.normal(0, 0.03, 8)))
+        spread = stats.rms_log_ratio(list(random.normal(0, 0.03, 8)))
         assert spread.low is not None
         assert spread.high is not None
         covered += spread.low <= 0.03 <= spread.high
@@ -151,7 +152,7 @@ def test_the_spread_of_copies_is_recovered_with_its_interval() -> None:
 
 @given(st.floats(min_value=0.001, max_value=0.5), st.floats(min_value=0.01, max_value=0.5))
 def test_needed_blocks_is_the_smallest_number_that_is_enough(variation: float, half_width: float) -> None:
-    blocks = stats.needed_blocks(variation, half_width)
+    blocks = stats.blocks_for_precision(variation, half_width)
 
     def reached(count: int) -> float:
         return float(reference.t.ppf(0.975, count - 1)) * variation / math.sqrt(count)
@@ -197,23 +198,23 @@ def test_a_steady_series_is_called_drifting_in_few_cases() -> None:
 
 
 def recorded(values: list[int]) -> bytes:
-    one = HdrHistogram(1, histogram.HIGHEST_NS, 3)
+    one = Hdr()
     for value in values:
-        one.record_value(value)
-    return raw_bytes(one)
+        one.add(value)
+    return one.encode()
 
 
 @given(st.lists(st.lists(st.integers(min_value=1, max_value=10**10), min_size=1, max_size=30), min_size=1, max_size=4))
 def test_merged_quantiles_are_those_of_all_values_together(parts: list[list[int]]) -> None:
     everything = sorted(value for part in parts for value in part)
-    (median,) = stats.merged_quantiles([recorded(part) for part in parts], [0.5])
+    (median,) = stats.merge_quantiles([recorded(part) for part in parts], [0.5])
     assert median.samples == len(everything)
     expected = everything[math.ceil(len(everything) * 0.5) - 1]
     assert median.value == pytest.approx(expected, rel=2e-3, abs=1)
 
 
 def test_no_samples_give_no_quantile() -> None:
-    (median,) = stats.merged_quantiles([], [0.5])
+    (median,) = stats.merge_quantiles([], [0.5])
     assert median.value is None
     assert not median.supported
 
@@ -225,7 +226,7 @@ def test_quantiles_of_groups_are_those_of_each_alone(groups: list[list[int]]) ->
     assert samples.tolist() == [len(group) for group in groups]
     for index, group in enumerate(groups):
         if group:
-            _, half, most = stats.merged_quantiles([recorded(group)], [0.0, 0.5, 0.99])
+            _, half, most = stats.merge_quantiles([recorded(group)], [0.0, 0.5, 0.99])
             assert quantiles[1:, index].tolist() == [half.value, most.value]
             # The lowest is the first sample, to the histogram's three digits.
             assert quantiles[0, index] == pytest.approx(min(group), rel=1e-3)
@@ -243,11 +244,12 @@ def test_a_quantile_needs_a_hundred_samples_beyond_it(samples: int, probability:
 
 @pytest.mark.parametrize(("blocks", "comparisons"), cases([(3, 1), (10, 1), (10, 6), (20, 3)], kept=2))
 def test_a_detectable_ratio_is_detected_in_80_percent_of_studies(blocks: int, comparisons: int) -> None:
-    """4,000 studies: a true share of 80 % stays within 78.1–81.9 % with a probability above 99.7 %; of several comparisons the
-    others have no difference, so that Holm's correction stays at its strictest step but in a few of the studies."""
+    """4,000 studies: a true share of 80 % stays within 78.1–81.9 % with a probability above 99.7 %; of several
+    comparisons the others have no difference, so that Holm's correction stays at its strictest step but in a few of the
+    studies."""
     random = np.random.default_rng(blocks + 100 * comparisons)
     spread, studies, detected = 0.07, 4000, 0
-    ratio = stats.detectable_ratio(spread, blocks, comparisons)
+    ratio = stats.minimum_detectable_ratio(spread, blocks, comparisons)
     assert ratio is not None
     for _ in range(studies):
         logs = random.normal(0, spread, (comparisons, blocks))
@@ -259,7 +261,7 @@ def test_a_detectable_ratio_is_detected_in_80_percent_of_studies(blocks: int, co
 
 def test_what_can_be_detected_shrinks_with_blocks_and_grows_with_comparisons_and_spread() -> None:
     def found(spread: float, blocks: int, comparisons: int = 1) -> float:
-        ratio = stats.detectable_ratio(spread, blocks, comparisons)
+        ratio = stats.minimum_detectable_ratio(spread, blocks, comparisons)
         assert ratio is not None
         return ratio
 
@@ -267,14 +269,16 @@ def test_what_can_be_detected_shrinks_with_blocks_and_grows_with_comparisons_and
     assert found(0.05, 10, 20) > found(0.05, 10, 2) > found(0.05, 10)
     assert found(0.1, 10) > found(0.05, 10)
     assert found(0.05, 2, 500) > 1
-    assert stats.detectable_ratio(0.05, 1) is None
+    assert stats.minimum_detectable_ratio(0.05, 1) is None
 
 
 @given(st.floats(min_value=0.005, max_value=0.3), st.floats(min_value=1.02, max_value=2.0), st.integers(1, 10))
-def test_the_blocks_for_a_difference_are_the_fewest_that_detect_it(spread: float, ratio: float, comparisons: int) -> None:
+def test_the_blocks_for_a_difference_are_the_fewest_that_detect_it(
+    spread: float, ratio: float, comparisons: int
+) -> None:
     blocks = stats.blocks_to_detect(ratio, spread, comparisons)
-    reached = stats.detectable_ratio(spread, blocks, comparisons)
+    reached = stats.minimum_detectable_ratio(spread, blocks, comparisons)
     assert reached is not None
     assert reached <= ratio
-    fewer = stats.detectable_ratio(spread, blocks - 1, comparisons)
+    fewer = stats.minimum_detectable_ratio(spread, blocks - 1, comparisons)
     assert fewer is None or fewer > ratio

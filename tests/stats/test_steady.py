@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from weir.stats.steady import POINTS, Steady, change_points, steady_part
+from weir.stats.steady import POINTS, SteadyState, find_change_points, find_steady_state
 
 Array = NDArray[np.float64]
 
@@ -20,14 +20,20 @@ def noise(rng: np.random.Generator, points: int, size: float, memory: float = 0.
     return 1 + np.array(list(wandering))
 
 
-def judged(*series: Array) -> Steady:
-    return steady_part([list(values) for values in series])
+def judged(*series: Array) -> SteadyState:
+    return find_steady_state([list(values) for values in series])
 
 
 def alarms(points: int, size: float, memory: float, trials: int = 300) -> float:
     """The share of trials of two series without any change in which one is found."""
     rng = np.random.default_rng(7)
-    return sum(bool(judged(noise(rng, points, size, memory), noise(rng, points, size, memory)).changes) for _ in range(trials)) / trials
+    return (
+        sum(
+            bool(judged(noise(rng, points, size, memory), noise(rng, points, size, memory)).changes)
+            for _ in range(trials)
+        )
+        / trials
+    )
 
 
 @pytest.mark.parametrize(("memory", "most"), [(0.0, 0.02), (0.3, 0.06), (0.6, 0.17)])
@@ -48,7 +54,7 @@ def test_a_step_is_found_where_it_is(step: float, at: int) -> None:
     for _ in range(50):
         series = 100 * noise(rng, 60, 0.02)
         series[at:] *= 1 + step
-        found += any(abs(change - at) <= 2 for change in change_points(list(series)))
+        found += any(abs(change - at) <= 2 for change in find_change_points(list(series)))
     assert found >= 47
 
 
@@ -56,9 +62,9 @@ def test_a_step_within_the_tolerance_is_none_however_clear_it_is() -> None:
     rng = np.random.default_rng(19)
     series = 100 * noise(rng, 60, 0.001)
     series[20:] *= 1.015
-    assert change_points(list(series)) == []
+    assert find_change_points(list(series)) == []
     series[20:] *= 1.02
-    assert change_points(list(series)) == [20]
+    assert find_change_points(list(series)) == [20]
 
 
 def test_a_server_that_was_cold_for_a_third_of_the_window_is_steady_after_it() -> None:
@@ -107,7 +113,7 @@ def test_a_ramp_of_a_tenth_drifts_and_one_within_the_tolerance_does_not() -> Non
 
 
 def test_series_that_never_change_are_steady() -> None:
-    steady = steady_part([[5.0] * POINTS, [0.0] * POINTS])
+    steady = find_steady_state([[5.0] * POINTS, [0.0] * POINTS])
     assert steady.is_steady
     assert (steady.begin, steady.changes) == (0, ())
 
@@ -115,7 +121,7 @@ def test_series_that_never_change_are_steady() -> None:
 @given(st.lists(st.floats(0, 1e9), min_size=POINTS, max_size=120))
 @settings(max_examples=60)
 def test_whatever_the_values_are_levels_lie_apart_and_inside(values: list[float]) -> None:
-    changes = change_points(values)
+    changes = find_change_points(values)
     assert changes == sorted(set(changes))
     assert all(0 < change < len(values) for change in changes)
 
@@ -125,10 +131,10 @@ def test_whatever_the_values_are_levels_lie_apart_and_inside(values: list[float]
 def test_the_unit_does_not_matter(seed: int, scale: float) -> None:
     series = noise(np.random.default_rng(seed), 60, 0.05)
     series[30:] *= 1.5
-    assert change_points(list(series)) == change_points(list(series * scale))
+    assert find_change_points(list(series)) == find_change_points(list(series * scale))
 
 
 def test_too_few_or_unequal_series_are_refused() -> None:
     for wrong in ([], [[1.0] * (POINTS - 1)], [[1.0] * 40, [1.0] * 41], [[float("nan")] * 40]):
         with pytest.raises(ValueError, match="expected"):
-            steady_part(wrong)
+            find_steady_state(wrong)

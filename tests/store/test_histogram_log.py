@@ -1,15 +1,14 @@
 """Histogram logs, read back by HdrHistogram's own reader."""
 
-from base64 import b64encode
 from pathlib import Path
 
 import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
-from tests.support.synthetic_run import raw_bytes
+from tests.support.records import interval, started
 from weir.model.errors import UsageError
-from weir.model.histogram import HIGHEST_NS
+from weir.model.hdr import HIGHEST_NS
 from weir.store.histogram_log import HistogramLog
 
 
@@ -17,12 +16,9 @@ def test_hdrhistograms_own_reader_reads_the_intervals_and_their_times(tmp_path: 
     path = tmp_path / "load.hlog"
     intervals = [[1_000, 2_000_000], [], [50_000] * 10]
     with HistogramLog(str(path)) as log:
-        log.start(1_800_000_000.25)
+        log.on_start(started().model_copy(update={"start_unix_ns": 1_800_000_000_250_000_000}))
         for index, times_ns in enumerate(intervals):
-            made = HdrHistogram(1, HIGHEST_NS, 3)
-            for time in times_ns:
-                made.record_value(time)
-            log.append(index * 0.5, (index + 1) * 0.5, max(times_ns, default=0) / 1e3, b64encode(raw_bytes(made)).decode())
+            log.on_interval(interval(index, [time_ns / 1e6 for time_ns in times_ns], length_s=0.5))
     reader = HistogramLogReader(str(path), HdrHistogram(1, HIGHEST_NS, 3))
     for index, times_ns in enumerate(intervals):
         read = reader.get_next_interval_histogram()

@@ -1,4 +1,5 @@
-"""The run file as others use it: what is written is read again, a killed writer loses only what was running, and bad files say so."""
+"""The run file as others use it: what is written is read again, a killed writer loses only what was running, and bad
+files say so."""
 
 import gc
 import os
@@ -16,9 +17,8 @@ import pytest
 
 from tests.support.synthetic_run import SyntheticStudy, write_run
 from weir.findings import of_run
-from weir.model import histogram
-from weir.model.claim import Claim, Figure
 from weir.model.errors import ExitCode, WeirError
+from weir.model.hdr_batch import merge
 from weir.model.load import ClosedLoad, OpenLoad
 from weir.model.records import (
     THREAD_STATES,
@@ -35,10 +35,19 @@ from weir.model.records import (
     Sample,
     SocketCounts,
 )
-from weir.model.run import Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
-from weir.model.tap import TapResult
+from weir.model.reported_result import Claim, Figure
+from weir.model.run_types import CaptureResult, Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
 from weir.model.verdict import TrialVerdict
-from weir.store import RunReader, RunWriter, SampleRow, find_run
+from weir.store import (
+    CpuSampleRow,
+    MachineSampleRow,
+    NetworkSampleRow,
+    RunReader,
+    RunWriter,
+    SampleRow,
+    ThreadStateRow,
+    find_run,
+)
 from weir.store import writer as store_writer
 from weir.store.schema import SCHEMA_NUMBER
 
@@ -58,7 +67,7 @@ CLAIM = Claim(
     name="ab", tool="ab", throughput_rps=Figure(10.0, 0.005), requests=20, failed=0, mean_s=Figure(0.002, 0.001),
     quantiles_s={0.5: Figure(0.001, 0.001), 0.99: Figure(0.004, 0.001)}, statuses={"200": 20},
 )  # fmt: skip
-TAP = TapResult(
+TAP = CaptureResult(
     requests=7, connections=2, packets=30, dropped_packets=0, first_t_ns=1, last_t_ns=9, response_time_us=Quantiles(p50=1.5),
     histogram="AA==",
 )  # fmt: skip
@@ -121,12 +130,12 @@ def test_a_trial_comes_back_with_its_result_rows_and_histograms(tmp_path: Path) 
             assert [row.idx for row in rows] == list(range(10))
             assert result.summary is not None
             assert sum(row.completed for row in rows) == result.summary.requests.completed
-            merged = histogram.merge(reader.interval_histograms(trial.id))
-            assert merged.get_total_count() == result.summary.requests.completed
-            samples = reader.samples(trial.id)
+            merged = merge(reader.interval_histograms(trial.id))
+            assert merged.total == result.summary.requests.completed
+            samples = reader.readings(SampleRow, trial.id)
             assert samples[0].tier == "app"
             assert samples[-1].t_s == pytest.approx(1.0)
-            assert {row.cpu for row in reader.cpu_samples(trial.id)} == {0, 1}
+            assert {row.cpu for row in reader.readings(CpuSampleRow, trial.id)} == {0, 1}
 
 
 def test_an_interval_keeps_every_number(tmp_path: Path) -> None:
@@ -145,7 +154,13 @@ def test_an_interval_keeps_every_number(tmp_path: Path) -> None:
 def test_a_sample_keeps_every_number(tmp_path: Path) -> None:
     sockets = SocketCounts(established=1, time_wait=2, orphaned=3, in_use=4)
     network = NetworkSample(
-        tcp_retransmits=1, listen_overflows=2, listen_drops=3, sockets=sockets, received_bytes=4, sent_bytes=5, loopback_bytes=6
+        tcp_retransmits=1,
+        listen_overflows=2,
+        listen_drops=3,
+        sockets=sockets,
+        received_bytes=4,
+        sent_bytes=5,
+        loopback_bytes=6,
     )
     pool = PoolTimes(
         pool="http",
@@ -175,21 +190,23 @@ def test_a_sample_keeps_every_number(tmp_path: Path) -> None:
         trial = begin(writer)
         writer.add_sample(trial, 0.5, sample)
         writer.add_sample(
-            trial, 0.6, Sample(t_ns=1, groups=[group.model_copy(update={"network": None, "threads_by_state": None})], cpus=[])
+            trial,
+            0.6,
+            Sample(t_ns=1, groups=[group.model_copy(update={"network": None, "threads_by_state": None})], cpus=[]),
         )
         writer.finish_trial(trial, VALID)
     with RunReader(tmp_path) as reader:
-        first, second = reader.samples(trial)
+        first, second = reader.readings(SampleRow, trial)
         for name in SampleRow._fields:
             if name != "t_s":
                 assert getattr(first, name) == getattr(second, name) == getattr(group, name)
-        (state,) = reader.thread_states(trial)
+        (state,) = reader.readings(ThreadStateRow, trial)
         assert (state.t_s, state.name, state.tier, state.pool, state.threads) == (0.5, "app", "app", "http", 2)
         assert [getattr(state, f"{name}_s") for name in THREAD_STATES] == list(range(1, 10))
-        machine, own = reader.network_samples(trial)
+        machine, own = reader.readings(NetworkSampleRow, trial)
         assert (machine.name, own.name) == ("", "app")
         assert (machine.tcp_retransmits, machine.loopback_bytes, machine.established, machine.in_use) == (1, 6, 1, 4)
-        (pressure,) = reader.machine_samples(trial)
+        (pressure,) = reader.readings(MachineSampleRow, trial)
         assert (pressure.cpu_some_s, pressure.io_full_s, pressure.observer_cpu_s, pressure.sweeps) == (1, 2, 0.5, 7)
 
 
@@ -197,7 +214,7 @@ def test_text_that_is_not_utf8_is_kept_with_question_marks(tmp_path: Path) -> No
     with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
         trial = begin(writer)
         writer.add_event(trial, TrialEvent(0.0, "died", "bad \udcff byte"))
-        writer.finish_trial(trial, TrialResult(TrialVerdict.told("invalid", ["said \udcff"])))
+        writer.finish_trial(trial, TrialResult(TrialVerdict.from_texts("invalid", ["said \udcff"])))
     with RunReader(tmp_path) as reader:
         assert reader.events(trial)[0].detail == "bad ? byte"
         assert reader.trials()[0].result.verdict.texts == ("said \udcff",)
@@ -277,7 +294,8 @@ def test_an_exception_closes_the_run_as_interrupted(tmp_path: Path) -> None:
 def test_ctrl_c_right_behind_the_beginning_of_a_transaction_closes_the_run_as_interrupted(tmp_path: Path) -> None:
     def interrupt() -> None:
         with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
-            # Between the line that has begun it and the next one nothing can be sent from outside: this leaves what it would.
+            # Between the line that has begun it and the next one nothing can be sent from outside: this leaves what it
+            # would.
             writer._connection.execute("BEGIN IMMEDIATE")
             raise KeyboardInterrupt
 
@@ -287,7 +305,9 @@ def test_ctrl_c_right_behind_the_beginning_of_a_transaction_closes_the_run_as_in
         assert reader.ended == "interrupted"
 
 
-def test_a_transaction_that_an_interruption_left_open_complains_of_nothing_once_the_run_is_closed(tmp_path: Path) -> None:
+def test_a_transaction_that_an_interruption_left_open_complains_of_nothing_once_the_run_is_closed(
+    tmp_path: Path,
+) -> None:
     writer = RunWriter.create(tmp_path / "run.weir", INFO, CELLS)
     left_open = writer._transaction()
     left_open.__enter__()
@@ -351,7 +371,9 @@ for index in range(10**9):
 def kill_in_the_middle(path: Path) -> None:
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), str(root / "src"), *sys.path])}
-    with subprocess.Popen([sys.executable, "-c", KILLED_WRITER, path], stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED_WRITER, path], stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "writing\n"
         assert process.stdout.readline() == "in the middle\n"
@@ -399,7 +421,9 @@ def make_read_only(folder: Path) -> None:
     folder.chmod(0o555)
 
 
-def test_a_finished_run_opens_on_a_read_only_medium(finished: Path, open_folder: Path, request: pytest.FixtureRequest) -> None:
+def test_a_finished_run_opens_on_a_read_only_medium(
+    finished: Path, open_folder: Path, request: pytest.FixtureRequest
+) -> None:
     copied = Path(shutil.copy(finished, open_folder))
     make_read_only(open_folder)
     request.getfixturevalue("foreign_user")
@@ -407,7 +431,9 @@ def test_a_finished_run_opens_on_a_read_only_medium(finished: Path, open_folder:
         assert len(reader.trials()) == 3
 
 
-def test_what_a_killed_writer_left_opens_on_a_read_only_medium(tmp_path: Path, open_folder: Path, request: pytest.FixtureRequest) -> None:
+def test_what_a_killed_writer_left_opens_on_a_read_only_medium(
+    tmp_path: Path, open_folder: Path, request: pytest.FixtureRequest
+) -> None:
     kill_in_the_middle(tmp_path / "run.weir")
     for name in ("run.weir", "run.weir-wal"):
         shutil.copy(tmp_path / name, open_folder)

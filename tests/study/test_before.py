@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from weir.model.run import Limits, Placement
-from weir.study.forecast import Overhead, forecast, span_text
-from weir.study.needs import Machine, machine, shortages
+from weir.model.run_types import Limits, Placement
+from weir.study.machine_needs import MachineResources, find_shortages, read_machine
 from weir.study.study import Study, read_study
+from weir.study.time_estimate import Overhead, estimate_time, format_duration
 
 STUDY = """
 schema = 1
@@ -24,13 +24,13 @@ duration_s = 10
 [method]
 blocks = 3
 baseline = "sanic"
-prime_s = 2
+warmup_s = 2
 pause_s = 1
 [[override]]
 where = { stack = "sanic" }
-method = { prime_s = 4 }
+method = { warmup_s = 4 }
 """
-AMPLE = Machine(memory_bytes=8_000_000_000, open_files=100_000, most_open_files=100_000, local_ports=28_000)
+AMPLE = MachineResources(memory_bytes=8_000_000_000, open_files=100_000, most_open_files=100_000, local_ports=28_000)
 
 PLACED = Placement(load=(0,), stack=(1,), services=(), control=(0,))
 
@@ -44,30 +44,33 @@ def study(tmp_path: Path) -> Study:
 
 def test_a_forecast_adds_up_what_every_trial_takes(study: Study) -> None:
     cells = study.cells(1)
-    coming = forecast(study, cells, Overhead({"sanic": 1.0}, 2.0))
+    coming = estimate_time(study, cells, Overhead({"sanic": 1.0}, 2.0))
     assert coming.trials == 24
     assert coming.load_s == 240
-    assert coming.priming_s == 12 * 2 + 12 * 4
+    assert coming.warmup_s == 12 * 2 + 12 * 4
     assert coming.pauses_s == 24
     assert coming.starts_and_stops_s == 12 * 2.0 + 12 * 1.0
     # Each stack is started once before, and there are two ways of asking: 4 and 2,000 connections.
     assert coming.checks_s == 2.0 + 1.0 + 2 * 1.5
-    assert coming.total_s == coming.load_s + coming.priming_s + coming.pauses_s + coming.starts_and_stops_s + coming.checks_s
+    assert (
+        coming.total_s
+        == coming.load_s + coming.warmup_s + coming.pauses_s + coming.starts_and_stops_s + coming.checks_s
+    )
 
 
 def test_a_forecast_has_the_order_in_which_the_lab_runs(study: Study) -> None:
-    order = forecast(study, study.cells(1)).order
+    order = estimate_time(study, study.cells(1)).order
     assert [sorted(block) for block in order] == [list(range(1, 9))] * 3
     assert len(set(order)) == 3
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(45, "45 s"), (720, "12 min"), (12_600, "3.5 h")])
 def test_a_span_is_told_in_the_unit_that_people_plan_in(seconds: float, text: str) -> None:
-    assert span_text(seconds) == text
+    assert format_duration(seconds) == text
 
 
 def test_a_machine_with_enough_of_everything_lacks_nothing(study: Study) -> None:
-    assert shortages(study.cells(1), AMPLE, PLACED, memory_bytes={"sanic": 1_000_000}) == []
+    assert find_shortages(study.cells(1), AMPLE, PLACED, memory_bytes={"sanic": 1_000_000}) == []
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_a_machine_with_enough_of_everything_lacks_nothing(study: Study) -> None
     [
         (
             replace(AMPLE, most_open_files=2_063),
-            "open files: found 2,000 connections (hello, 2000 connections, 1 replica), for which the generator opens 2,064 files; "
+            "open files: found 2,000 connections (hello, 2000 connections, 1 replica), 2,064 files of the generator; "
             "expected at most 2,063 (ulimit -Hn)",
         ),
         (replace(AMPLE, open_files=1024), "open files: found 2,000 connections to a process of flask-gunicorn"),
@@ -86,18 +89,20 @@ def test_a_machine_with_enough_of_everything_lacks_nothing(study: Study) -> None
         ),
     ],
 )
-def test_what_does_not_suffice_is_said_with_how_much_there_is(study: Study, there_is: Machine, expected: str) -> None:
-    (found,) = shortages(study.cells(1), there_is, PLACED, memory_bytes={"sanic": 100_000_000})
+def test_what_does_not_suffice_is_said_with_how_much_there_is(
+    study: Study, there_is: MachineResources, expected: str
+) -> None:
+    (found,) = find_shortages(study.cells(1), there_is, PLACED, memory_bytes={"sanic": 100_000_000})
     assert expected in found
 
 
 def test_replicas_share_the_connections_that_a_process_must_hold(study: Study) -> None:
     doubled = [one for one in study.cells(1) if one.cell.replicas == 2]
-    assert shortages(doubled, replace(AMPLE, open_files=1100, local_ports=1000), PLACED) == []
+    assert find_shortages(doubled, replace(AMPLE, open_files=1100, local_ports=1000), PLACED) == []
 
 
 def test_this_machine_has_some_of_everything() -> None:
-    there_is = machine()
+    there_is = read_machine()
     assert there_is.memory_bytes > 1_000_000
     assert there_is.most_open_files >= there_is.open_files > 0
     assert there_is.local_ports > 0
@@ -105,6 +110,6 @@ def test_this_machine_has_some_of_everything() -> None:
 
 def test_memory_that_a_limit_allows_to_every_process_must_be_there(study: Study) -> None:
     limited = replace(PLACED, limits={"app": Limits(memory_bytes=600_000_000)})
-    assert shortages(study.cells(1), replace(AMPLE, memory_bytes=1_200_000_000), limited) == []
-    (found,) = shortages(study.cells(1), replace(AMPLE, memory_bytes=1_199_000_000), limited)
+    assert find_shortages(study.cells(1), replace(AMPLE, memory_bytes=1_200_000_000), limited) == []
+    (found,) = find_shortages(study.cells(1), replace(AMPLE, memory_bytes=1_199_000_000), limited)
     assert found.startswith("memory: found 2 × flask-gunicorn with 600 MB each as cpus.memory allows, 1,200 MB")

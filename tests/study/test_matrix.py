@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from weir.generators.tools import GENERATORS
+from weir.generators.registry import GENERATORS
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, ExponentialThink, OpenLoad, Session
-from weir.model.run import Placement
-from weir.study.needs import generator_shortages, require_generators
+from weir.model.run_types import Placement
+from weir.study.machine_needs import find_missing_generators, require_generators
 from weir.study.study import PlannedCell, read_study
 
 HEAD = 'schema = 1\ntitle = "T"\nquestion = "Q?"\n'
@@ -87,7 +87,7 @@ def test_numbers_are_lists_or_ranges(tmp_path: Path, value: str, numbers: list[i
         ("connections = [0]", "matrix.connections: found [0]; expected whole numbers from 1 on"),
         ("connections = [1.5]", "expected whole numbers from 1 on, not 1.5"),
         ("connections = [true]", "expected whole numbers from 1 on, not True"),
-        ("connections = [4, 4]", "expected every value once; 4 is there twice"),
+        ("connections = [4, 4]", "expected every value once, found 4 twice"),
         ('connections = "50..4"', "matrix.connections: found '50..4'; expected a range that goes up, as 4..50"),
         ('connections = "1..9 step 0"', "expected a step above 0 in '1..9 step 0': this range never ends"),
         ('connections = "1..9999999"', "expected at most 1,000 numbers"),
@@ -97,27 +97,33 @@ def test_numbers_are_lists_or_ranges(tmp_path: Path, value: str, numbers: list[i
         ('users = ["5s:9,0s:1"]', "expected points in the order of their times"),
         ("users = [-1]", "expected numbers above 0 or profiles such as '0s:10,30s:100', not -1"),
         ("users = [4.5]", "matrix.users: found 4.5, expected a whole number"),
-        ("users = [4]\nrates_rps = [4]", "users: found beside rates_rps, expected one of them"),
+        ("users = [4]\nrate_rps = [4]", "users: found beside rate_rps, expected one of them"),
         ("users = [4]\nconnections = [4]", "users: found beside connections, expected one of them"),
-        ("", "expected one of connections, users and rates_rps: how much load there is"),
+        ("", "expected one of connections, users and rate_rps"),
         (
             'connections = [4]\ngenerators = ["weir", "wkr"]',
             f"matrix.generators: found ['weir', 'wkr']; expected names among {', '.join(GENERATORS)}, not 'wkr'",
         ),
         ('connections = [4]\ngenerators = ["wrk", "wrk"]', "generators: expected every name once"),
-        ('connections = [4]\ngenerators = ["wrk2"]', "matrix.generators: found 'wrk2' for 4 connections on hello: wrk2 cannot"),
         (
-            'rates_rps = [4]\ngenerators = ["weir", "ab"]',
+            'connections = [4]\ngenerators = ["wrk2"]',
+            "matrix.generators: found 'wrk2' for 4 connections on hello: wrk2 cannot",
+        ),
+        (
+            'rate_rps = [4]\ngenerators = ["weir", "ab"]',
             "matrix.generators: found 'ab' for 4 req/s over 64 connections on hello: ab cannot",
         ),
         ('connections = [4]\nreplicas = [2]\ngenerators = ["hey"]', "hey cannot ask several targets"),
         ("connections = [4]\ngenerators = []", "matrix.generators: found []"),
         ("connections = [4]\nreplicas = [0]", "matrix.replicas: found [0]; expected whole numbers from 1 on"),
-        ("connections = [4]\nreplicas = [8]", "matrix.replicas: found 8 for 4 connections, expected a connection for each process"),
+        (
+            "connections = [4]\nreplicas = [8]",
+            "matrix.replicas: found 8 for 4 connections, expected a connection for each process",
+        ),
         ('connections = [4]\nvariants = ["fast", "fast"]', "variants: expected every name once"),
         (
             'connections = [4]\nvariants = ["quick"]',
-            "matrix.variants: found quick, which no stack of the matrix has; they have: fast, slow",
+            "matrix.variants: found quick, expected variants of its stacks: fast, slow",
         ),
         (
             "connections = [4]\nlimits.pools = [4]",
@@ -134,37 +140,60 @@ def test_a_matrix_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, matr
 @pytest.mark.parametrize(
     ("matrix", "load", "expected"),
     [
-        ("connections = [4]", 'arrivals = "poisson"', "load.arrivals: found without matrix.rates_rps, expected arrivals at a rate"),
+        (
+            "connections = [4]",
+            'arrivals = "poisson"',
+            "load.arrivals: found without matrix.rate_rps, expected arrivals at a rate",
+        ),
         ("connections = [4]", 'arrivals = "even"', "load.arrivals: found 'even'; should be 'constant' or 'poisson'"),
-        ("connections = [4]", "ramp_s = 5", "load.ramp_s: found without matrix.users, expected how many users come"),
-        ('users = ["0s:1,5s:2"]', "ramp_s = 5", "load.ramp_s: found beside matrix.users 0s:1,5s:2, expected a number of users"),
-        ("rates_rps = [4]", 'think = "1s"', "load.think: found beside matrix.rates_rps without load.loops"),
-        ("rates_rps = [4]", "pace_s = 1", "load.pace_s: found beside matrix.rates_rps, expected one of them"),
-        ("users = [4]", 'think = "long"', "load.think: found 'long'; expected a pause such as 1s, uniform:1s..3s or exp:2s"),
+        ("connections = [4]", "ramp_s = 5", "load.ramp_s: found without matrix.users, expected a number of users"),
+        (
+            'users = ["0s:1,5s:2"]',
+            "ramp_s = 5",
+            "load.ramp_s: found beside matrix.users 0s:1,5s:2, expected one number of users",
+        ),
+        ("rate_rps = [4]", 'think = "1s"', "load.think: found beside matrix.rate_rps without load.loops"),
+        ("rate_rps = [4]", "pace_s = 1", "load.pace_s: found beside matrix.rate_rps, expected one of them"),
+        (
+            "users = [4]",
+            'think = "long"',
+            "load.think: found 'long'; expected a pause such as 1s, uniform:1s..3s or exp:2s",
+        ),
         (
             "users = [4]",
             'think = "1s"\npipeline = 2',
             "load.pipeline: found 2 beside users over time, load.think, load.loops or load.pace_s",
         ),
-        ("connections = [4]", "keep_alive = false\npipeline = 2", "load.pipeline: found 2 beside load.keep_alive = false"),
+        (
+            "connections = [4]",
+            "keep_alive = false\npipeline = 2",
+            "load.pipeline: found 2 beside load.keep_alive = false",
+        ),
         ("connections = [4]", "pipeline = 2000", "load.pipeline: found 2000; should be less than or equal to 1024"),
         ("connections = [4]", 'scenario = "none.toml"', "none.toml: not found; expected a scenario"),
         ("connections = [4]", "timeout_s = 0", "load.timeout_s: found 0; should be greater than 0"),
         ("connections = [4]", "keepalive = false", "load.keepalive: unknown key; did you mean 'keep_alive'?"),
     ],
 )
-def test_settings_of_a_load_that_do_not_go_together_are_named_by_their_keys(tmp_path: Path, matrix: str, load: str, expected: str) -> None:
+def test_settings_of_a_load_that_do_not_go_together_are_named_by_their_keys(
+    tmp_path: Path, matrix: str, load: str, expected: str
+) -> None:
     assert expected in problem(study(tmp_path, matrix, load))
 
 
 def test_users_rates_and_profiles_become_the_loads_of_the_same_words(tmp_path: Path) -> None:
     users = cells(study(tmp_path, 'users = [100, "0s:0,30s:500"]', 'think = "exp:2s"\nloops = 3', stacks='["pool"]'))
     pause = ExponentialThink(2.0)
-    assert [one.cell.load for one in users] == [ClosedLoad(100.0, pause, 3), ClosedLoad(((0.0, 0.0), (30.0, 500.0)), pause, 3)]
+    assert [one.cell.load for one in users] == [
+        ClosedLoad(100.0, pause, 3),
+        ClosedLoad(((0.0, 0.0), (30.0, 500.0)), pause, 3),
+    ]
     ramp = cells(study(tmp_path, "users = [100]", "ramp_s = 5", stacks='["pool"]'))
     assert ramp[0].cell.load == ClosedLoad(((0.0, 0.0), (5.0, 100.0)))
-    text = study(tmp_path, 'rates_rps = "100..200 step 100"', 'arrivals = "poisson"\nloops = 2', stacks='["pool"]')
-    assert [one.cell.load for one in cells(text)] == [OpenLoad(rate, 64, "poisson", Session(2)) for rate in (100.0, 200.0)]
+    text = study(tmp_path, 'rate_rps = "100..200 step 100"', 'arrivals = "poisson"\nloops = 2', stacks='["pool"]')
+    assert [one.cell.load for one in cells(text)] == [
+        OpenLoad(rate, 64, "poisson", Session(2)) for rate in (100.0, 200.0)
+    ]
 
 
 def test_limits_are_crossed_with_the_stacks_that_have_them(tmp_path: Path) -> None:
@@ -173,7 +202,10 @@ def test_limits_are_crossed_with_the_stacks_that_have_them(tmp_path: Path) -> No
         ("pool", 4, {"threads": "1"}), ("pool", 4, {"threads": "2"}), ("pool", 8, {"threads": "1"}), ("pool", 8, {"threads": "2"}),
         ("loop", 4, {}), ("loop", 8, {}),
     ]  # fmt: skip
-    assert [one.cell.settings for one in planned[:2]] == [{"threads": "1", "workers": "2"}, {"threads": "2", "workers": "2"}]
+    assert [one.cell.settings for one in planned[:2]] == [
+        {"threads": "1", "workers": "2"},
+        {"threads": "2", "workers": "2"},
+    ]
     assert planned[1].stack.label == "pool"
 
 
@@ -184,17 +216,19 @@ def test_variants_are_crossed_with_the_stacks_that_have_them(tmp_path: Path) -> 
     assert labels('["default", "fast"]') == ["pool", "pool[fast]", "loop"]
     assert labels('["fast", "slow"]') == ["pool[fast]", "pool[slow]", "loop"]
     path = study(tmp_path, 'connections = [4]\nvariants = ["fast"]', stacks='["pool", "pool[fast]"]')
-    assert "matrix.stacks: found pool[fast] twice, by its name and by matrix.variants" in problem(path)
+    assert "matrix.stacks: found pool[fast] twice, by name and by matrix.variants" in problem(path)
 
 
 def test_replicas_and_cpus_are_coordinates_and_share_the_cpus_of_the_stack(tmp_path: Path) -> None:
-    planned = cells(study(tmp_path, "connections = [8]\nreplicas = [1, 2]\ncpus = [1, 2]", stacks='["pool"]'), stack_cpus=4)
+    planned = cells(
+        study(tmp_path, "connections = [8]\nreplicas = [1, 2]\ncpus = [1, 2]", stacks='["pool"]'), stack_cpus=4
+    )
     assert [(one.cell.replicas, one.cell.cpus, one.cell.settings["workers"]) for one in planned] == [
         (1, 1, "1"), (1, 2, "2"), (2, 1, "1"), (2, 2, "1"),
     ]  # fmt: skip
     assert planned[3].cell.coordinates == {"replicas": "2", "cpus": "2"}
     placement = Placement(load=(0,), stack=(1, 2), services=(), control=(0,))
-    assert [one.placed(placement).stack for one in planned[:2]] == [(2,), (1, 2)]
+    assert [one.restrict_placement(placement).stack for one in planned[:2]] == [(2,), (1, 2)]
 
 
 def test_generators_are_a_coordinate_where_the_study_varies_them_and_only_there(tmp_path: Path) -> None:
@@ -204,7 +238,7 @@ def test_generators_are_a_coordinate_where_the_study_varies_them_and_only_there(
         ("loop", "weir", {"generator": "weir"}), ("loop", "wrk", {"generator": "wrk"}),
     ]  # fmt: skip
     assert several[1].cell.point_label == "hello, 4 connections, generator wrk"
-    assert len({one.asked for one in several}) == 2, "each has a ceiling of its own"
+    assert len({one.load_key for one in several}) == 2, "each has a ceiling of its own"
     (alone, _) = cells(study(tmp_path, 'connections = [4]\ngenerators = ["wrk"]'))
     assert (alone.cell.generator, alone.cell.coordinates) == ("wrk", {})
 
@@ -218,10 +252,12 @@ def test_an_override_may_be_for_one_generator(tmp_path: Path) -> None:
 def test_a_tap_needs_the_stack_on_loopback(tmp_path: Path) -> None:
     path = study(tmp_path, rest='[network]\nisolation = "netns"\n')
     Path(path).write_text(Path(path).read_text().replace('baseline = "pool"', 'baseline = "pool"\ntap = true'))
-    assert "method.tap: found beside network.isolation, expected the stack on loopback" in problem(path)
+    assert "method.tap: found beside network.isolation, expected a stack on loopback" in problem(path)
 
 
-def test_generators_that_are_not_here_are_named_and_can_be_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generators_that_are_not_here_are_named_and_can_be_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = study(tmp_path, 'connections = [4]\ngenerators = ["weir", "wrk", "ab"]', stacks='["loop"]', baseline="loop")
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("ab", "serve"):
@@ -230,21 +266,23 @@ def test_generators_that_are_not_here_are_named_and_can_be_left_out(tmp_path: Pa
     whole = read_study(path)
     missing = "wrk: not found on the PATH; apt-get install wrk"
     assert whole.missing_generators() == {"wrk": missing}
-    assert generator_shortages(whole) == [f"{path}: matrix.generators: {missing}"]
+    assert find_missing_generators(whole) == [f"{path}: matrix.generators: {missing}"]
     with pytest.raises(UsageError) as refused:
         require_generators(whole)
     assert (refused.value.message, refused.value.hint) == (
-        f"{path}: matrix.generators: {missing}", "--skip-missing leaves out what this machine does not have",
+        f"{path}: matrix.generators: {missing}", "--skip-missing omits stacks and generators that this machine cannot run",
     )  # fmt: skip
     left, said = whole.without_unmet()
     assert said == [f"generator wrk is left out: {missing}"]
     assert [(one.cell.id, one.cell.generator, one.cell.coordinates) for one in left.cells(1)] == [
         (1, "weir", {"generator": "weir"}), (2, "ab", {"generator": "ab"}),
     ]  # fmt: skip
-    assert generator_shortages(left) == []
+    assert find_missing_generators(left) == []
 
 
-def test_a_study_of_which_no_two_generators_are_left_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_of_which_no_two_generators_are_left_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = study(tmp_path, 'connections = [4]\ngenerators = ["weir", "wrk"]', stacks='["loop"]', baseline="loop")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match=r"matrix\.generators: nothing is left to compare: generator wrk is left out"):
@@ -263,7 +301,7 @@ def test_an_override_changes_the_cells_that_it_describes_and_a_later_one_wins(tm
     overrides = """
 [[override]]
 where = { stack = "loop" }
-method = { prime_s = 9 }
+method = { warmup_s = 9 }
 [[override]]
 where = { connections = [8, 9], stack = ["loop", "pool"] }
 load = { duration_s = 7 }
@@ -272,7 +310,14 @@ where = { connections = 8, threads = 2 }
 load = { duration_s = 8 }
 """
     planned = cells(study(tmp_path, "connections = [4, 8]\nlimits.threads = [1, 2]", rest=overrides))
-    assert [(one.load.duration_s, one.method.prime_s) for one in planned] == [(1, 2), (1, 2), (7, 2), (8, 2), (1, 9), (7, 9)]
+    assert [(one.load.duration_s, one.method.warmup_s) for one in planned] == [
+        (1, 2),
+        (1, 2),
+        (7, 2),
+        (8, 2),
+        (1, 9),
+        (7, 9),
+    ]
     # How long and how warm is not what is asked: these cells are still compared.
     assert planned[3].cell.coordinates == {"threads": "2"}
 
@@ -286,15 +331,33 @@ def test_an_override_of_what_is_asked_separates_the_cells(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ('where = { stack = "rails" }\nload = { duration_s = 2 }', "override.0.where: found {'stack': 'rails'}, which describes no cell"),
-        ("where = { connections = 5 }\nload = { duration_s = 2 }", "which describes no cell; expected values of the matrix"),
-        ('where = { stak = "loop" }\nload = { duration_s = 2 }', "override.0.where.stak: unknown key; did you mean 'stack'?"),
+        (
+            'where = { stack = "rails" }\nload = { duration_s = 2 }',
+            "override.0.where: found {'stack': 'rails'}, which matches no cell",
+        ),
+        (
+            "where = { connections = 5 }\nload = { duration_s = 2 }",
+            "which matches no cell; expected values of the matrix",
+        ),
+        (
+            'where = { stak = "loop" }\nload = { duration_s = 2 }',
+            "override.0.where.stak: unknown key; did you mean 'stack'?",
+        ),
         ("where = {}\nload = { duration_s = 2 }", "override.0.where: found {}"),
-        ('where = { stack = "loop" }', "expected keys under 'load' or 'method': what is different there"),
-        ('where = { stack = "loop" }\nload = { duration = 2 }', "override.0.load.duration: unknown key; did you mean 'duration_s'?"),
-        ('where = { stack = "loop" }\nload = { duration_s = 0 }', "override.0.load.duration_s: found 0; should be greater than 0"),
-        ('where = { stack = "loop" }\nmethod = { blocks = 3 }', "method.blocks: expected one of: prime_s, pause_s, extension_s"),
-        ('where = { stack = "loop" }\nload = { arrivals = "poisson" }', "load.arrivals: found without matrix.rates_rps"),
+        ('where = { stack = "loop" }', "expected keys under 'load' or 'method'"),
+        (
+            'where = { stack = "loop" }\nload = { duration = 2 }',
+            "override.0.load.duration: unknown key; did you mean 'duration_s'?",
+        ),
+        (
+            'where = { stack = "loop" }\nload = { duration_s = 0 }',
+            "override.0.load.duration_s: found 0; should be greater than 0",
+        ),
+        (
+            'where = { stack = "loop" }\nmethod = { blocks = 3 }',
+            "method.blocks: expected one of: warmup_s, pause_s, extension_s",
+        ),
+        ('where = { stack = "loop" }\nload = { arrivals = "poisson" }', "load.arrivals: found without matrix.rate_rps"),
     ],
 )
 def test_an_override_with_a_mistake_is_refused(tmp_path: Path, override: str, expected: str) -> None:
@@ -303,23 +366,37 @@ def test_an_override_with_a_mistake_is_refused(tmp_path: Path, override: str, ex
 
 def test_an_external_stack_needs_neither_limits_nor_replicas(tmp_path: Path) -> None:
     table = f'[external.mine]\nurl = "http://127.0.0.1:8000"\npids = [{os.getpid()}]\nserves = ["hello"]\n'
-    path = study(tmp_path, "connections = [8]\nreplicas = [1, 2]\nlimits.threads = [1, 2]", rest=table, stacks='["pool", "mine"]')
+    path = study(
+        tmp_path, "connections = [8]\nreplicas = [1, 2]\nlimits.threads = [1, 2]", rest=table, stacks='["pool", "mine"]'
+    )
     mine = [one for one in cells(path) if one.cell.stack == "mine"]
     assert [(one.cell.coordinates, one.cell.started, one.cell.replicas) for one in mine] == [({}, False, 1)]
-    assert mine[0].placed(Placement((0,), (1,), (), (0,))).stack == tuple(sorted(os.sched_getaffinity(0)))
+    assert mine[0].restrict_placement(Placement((0,), (1,), (), (0,))).stack == tuple(sorted(os.sched_getaffinity(0)))
 
 
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ('url = "127.0.0.1:80"\nserves = ["hello"]', "external.mine.url: found '127.0.0.1:80'; expected http://HOST[:PORT]"),
+        (
+            'url = "127.0.0.1:80"\nserves = ["hello"]',
+            "external.mine.url: found '127.0.0.1:80'; expected http://HOST[:PORT]",
+        ),
         ('url = "http://"\nserves = ["hello"]', "expected http://HOST[:PORT]"),
         ('url = "http://a:99999"\nserves = ["hello"]', "expected http://HOST[:PORT]"),
         ('url = "http://a/path"\nserves = ["hello"]', "expected http://HOST[:PORT] without a path"),
         ('url = "http://a"\nserves = []', "external.mine.serves: found []"),
-        ('url = "http://a"\nserves = ["echo"]', "matrix.workloads: found 'hello', which mine does not serve; it serves: echo"),
-        ('url = "http://a"\nserves = ["hello"]\npids = [0]', "external.mine.pids: found [0]; expected process ids above 0, each once"),
-        ('url = "http://a"\nserves = ["hello"]\npids = [4194304]', "external.mine.pids: found 4194304, of which no process runs"),
+        (
+            'url = "http://a"\nserves = ["echo"]',
+            "matrix.workloads: found 'hello', which mine does not serve; it serves: echo",
+        ),
+        (
+            'url = "http://a"\nserves = ["hello"]\npids = [0]',
+            "external.mine.pids: found [0]; expected process ids above 0, each once",
+        ),
+        (
+            'url = "http://a"\nserves = ["hello"]\npids = [4194304]',
+            "external.mine.pids: found 4194304, expected ids of running processes",
+        ),
         ('url = "http://a"\nserve = ["hello"]', "external.mine.serve: unknown key; did you mean 'serves'?"),
     ],
 )
@@ -330,7 +407,7 @@ def test_an_external_stack_with_a_mistake_is_refused(tmp_path: Path, table: str,
 def test_an_external_stack_that_nobody_asks_for_or_that_takes_a_name_is_refused(tmp_path: Path) -> None:
     table = 'url = "http://a"\nserves = ["hello"]\n'
     unused = study(tmp_path, rest=f"[external.mine]\n{table}")
-    assert "external.mine: expected it among matrix.stacks, which names pool, loop" in problem(unused)
+    assert "external.mine: expected one of matrix.stacks: pool, loop" in problem(unused)
     taken = study(tmp_path, rest=f"[external.loop]\n{table}")
     assert "external.loop: found the name of a stack that weir has, expected another name" in problem(taken)
 
@@ -353,8 +430,10 @@ def test_a_scenario_stands_in_for_the_request_and_its_content_is_part_of_the_cel
     scenario.write_text('[[steps]]\npath = "/a"\n')
     path = study(tmp_path, "connections = [4]", 'scenario = "shop.toml"')
     before = cells(path)[0]
-    assert before.scenario is not None
-    plan = before.plan(before.workload.draw("http://a", random.Random(1)), targets=(), duration_s=1, interval_s=0.1, cpus=(0,))
+    assert before.load.scenario is not None
+    plan = before.plan(
+        before.workload.draw("http://a", random.Random(1)), targets=(), duration_s=1, interval_s=0.1, cpus=(0,)
+    )
     assert plan.to_json()["scenario"]["steps"][0]["path"] == "/a"
     scenario.write_text('[[steps]]\npath = "/b"\n')
     assert cells(path)[0].cell.coordinates["scenario"] != before.cell.coordinates["scenario"]
@@ -384,7 +463,7 @@ load = { duration_s = 3 }
 def test_a_baseline_may_be_a_variant_of_the_matrix_and_no_other(tmp_path: Path) -> None:
     matrix = 'connections = [4]\nvariants = ["fast"]'
     assert cells(study(tmp_path, matrix, baseline="pool[fast]"))
-    assert "method.baseline: found 'pool[slow]', expected one of the stacks of the matrix: pool[fast], loop" in problem(
+    assert "method.baseline: found 'pool[slow]', expected a stack of the matrix: pool[fast], loop" in problem(
         study(tmp_path, matrix, baseline="pool[slow]")
     )
 
@@ -394,8 +473,13 @@ def test_a_published_figure_stands_beside_the_points_that_it_names(tmp_path: Pat
         figure = f'[[published]]\nstack = "pool"\nmetric = "throughput_rps"\nvalue = 1.0\nwhere = {where}\n'
         return study(tmp_path, "connections = [4, 8]\nlimits.threads = [1, 2]", rest=figure)
 
-    assert read_study(published("{ connections = 4, threads = 2 }")).published[0].where == {"connections": "4", "threads": "2"}
-    assert "published.0.where.users: unknown key; expected one of: connections, threads, workload" in problem(published("{ users = 4 }"))
+    assert read_study(published("{ connections = 4, threads = 2 }")).published[0].where == {
+        "connections": "4",
+        "threads": "2",
+    }
+    assert "published.0.where.users: unknown key; expected one of: connections, threads, workload" in problem(
+        published("{ users = 4 }")
+    )
 
 
 OWN = '[external.ours]\nurl = "http://127.0.0.1:8000"\nserves = ["search"]\n[workload.search]\nrequest = { path = "/s?q={{int 1 9}}" }\n'
@@ -409,7 +493,12 @@ def test_an_external_server_is_asked_a_workload_of_the_studys_own(tmp_path: Path
     answer = 'answer = { status = 201, text_matches = "found", json = { a = 1 } }\n'
     (cell,) = cells(own(tmp_path, OWN + answer))
     workload = cell.workload
-    assert (workload.id, workload.title, workload.answer.status, workload.answer.json_) == ("search", "search", 201, {"a": 1})
+    assert (workload.id, workload.title, workload.answer.status, workload.answer.json_) == (
+        "search",
+        "search",
+        201,
+        {"a": 1},
+    )
     request = workload.draw("http://a", random.Random(1))
     assert request.target in {f"http://a/s?q={number}" for number in range(1, 10)}
     plan = cell.plan(request, targets=(), duration_s=1, interval_s=0.1, cpus=(0,))
@@ -419,11 +508,20 @@ def test_an_external_server_is_asked_a_workload_of_the_studys_own(tmp_path: Path
 @pytest.mark.parametrize(
     ("rest", "expected"),
     [
-        (OWN + '[workload.other]\nrequest = { path = "/" }\n', "workload.other: expected it among matrix.workloads, which names search"),
+        (
+            OWN + '[workload.other]\nrequest = { path = "/" }\n',
+            "workload.other: expected one of matrix.workloads: search",
+        ),
         (OWN.replace("search", "echo"), "found the name of a workload that weir has, expected another name"),
-        (OWN.replace('"/s', '"s'), "workload.search.request.path: found 's?q={{int 1 9}}'; expected a path that begins with '/'"),
+        (
+            OWN.replace('"/s', '"s'),
+            "workload.search.request.path: found 's?q={{int 1 9}}'; expected a path that begins with '/'",
+        ),
         (OWN + "answer = { rows = {} }\n", "workload.search.answer.rows: unknown key"),
-        (OWN + 'answer = { text_matches = "(" }\n', "workload.search.answer.text_matches: found '('; expected a regular expression"),
+        (
+            OWN + 'answer = { text_matches = "(" }\n',
+            "workload.search.answer.text_matches: found '('; expected a regular expression",
+        ),
     ],
 )
 def test_a_workload_of_the_studys_own_with_a_mistake_is_refused(rest: str, expected: str, tmp_path: Path) -> None:
@@ -436,10 +534,12 @@ def test_a_workload_of_the_studys_own_with_a_mistake_is_refused(rest: str, expec
 def test_a_scenario_may_stand_in_the_study_itself(tmp_path: Path) -> None:
     steps = 'scenario.steps = [{ path = "/a" }, { path = "/b", check = { json = { "/x" = 1 } } }]'
     (cell,) = cells(own(tmp_path, load=steps))
-    assert cell.scenario is not None
-    assert [step["path"] for step in cell.scenario["steps"]] == ["/a", "/b"]
+    assert cell.load.scenario is not None
+    assert [step["path"] for step in cell.load.scenario["steps"]] == ["/a", "/b"]
     # The workload's path is none of the scenario's.
-    plan = cell.plan(cell.workload.draw("http://a", random.Random(1)), targets=(), duration_s=1, interval_s=0.1, cpus=(0,))
+    plan = cell.plan(
+        cell.workload.draw("http://a", random.Random(1)), targets=(), duration_s=1, interval_s=0.1, cpus=(0,)
+    )
     assert plan.request.target == "http://a/"
     wrong = own(tmp_path, load='scenario.steps = [{ path = "/a", chekc = {} }]')
     assert "mine.toml: load.scenario.steps.0.chekc: unknown key; did you mean 'check'?" in problem(wrong)

@@ -7,8 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from weir.study.schema import json_schema
-from weir.study.study import study_files
+from weir.study.schema import build_json_schema
+from weir.study.study import list_study_files
 
 STUDY = """
 schema = 1
@@ -32,7 +32,7 @@ serves = ["hello"]
 [[override]]
 where = { stack = "sanic", connections = [4, 50] }
 load = { timeout_s = 5 }
-method = { prime_s = 1 }
+method = { warmup_s = 1 }
 [scales.quick.load]
 duration_s = 1
 [[scales.quick.override]]
@@ -42,14 +42,14 @@ load = { pipeline = 2 }
 
 
 def complaints(content: dict[str, Any]) -> list[str]:
-    return [error.message for error in jsonschema.Draft202012Validator(json_schema()).iter_errors(content)]
+    return [error.message for error in jsonschema.Draft202012Validator(build_json_schema()).iter_errors(content)]
 
 
 def test_the_schema_is_one() -> None:
-    jsonschema.Draft202012Validator.check_schema(json_schema())
+    jsonschema.Draft202012Validator.check_schema(build_json_schema())
 
 
-@pytest.mark.parametrize("path", study_files().values(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", list_study_files().values(), ids=lambda path: path.stem)
 def test_the_schema_accepts_every_study_that_travels_with_weir(path: Path) -> None:
     assert complaints(tomllib.loads(path.read_text())) == []
 
@@ -64,7 +64,7 @@ def test_the_schema_accepts_everything_that_a_study_may_hold() -> None:
         ('title = "T"', 'titel = "T"'),
         ("limits.workers = [1, 2]", "limits.workers = [0]"),
         ("timeout_s = 5 }", "timeout = 5 }"),
-        ("prime_s = 1 }", "blocks = 1 }"),
+        ("warmup_s = 1 }", "blocks = 1 }"),
         ("[scales.quick.load]\nduration_s = 1", "[scales.quick.load]\nduration = 1"),
         ("load = { pipeline = 2 }", "load = { pipelines = 2 }"),
         ('serves = ["hello"]', 'serve = ["hello"]'),

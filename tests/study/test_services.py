@@ -49,7 +49,11 @@ def test_an_upstream_runs_beside_the_workloads_that_are_about_it_alone(tmp_path:
         ('delay = "late"', "delay", r"mine\.toml: services\.delay: delay: found 'late'"),
         ('dely = "2s"', "delay", r"services\.delay: dely: unknown setting; expected one of: delay"),
         ("delay = 2", "delay", r"services\.delay\.delay: found 2"),
-        ('max_connections = "1"', "postgres", r"services\.postgres: found a service that no stack of the matrix needs; they need: delay"),
+        (
+            'max_connections = "1"',
+            "postgres",
+            r"services\.postgres: found a service that no stack of the matrix needs; they need: delay",
+        ),
     ],
 )
 def test_a_setting_that_reaches_nothing_is_refused(tmp_path: Path, setting: str, service: str, problem: str) -> None:

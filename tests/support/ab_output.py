@@ -32,8 +32,14 @@ def parse(output: str) -> AbFigures:
         values=values,
         times_ms={
             row: [float(number) for number in numbers.split()]
-            for row, numbers in re.findall(r"^(Connect|Processing|Waiting|Total):((?:\s+[\d.]+)+)$", output, re.MULTILINE)
+            for row, numbers in re.findall(
+                r"^(Connect|Processing|Waiting|Total):((?:\s+[\d.]+)+)$", output, re.MULTILINE
+            )
         },
-        percentages_ms={int(percent): int(value) for percent, value in re.findall(r"^\s+(\d+)%\s+(\d+)", output, re.MULTILINE)},
-        failures=dict(zip(("Connect", "Receive", "Length", "Exceptions"), map(int, failed.groups()), strict=True)) if failed else {},
+        percentages_ms={
+            int(percent): int(value) for percent, value in re.findall(r"^\s+(\d+)%\s+(\d+)", output, re.MULTILINE)
+        },
+        failures=dict(zip(("Connect", "Receive", "Length", "Exceptions"), map(int, failed.groups()), strict=True))
+        if failed
+        else {},
     )

@@ -2,9 +2,9 @@
 
 import pytest
 
-import weir.cli.cluster_load
+import weir.cli.load_source
 from weir.cli.commands import app
-from weir.generators.running import LoadFrom, RunningLoad
+from weir.generators.handle import LoadHandle, LoadSource
 from weir.model.load import LoadPlan
 
 
@@ -15,10 +15,10 @@ class _CaughtError(Exception):
 def plan_asked_for(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> LoadPlan:
     """What `weir load` makes of arguments, by its own code up to the engine."""
 
-    def catch(plan: LoadPlan, *_: object) -> RunningLoad:
+    def catch(plan: LoadPlan, *_: object) -> LoadHandle:
         raise _CaughtError(plan)
 
-    monkeypatch.setattr(weir.cli.cluster_load, "HERE", LoadFrom(begin=catch))
+    monkeypatch.setattr(weir.cli.load_source, "LOCAL", LoadSource(start=catch))
     with pytest.raises(_CaughtError) as caught:
         app(["load", *arguments], standalone_mode=False)
     plan: LoadPlan = caught.value.args[0]

@@ -27,9 +27,12 @@ def parse(output: str) -> HeyFigures:
         elif line.strip():
             lines.append(line)
     return HeyFigures(
-        summary={label.strip(): float(rest.split()[0]) for label, rest in (line.split(":\t") for line in sections["Summary"])},
+        summary={
+            label.strip(): float(rest.split()[0]) for label, rest in (line.split(":\t") for line in sections["Summary"])
+        },
         histogram=[
-            (float(mark), int(count)) for mark, count in re.findall(r"([\d.]+) \[(\d+)\]", "\n".join(sections["Response time histogram"]))
+            (float(mark), int(count))
+            for mark, count in re.findall(r"([\d.]+) \[(\d+)\]", "\n".join(sections["Response time histogram"]))
         ],
         latencies_s={
             int(percent): float(value)
@@ -38,11 +41,13 @@ def parse(output: str) -> HeyFigures:
         details_s={
             label.strip(): (float(average), float(fastest), float(slowest))
             for label, average, fastest, slowest in re.findall(
-                r"  (.+):\t\s*(\S+) secs, (\S+) secs, (\S+) secs", "\n".join(sections["Details (average, fastest, slowest)"])
+                r"  (.+):\t\s*(\S+) secs, (\S+) secs, (\S+) secs",
+                "\n".join(sections["Details (average, fastest, slowest)"]),
             )
         },
         statuses={int(status): int(count) for status, count in re.findall(r"\[(\d+)\]\t(\d+) responses", output)},
         errors={
-            message: int(count) for count, message in (re.findall(r"\[(\d+)\]\t(.*)", "\n".join(sections.get("Error distribution", []))))
+            message: int(count)
+            for count, message in (re.findall(r"\[(\d+)\]\t(.*)", "\n".join(sections.get("Error distribution", []))))
         },
     )

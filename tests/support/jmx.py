@@ -8,7 +8,9 @@ _LOOP = 'elementType="LoopController" guiclass="LoopControlPanel" testclass="Loo
 Value = str | int | bool | Sequence[str]
 
 
-def element(kind: str, name: str = "", below: str = "", *, enabled: bool = True, gui: str = "", more: str = "", **values: Any) -> str:
+def element(
+    kind: str, name: str = "", below: str = "", *, enabled: bool = True, gui: str = "", more: str = "", **values: Any
+) -> str:
     """An element and the `hashTree` behind it. Dots in names of properties are written as two underscores."""
     properties = "".join(_property(key.replace("__", "."), value) for key, value in values.items())
     attributes = f"guiclass={quoteattr(gui or kind)} testclass={quoteattr(kind)} testname={quoteattr(name or kind)}"
@@ -17,7 +19,9 @@ def element(kind: str, name: str = "", below: str = "", *, enabled: bool = True,
 
 def plan(*elements: str, variables: Mapping[str, str] | None = None, is_serial: bool = False) -> str:
     """A whole file."""
-    given = arguments("TestPlan.user_defined_variables", [(name, value, False) for name, value in (variables or {}).items()])
+    given = arguments(
+        "TestPlan.user_defined_variables", [(name, value, False) for name, value in (variables or {}).items()]
+    )
     root = element("TestPlan", "Plan", "".join(elements), TestPlan__serialize_threadgroups=is_serial, more=given)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<jmeterTestPlan version="1.2"><hashTree>\n{root}</hashTree></jmeterTestPlan>\n'
 
@@ -41,7 +45,9 @@ def group(
     return element(kind, name, "".join(below), more=controller, **given)
 
 
-def get(name: str = "get", path: str = "/", below: str = "", *, given: Sequence[tuple[str, str, bool]] = (), **values: Any) -> str:
+def get(
+    name: str = "get", path: str = "/", below: str = "", *, given: Sequence[tuple[str, str, bool]] = (), **values: Any
+) -> str:
     """A sampler of http://127.0.0.1:8080, unless `values` say otherwise."""
     usual: dict[str, Any] = {"domain": "127.0.0.1", "port": "8080", "method": "GET", "use_keepalive": True}
     properties = {f"HTTPSampler__{key}": value for key, value in (usual | {"path": path} | values).items()}
@@ -50,14 +56,21 @@ def get(name: str = "get", path: str = "/", below: str = "", *, given: Sequence[
 
 def headers(**values: str) -> str:
     """A header manager."""
-    pairs = ((_property("Header.name", name.replace("_", "-")), _property("Header.value", value)) for name, value in values.items())
+    pairs = (
+        (_property("Header.name", name.replace("_", "-")), _property("Header.value", value))
+        for name, value in values.items()
+    )
     items = "".join(f'<elementProp name="" elementType="Header">{name}{value}</elementProp>' for name, value in pairs)
     return element("HeaderManager", more=f'<collectionProp name="HeaderManager.headers">{items}</collectionProp>')
 
 
 def assertion(kind: int, *texts: str, field: str = "response_data", **values: Any) -> str:
     """A response assertion; the bits of `kind`: matches 1, contains 2, not 4, equals 8, substring 16, or 32."""
-    given: dict[str, Any] = {"Assertion__test_field": f"Assertion.{field}", "Assertion__test_type": kind, "Asserion__test_strings": texts}
+    given: dict[str, Any] = {
+        "Assertion__test_field": f"Assertion.{field}",
+        "Assertion__test_type": kind,
+        "Asserion__test_strings": texts,
+    }
     return element("ResponseAssertion", **given, **values)
 
 
@@ -73,7 +86,13 @@ def uniform_timer(delay: Value, range_: Value) -> str:
 
 def data_set(filename: str, **values: Any) -> str:
     """A CSV data set, whose rows are used again and again by all threads."""
-    usual: dict[str, Any] = {"delimiter": ",", "recycle": True, "stopThread": False, "quotedData": True, "shareMode": "shareMode.all"}
+    usual: dict[str, Any] = {
+        "delimiter": ",",
+        "recycle": True,
+        "stopThread": False,
+        "quotedData": True,
+        "shareMode": "shareMode.all",
+    }
     return element("CSVDataSet", filename, **(usual | {"filename": filename} | values))
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from weir.model.run import Trial
+from weir.model.run_types import Trial
 from weir.store import RunReader
 
 

@@ -1,13 +1,10 @@
 """What a load came to, where a test needs one."""
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from hdrh.histogram import HdrHistogram
-
-from weir.model.histogram import HIGHEST_NS, raw_bytes
+from weir.model.hdr import Hdr
 from weir.model.records import CLOCKS, LoadEnd, LoadSummary
 
 
@@ -40,12 +37,22 @@ def load_end(times_ns: Mapping[str, Sequence[int]], *, duration_s: float = 1.0, 
     histograms, clocks = {}, {}
     for clock in CLOCKS:
         values = times_ns.get(clock, ())
-        histogram = HdrHistogram(1, HIGHEST_NS, 3)
+        histogram = Hdr()
         for value in values:
-            histogram.record_value(value)
-        histograms[f"{clock}_ns"] = b64encode(raw_bytes(histogram)).decode()
-        clocks[f"{clock}_us"] = {"mean": fmean(values) / 1e3, "min": min(values) / 1e3, "max": max(values) / 1e3} if values else {}
-    counts = {"intended": completed, "sent": completed, "completed": completed, "ok": completed, "failed": 0, "unanswered": 0, "unsent": 0}
+            histogram.add(value)
+        histograms[f"{clock}_ns"] = histogram.to_text()
+        clocks[f"{clock}_us"] = (
+            {"mean": fmean(values) / 1e3, "min": min(values) / 1e3, "max": max(values) / 1e3} if values else {}
+        )
+    counts = {
+        "intended": completed,
+        "sent": completed,
+        "completed": completed,
+        "ok": completed,
+        "failed": 0,
+        "unanswered": 0,
+        "unsent": 0,
+    }
     of_it = {
         "duration_s": duration_s,
         "throughput_rps": completed / duration_s,

@@ -1,4 +1,5 @@
-"""As much of Ray as agents take that are of this process: their methods are called on threads, and no cluster is between."""
+"""As much of Ray as agents take that are of this process: their methods are called on threads, and no cluster is
+between."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -8,9 +9,9 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from weir.cluster.agent import Agent
-from weir.cluster.members import Member, _Asking
+from weir.cluster.agents import AgentHandle, _Poller
 from weir.cluster.ray_cluster import Node, RayCluster
-from weir.places import engine_binary
+from weir.paths import find_engine_binary
 
 LEASE_S = 3600.0
 """An agent whose lease ends takes the process that it lives in with it."""
@@ -45,11 +46,11 @@ class LocalRay(ModuleType):
         super().__init__("ray")
         self._way_s = way_s
 
-    def get(self, question: "Future[Any]", timeout: float | None = None) -> Any:
-        if not wait([question], timeout).done:
+    def get(self, poll: "Future[Any]", timeout: float | None = None) -> Any:
+        if not wait([poll], timeout).done:
             raise GetTimeoutError
         try:
-            return question.result()
+            return poll.result()
         except RayError:
             raise
         except Exception as error:
@@ -83,19 +84,19 @@ class LocalActor:
         self._threads.shutdown(wait=False)
 
 
-class LocalMember(Member):
+class LocalMember(AgentHandle):
     """An agent of this process, that starts the engine which lies here."""
 
     def __init__(self, name: str, agent: Agent | None = None) -> None:
         actor = LocalActor(agent or Agent(LEASE_S))
         super().__init__(RayCluster(LocalRay()), actor, Node(name, "127.0.0.1", name, {}), name)
-        self.engine_path = str(engine_binary())
+        self.engine_path = str(find_engine_binary())
 
 
 @contextmanager
-def asked(*members: Member, way_s: float = 0.0) -> Iterator[None]:
+def asked(*members: AgentHandle, way_s: float = 0.0) -> Iterator[None]:
     """They are asked for news, as in a cluster."""
-    asking = _Asking(LocalRay(way_s), members)
+    asking = _Poller(LocalRay(way_s), members)
     asking.expect_answers()
     try:
         yield

@@ -24,10 +24,14 @@ class Watched:
 
 
 @contextmanager
-def opened(browser: Browser, path: Path, *, width: int = 1180, scheme: str = "light", scripts: bool = True) -> Iterator[Watched]:
+def opened(
+    browser: Browser, path: Path, *, width: int = 1180, scheme: str = "light", scripts: bool = True
+) -> Iterator[Watched]:
     """`path` in a browser, when its charts are drawn."""
     context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme="dark" if scheme == "dark" else "light", java_script_enabled=scripts
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if scheme == "dark" else "light",
+        java_script_enabled=scripts,
     )
     watched = Watched(context.new_page())
     watched.page.on("request", lambda request: watched.requests.append(request.url))
@@ -41,7 +45,8 @@ def opened(browser: Browser, path: Path, *, width: int = 1180, scheme: str = "li
 
 
 def serious_barriers(page: Page) -> list[tuple[str, str, list[str]]]:
-    """What axe-core finds in `page` that keeps people out: (rule, impact, where); leaves the test out where axe-core is missing."""
+    """What axe-core finds in `page` that keeps people out: (rule, impact, where); leaves the test out where axe-core is
+    missing."""
     if not _AXE.is_file():
         pytest.skip("axe-core is not installed; npm ci in web/")
     # Called over the debugger's protocol, which a page's content security policy does not hold up.

@@ -2,9 +2,9 @@
 
     python tests/support/ray_nodes.py '[{"weir_stack": 1}, {"weir_load": 4}]' [--namespaces]
 
-The first is the head. With --namespaces every other node is in a network namespace with an address of its own, which takes root, and has a
-monotonic clock of its own, CLOCK_AHEAD_S ahead of the one before, as machines do that were started at other times. Prints a line of JSON:
-the address, and the process ids of the nodes.
+The first is the head. With --namespaces every other node is in a network namespace with an address of its own, which
+takes root, and has a monotonic clock of its own, CLOCK_AHEAD_S ahead of the one before, as machines do that were
+started at other times. Prints a line of JSON: the address, and the process ids of the nodes.
 """
 
 import json
@@ -27,7 +27,8 @@ def main() -> None:
     with ExitStack() as stack:
         # Short, since paths of sockets are, and gone with the cluster.
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True))
-        # It writes the address of its newest cluster into a folder of this name, which is not there yet where Ray has never run.
+        # It writes the address of its newest cluster into a folder of this name, which is not there yet where Ray has
+        # never run.
         Path(folder, "ray").mkdir()
         os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DISABLE_IMPORT_WARNING": "1", "RAY_TMPDIR": folder}
         # Here, since it reads these when it is loaded, and others want `below` alone.
@@ -49,7 +50,12 @@ def main() -> None:
                     time.sleep(0.05)
                 continue
             node = cluster.add_node(
-                wait=False, num_cpus=1, resources=offered, object_store_memory=STORE_BYTES, include_dashboard=False, **given
+                wait=False,
+                num_cpus=1,
+                resources=offered,
+                object_store_memory=STORE_BYTES,
+                include_dashboard=False,
+                **given,
             )
             raylets.append(node.all_processes["raylet"][0].process.pid)
         if network is None:
@@ -95,7 +101,11 @@ class Namespaces:
             "--object-store-memory", str(STORE_BYTES), "--disable-usage-stats",
         ]  # fmt: skip
         node = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._nodes.append(node)
         while not (raylet := raylet_below(node.pid)):

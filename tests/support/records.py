@@ -1,11 +1,9 @@
-"""Records of a load and of its observer, as the engine writes them: for tests of what is made of them while they come."""
+"""Records of a load and of its observer, as the engine writes them: for tests of what is made of them while they
+come."""
 
-import base64
 from collections.abc import Mapping, Sequence
 
-from hdrh.histogram import HdrHistogram
-
-from weir.model.histogram import HIGHEST_NS, raw_bytes
+from weir.model.hdr import Hdr
 from weir.model.records import ErrorCounts, GroupSample, Interval, IntervalQuantiles, LoadStarted, PoolTimes, Sample
 
 
@@ -19,15 +17,15 @@ def interval(
     errors: Mapping[str, int] | None = None,
 ) -> Interval:
     """A slice of time in which answers took these times."""
-    histogram = HdrHistogram(1, HIGHEST_NS, 3)
+    histogram = Hdr()
     for time_ms in times_ms:
-        histogram.record_value(int(time_ms * 1e6))
+        histogram.add(int(time_ms * 1e6))
     kinds = ErrorCounts(**(errors or {}))
     return Interval(
         index=index, start_s=index * length_s, end_s=(index + 1) * length_s, due=0, sent=0, completed=len(times_ms), ok=len(times_ms),
         failed=sum(kinds.model_dump().values()), errors=kinds, in_flight=in_flight, queued=queued, oldest_age_us=1500.0,
         response_time_us=IntervalQuantiles(max=max(times_ms) * 1e3 if times_ms else None),
-        histogram=base64.b64encode(raw_bytes(histogram)).decode(),
+        histogram=histogram.to_text(),
     )  # fmt: skip
 
 
@@ -47,13 +45,31 @@ def started(monotonic_ns: int = 0) -> LoadStarted:
 
 
 def group(
-    name: str = "app", *, tier: str = "app", cpu_s: float = 0.0, threads: int = 1, pools: Mapping[str, float] | None = None
+    name: str = "app",
+    *,
+    tier: str = "app",
+    cpu_s: float = 0.0,
+    threads: int = 1,
+    pools: Mapping[str, float] | None = None,
 ) -> GroupSample:
     """A process that has used so much CPU; of `pools` each has one thread, which has waited for events so long."""
-    nothing = dict.fromkeys(("on_cpu_s", "runnable_s", "socket_io_s", "lock_s", "accept_s", "disk_s", "sleep_s", "other_s"), 0.0)
-    times = None if pools is None else [PoolTimes(pool=pool, threads=1, event_wait_s=spent_s, **nothing) for pool, spent_s in pools.items()]
+    nothing = dict.fromkeys(
+        ("on_cpu_s", "runnable_s", "socket_io_s", "lock_s", "accept_s", "disk_s", "sleep_s", "other_s"), 0.0
+    )
+    times = (
+        None
+        if pools is None
+        else [PoolTimes(pool=pool, threads=1, event_wait_s=spent_s, **nothing) for pool, spent_s in pools.items()]
+    )
     return GroupSample(
-        name=name, tier=tier, processes=1, threads=threads, cpu_user_s=cpu_s, cpu_system_s=0.0, rss_bytes=30_000_000, threads_by_state=times
+        name=name,
+        tier=tier,
+        processes=1,
+        threads=threads,
+        cpu_user_s=cpu_s,
+        cpu_system_s=0.0,
+        rss_bytes=30_000_000,
+        threads_by_state=times,
     )
 
 

@@ -1,4 +1,5 @@
-"""A tool and weir's front end for it, given the same command lines on the same servers; and what two reports of one layout share."""
+"""A tool and weir's front end for it, given the same command lines on the same servers; and what two reports of one
+layout share."""
 
 import json
 import os
@@ -41,19 +42,24 @@ class Both:
 
 def chosen_lines(request: pytest.FixtureRequest, lines: Sequence[str]) -> list[str]:
     """Returns those of the command lines that are the parameter `line` of a test of this module that is to run."""
-    items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.module is request.module]
+    items = [
+        item for item in request.session.items if isinstance(item, pytest.Function) and item.module is request.module
+    ]
     chosen = {item.callspec.params.get("line") for item in items if hasattr(item, "callspec")}
     return [line for line in lines if line in chosen]
 
 
 @contextmanager
-def side_by_side(tool: str, lines: Sequence[str], places: Mapping[str, str], folder: Path) -> Iterator[Callable[[str], Both]]:
-    """A function that gives what both do with one of `lines`. Several run at a time: how their reports look is what counts.
+def side_by_side(
+    tool: str, lines: Sequence[str], places: Mapping[str, str], folder: Path
+) -> Iterator[Callable[[str], Both]]:
+    """A function that gives what both do with one of `lines`. Several run at a time: how their reports look is what
+    counts.
 
     Args:
         tool: its name.
-        lines: command lines without it that are run at once; `{name}` is one of the places, and `body.json` is there. Others are run when
-            they are asked for.
+        lines: command lines without it that are run at once; `{name}` is one of the places, and `body.json` is there.
+            Others are run when they are asked for.
         places: what stands for them.
         folder: where each of them gets a folder of its own.
     """
@@ -62,12 +68,14 @@ def side_by_side(tool: str, lines: Sequence[str], places: Mapping[str, str], fol
         place.mkdir(parents=True)
         (place / "body.json").write_text(BODY)
         words = [re.sub(r"\{(\w+)\}", lambda match: places[match[1]], word) for word in shlex.split(line)]
-        done = subprocess.run([*program, *words], cwd=place, env=environment, capture_output=True, text=True, timeout=_END_S)
+        done = subprocess.run(
+            [*program, *words], cwd=place, env=environment, capture_output=True, text=True, timeout=_END_S
+        )
         written = {path.name: path.read_text() for path in sorted(place.iterdir()) if path.name != "body.json"}
         return Done(done.returncode, done.stdout, done.stderr, written)
 
-    # A copy: pytest writes the name of every test into its own environment and takes it out again, and the kernel refuses to start a
-    # program (EFAULT) whose environment becomes shorter while it reads it.
+    # A copy: pytest writes the name of every test into its own environment and takes it out again, and the kernel
+    # refuses to start a program (EFAULT) whose environment becomes shorter while it reads it.
     environment = dict(os.environ)
     pool = ThreadPoolExecutor(_AT_A_TIME)
     jobs: dict[str, tuple[Future[Done], Future[Done]]] = {}
@@ -75,7 +83,10 @@ def side_by_side(tool: str, lines: Sequence[str], places: Mapping[str, str], fol
     def begin(line: str) -> None:
         if line not in jobs:
             place = folder / f"{len(jobs)}"
-            jobs[line] = pool.submit(run, [tool], line, place / "tool"), pool.submit(run, [WEIR, tool], line, place / "weir")
+            jobs[line] = (
+                pool.submit(run, [tool], line, place / "tool"),
+                pool.submit(run, [WEIR, tool], line, place / "weir"),
+            )
 
     def give(line: str) -> Both:
         begin(line)
@@ -105,7 +116,9 @@ def running_servers(engine: Path, servers: Mapping[str, Sequence[str]]) -> Itera
         for name, arguments in servers.items():
             # Its standard input is our pipe, so it ends even if this process is killed.
             command = [str(engine), "serve", *arguments, "--listen", "127.0.0.1:0"]
-            server = stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            server = stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
             stack.callback(server.terminate)
             assert server.stdout is not None
             places[name] = json.loads(server.stdout.readline())["address"]
@@ -118,4 +131,7 @@ def shape(text: str) -> list[str]:
     def number(match: re.Match[str]) -> str:
         return "#" + ("." + "0" * len(match[1]) if match[1] else "")
 
-    return [re.sub(r" +", " ", re.sub(r"\d+(?:\.(\d+))?", number, line.replace("■", ""))).rstrip() for line in text.splitlines()]
+    return [
+        re.sub(r" +", " ", re.sub(r"\d+(?:\.(\d+))?", number, line.replace("■", ""))).rstrip()
+        for line in text.splitlines()
+    ]

@@ -3,10 +3,9 @@
 import base64
 from dataclasses import dataclass, replace
 
-from weir.model.claim import Claim, Figure
 from weir.model.records import CLOCKS, Quantiles
-from weir.model.run import TrialResult
-from weir.model.tap import TapResult
+from weir.model.reported_result import Claim, Figure
+from weir.model.run_types import CaptureResult, TrialResult
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,14 @@ def made_by(generator: SyntheticGenerator, measured: TrialResult) -> TrialResult
     seen, summary = measured.histograms["response_time_ns"], measured.summary
     assert summary is not None
     use = summary.generator.model_copy(
-        update={"cpu_fraction": generator.cpu_fraction, "peak_rss_bytes": generator.memory_bytes, "ceiling_rps": 50_000.0}
+        update={
+            "cpu_fraction": generator.cpu_fraction,
+            "peak_rss_bytes": generator.memory_bytes,
+            "ceiling_rps": 50_000.0,
+        }
     )
     times = summary.response_time_us
-    tap = TapResult(
+    tap = CaptureResult(
         requests=summary.requests.completed // 2,
         connections=8,
         packets=summary.requests.completed,
@@ -52,9 +55,13 @@ def made_by(generator: SyntheticGenerator, measured: TrialResult) -> TrialResult
         requests=summary.requests.completed,
         failed=0,
         mean_s=Figure((times.mean or 0.0) / 1e6),
-        quantiles_s={quantile: Figure((time_us or 0.0) / 1e6, generator.rounding_s) for quantile, time_us in quantiles.items()},
+        quantiles_s={
+            quantile: Figure((time_us or 0.0) / 1e6, generator.rounding_s) for quantile, time_us in quantiles.items()
+        },
     )
-    use = use.model_copy(update={"version": f"{generator.name} 1.0", "busy_fraction": None, "clock": "from here to there"})
+    use = use.model_copy(
+        update={"version": f"{generator.name} 1.0", "busy_fraction": None, "clock": "from here to there"}
+    )
     clocks = {f"{clock}_us": Quantiles() for clock in CLOCKS if clock != "response_time"}
     told = summary.model_copy(update={"response_time_us": said, "generator": use, **clocks})
     return replace(measured, summary=told, histograms={}, claim=claim, tap=tap)

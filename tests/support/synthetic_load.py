@@ -10,13 +10,13 @@ import numpy as np
 
 from tests.support.load_summary import load_end
 from tests.support.records import group, interval
-from weir.model.histogram import bytes_of_text
+from weir.model.hdr import bytes_of_text
 from weir.model.load import ClosedLoad, Load, LoadPlan, Request
-from weir.model.records import CpuSample, NetworkSample, Quantiles, Sample, SocketCounts, StepSummary
+from weir.model.records import CpuSample, NetworkSample, Quantiles, Sample, SocketCounts, StepSummary, Validity
 from weir.model.resources import StackResources
-from weir.model.run import Cell, Placement, RunInfo, TrialEvent, TrialResult
+from weir.model.run_types import Cell, Placement, RunInfo, TrialEvent, TrialResult
 from weir.model.verdict import TrialVerdict
-from weir.report.lines import Array
+from weir.report.timeseries import Array
 from weir.store import RunWriter
 
 INTERVAL_S = 0.1
@@ -39,7 +39,9 @@ class SyntheticLoad:
     steps: Sequence[str] = ()
     events: Sequence[TrialEvent] = ()
     reasons: Sequence[str] = ()
-    """Why it is suspect."""
+    """Why it is no better than `validity`."""
+    validity: Literal["suspect", "invalid"] = "suspect"
+    """What it is for `reasons`; valid without any."""
     objectives: Sequence[dict[str, Any]] | None = None
     command: str = "weir load http://127.0.0.1:8000/ --out load.weir"
     environment: Mapping[str, Any] | None = None
@@ -63,7 +65,9 @@ def write_load(path: Path, asked: SyntheticLoad = SyntheticLoad()) -> Path:
     writer = RunWriter.create(path, info, [cell])
     trial = writer.begin_trial(cell, block=1, position=0, attempt=1, started_unix_ns=_STARTED_UNIX_NS)
     for index in range(asked.intervals):
-        writer.add_interval(trial, interval(index, TIMES_MS, length_s=INTERVAL_S, errors=asked.errors if index == 3 else None))
+        writer.add_interval(
+            trial, interval(index, TIMES_MS, length_s=INTERVAL_S, errors=asked.errors if index == 3 else None)
+        )
     if asked.watched:
         for second in range(round(duration_s) + 1):
             writer.add_sample(trial, float(second), _sample(second))
@@ -76,11 +80,11 @@ def write_load(path: Path, asked: SyntheticLoad = SyntheticLoad()) -> Path:
 
 
 def _sample(second: int) -> Sample:
-    """Half a CPU is used, a third of that in the kernel; 10 MB/s go over the loopback device; one thread waits for events all the time
-    and another for half of it."""
-    server = group("server", cpu_s=second / 3, threads=3, pools={"worker": 0.5 * second, "acceptor": 1.0 * second}).model_copy(
-        update={"cpu_system_s": second / 6, "disk_read_bytes": 0, "disk_written_bytes": 1_000_000 * second}
-    )
+    """Half a CPU is used, a third of that in the kernel; 10 MB/s go over the loopback device; one thread waits for
+    events all the time and another for half of it."""
+    server = group(
+        "server", cpu_s=second / 3, threads=3, pools={"worker": 0.5 * second, "acceptor": 1.0 * second}
+    ).model_copy(update={"cpu_system_s": second / 6, "disk_read_bytes": 0, "disk_written_bytes": 1_000_000 * second})
     cpus = [
         CpuSample(
             cpu=cpu, user_s=0.4 * second, system_s=0.2 * second, idle_s=0.39 * second, iowait_s=0, irq_s=0, softirq_s=0,
@@ -100,9 +104,15 @@ def _result(asked: SyntheticLoad, duration_s: float) -> TrialResult:
     errors = dict(asked.errors or {})
     failed, answered = sum(errors.values()), len(times_ns)
     times = _quantiles(np.array(times_ns) / 1e3)
-    counts = {"intended": answered + failed, "sent": answered + failed, "completed": answered, "ok": answered, "failed": failed}
+    counts = {
+        "intended": answered + failed,
+        "sent": answered + failed,
+        "completed": answered,
+        "ok": answered,
+        "failed": failed,
+    }
     part = StepSummary(sent=answered, completed=answered, ok=answered, failed=0, response_time_us=times)
-    validity: Literal["valid", "suspect"] = "suspect" if asked.reasons else "valid"
+    validity: Validity = asked.validity if asked.reasons else "valid"
     end = load_end(
         dict.fromkeys(("response_time", "service_time"), times_ns),
         duration_s=duration_s, target=asked.target, errors=errors, requests={**counts, "unanswered": 0, "unsent": 0},
@@ -123,7 +133,7 @@ def _result(asked: SyntheticLoad, duration_s: float) -> TrialResult:
         steal_fraction=None,
     )
     return TrialResult(
-        verdict=TrialVerdict.told(validity, asked.reasons),
+        verdict=TrialVerdict.from_texts(validity, asked.reasons),
         summary=end.summary,
         resources=resources if asked.watched else None,
         histograms={clock: bytes_of_text(text) for clock, text in end.histograms.items()},
@@ -135,5 +145,9 @@ def _quantiles(times_us: Array) -> Quantiles:
     shares = {"p50": 50, "p75": 75, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9, "p99_99": 99.99}
     found = {name: float(np.percentile(times_us, share)) for name, share in shares.items()}
     return Quantiles(
-        mean=float(times_us.mean()), stdev=float(times_us.std()), min=float(times_us.min()), max=float(times_us.max()), **found
+        mean=float(times_us.mean()),
+        stdev=float(times_us.std()),
+        min=float(times_us.min()),
+        max=float(times_us.max()),
+        **found,
     )

@@ -1,16 +1,15 @@
-"""A run file with known truth, written through `RunWriter`: for tests of everything right of the run file, and for looking at reports.
+"""A run file with known truth, written through `RunWriter`: for tests of everything right of the run file, and for
+looking at reports.
 
 The trials obey physics (closed loop: mean response time below N/X; counts add up) unless a test breaks them on purpose.
 `python -m tests.support.synthetic_run FOLDER` writes one to look at.
 """
 
-import base64
 import json
 import math
 import random
 import sqlite3
 import sys
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -20,10 +19,9 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from hdrh.histogram import HdrHistogram
 
 from tests.support.synthetic_generator import SyntheticGenerator, made_by
-from weir.model import histogram
+from weir.model.hdr import Hdr
 from weir.model.load import ClosedLoad, Load
 from weir.model.records import (
     CLOCKS,
@@ -44,9 +42,19 @@ from weir.model.records import (
     Verdict,
 )
 from weir.model.resources import StackResources
-from weir.model.run import Arm, Ceiling, Cell, Limits, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
+from weir.model.run_types import (
+    Arm,
+    Ceiling,
+    Cell,
+    Limits,
+    Placement,
+    PublishedFigure,
+    RunInfo,
+    TrialEvent,
+    TrialResult,
+)
 from weir.model.verdict import TrialVerdict
-from weir.objective import Judged, objective
+from weir.objective import Judged, parse_objective
 from weir.store import RunWriter
 
 Recorded = list[tuple[int, int]]
@@ -84,9 +92,19 @@ class SyntheticStack:
 
 
 FLASK = SyntheticStack(
-    "flask-gunicorn", "Flask on gunicorn, sync workers", "process per request, blocking I/O", 2_450, 380, 62_000_000, 0.61, 2, 0.22
+    "flask-gunicorn",
+    "Flask on gunicorn, sync workers",
+    "process per request, blocking I/O",
+    2_450,
+    380,
+    62_000_000,
+    0.61,
+    2,
+    0.22,
 )
-SANIC = SyntheticStack("sanic", "Sanic on its own server", "event loop per process, non-blocking I/O", 9_900, 92, 88_000_000, 0.94, 3, 0.35)
+SANIC = SyntheticStack(
+    "sanic", "Sanic on its own server", "event loop per process, non-blocking I/O", 9_900, 92, 88_000_000, 0.94, 3, 0.35
+)
 NETTY = SyntheticStack(
     "spring-webflux", "Spring WebFlux on Netty", "event loop, non-blocking I/O", 11_200, 84, 412_000_000, 3.4, 34, 0.5, 0.05, 0.55,
     runtime="openjdk 17.0.15 2025-04-15", artifact_bytes=19_460_635,
@@ -95,11 +113,21 @@ NETTY = SyntheticStack(
 
 PUBLISHED = (
     PublishedFigure(
-        "flask-gunicorn", "throughput_rps", 7191.2708, "A published comparison, hey, 20 connections", "4 workers on 4 of 12 CPUs"
+        "flask-gunicorn",
+        "throughput_rps",
+        7191.2708,
+        "A published comparison, hey, 20 connections",
+        "4 workers on 4 of 12 CPUs",
     ),
     PublishedFigure("flask-gunicorn", "response_time_us.p50", 2500, "A published comparison, hey, 20 connections"),
     PublishedFigure("flask-gunicorn", "response_time_us.p99", 5400, "A published comparison, hey, 20 connections"),
-    PublishedFigure("sanic", "throughput_rps", 33593.4268, "A published comparison, hey, 20 connections", "4 workers on 4 of 12 CPUs"),
+    PublishedFigure(
+        "sanic",
+        "throughput_rps",
+        33593.4268,
+        "A published comparison, hey, 20 connections",
+        "4 workers on 4 of 12 CPUs",
+    ),
     PublishedFigure("sanic", "response_time_us.p50", 500, "A published comparison, hey, 20 connections"),
     PublishedFigure("sanic", "response_time_us.p99", 1500, "A published comparison, hey, 20 connections"),
 )
@@ -156,7 +184,8 @@ class SyntheticStudy:
     skip: Callable[[str, int], bool] = lambda label, block: False
     """Trials that never ran."""
     retries: int = 0
-    """How often a trial that `change` makes invalid is tried again, with attempts from 2; `change` sees them as well."""
+    """How often a trial that `change` makes invalid is tried again, with attempts from 2; `change` sees them as
+    well."""
     change: Callable[[str, int, TrialResult], TrialResult] = lambda label, block, result: result
 
 
@@ -194,7 +223,9 @@ def write_run(path: Path, study: SyntheticStudy = SyntheticStudy()) -> Path:
             for attempt in range(1, study.retries + 2):
                 moment += 1
                 started = STARTED_UNIX_NS + moment * 12_000_000_000
-                trial = writer.begin_trial(cell, block=block, position=position, attempt=attempt, started_unix_ns=started)
+                trial = writer.begin_trial(
+                    cell, block=block, position=position, attempt=attempt, started_unix_ns=started
+                )
                 result = study.change(cell.stack_label, block, _measure(writer, trial, stack, cell, study, rng))
                 writer.finish_trial(trial, result)
                 if result.verdict.validity != "invalid":
@@ -205,11 +236,14 @@ def write_run(path: Path, study: SyntheticStudy = SyntheticStudy()) -> Path:
 
 
 def put_elsewhere(path: Path, tiers: Sequence[str], node: str, cpus: int | None) -> None:
-    """Changes the run file `path` as if services had been on a node with so many CPUs, None of which the file tells nothing."""
+    """Changes the run file `path` as if services had been on a node with so many CPUs, None of which the file tells
+    nothing."""
     facts = {} if cpus is None else {"cpus": list(range(cpus))}
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE run SET placement = json_set(placement, '$.services_on', ?)", (node,))
-        connection.execute("UPDATE run SET environment = json_set(environment, '$.services_on', json(?))", (json.dumps({node: facts}),))
+        connection.execute(
+            "UPDATE run SET environment = json_set(environment, '$.services_on', json(?))", (json.dumps({node: facts}),)
+        )
         counted = "processes, threads, cpu_user_s, cpu_system_s, rss_bytes, voluntary_switches, involuntary_switches"
         for tier in tiers:
             connection.execute(
@@ -240,7 +274,9 @@ def _cells(study: SyntheticStudy) -> list[tuple[Cell, SyntheticStack]]:
     return cells
 
 
-def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, study: SyntheticStudy, rng: random.Random) -> TrialResult:
+def _measure(
+    writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, study: SyntheticStudy, rng: random.Random
+) -> TrialResult:
     """Write the intervals, samples and events of one trial and return its result."""
     connections = cell.load.connections
     generator = next((one for one in study.generators if one.name == cell.generator), SyntheticGenerator("weir"))
@@ -267,16 +303,23 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, s
         completed += done
         if generator.name == "weir":
             writer.add_interval(
-                trial, _interval(index, start_s, end_s, done, connections, _histogram(part), scale_ns / 1e3, stack.latency_sigma)
+                trial,
+                _interval(
+                    index, start_s, end_s, done, connections, _histogram(part), scale_ns / 1e3, stack.latency_sigma
+                ),
             )
-        writer.add_sample(trial, start_s, _sample(stack, cpu_s, cpu_now, start_s, index, reads_threads=index % a_second == 0))
+        writer.add_sample(
+            trial, start_s, _sample(stack, cpu_s, cpu_now, start_s, index, reads_threads=index % a_second == 0)
+        )
         cpu_s += min(0.99, rate * stack.cpu_us_per_request / 1e6) * study.interval_s
-    writer.add_sample(trial, study.duration_s, _sample(stack, cpu_s, cpu_now, study.duration_s, count, reads_threads=True))
+    writer.add_sample(
+        trial, study.duration_s, _sample(stack, cpu_s, cpu_now, study.duration_s, count, reads_threads=True)
+    )
     if study.event is not None:
         writer.add_event(trial, study.event)
     used = cpu_s - 0.4
-    data = raw_bytes(_histogram(whole))
-    held = [Judged(objective(text), 43_100.0, met).to_json() for text, met in study.objectives]
+    data = _histogram(whole).encode()
+    held = [Judged(parse_objective(text), 43_100.0, met).to_json() for text, met in study.objectives]
     memory = round(stack.memory_bytes * rng.lognormvariate(0, 0.005))
     measured = TrialResult(
         verdict=TrialVerdict(),
@@ -291,22 +334,17 @@ def _measure(writer: RunWriter, trial: int, stack: SyntheticStack, cell: Cell, s
         artifact_bytes=stack.artifact_bytes,
         runtime=stack.runtime,
         isolation="namespace",
-        phases_s={"prime": 2.0, "pause": 1.0, "load": study.duration_s, "total": study.duration_s + 5},
+        phases_s={"warmup": 2.0, "pause": 1.0, "load": study.duration_s, "total": study.duration_s + 5},
         logs={"app": f"logs/{trial:04d}-app.log"},
     )  # fmt: skip
     return made_by(generator, measured) if study.generators else measured
 
 
-def _histogram(values: Recorded) -> HdrHistogram:
-    recorded = HdrHistogram(1, histogram.HIGHEST_NS, 3)
+def _histogram(values: Recorded) -> Hdr:
+    recorded = Hdr()
     for value, count in values:
-        recorded.record_value(value, count)
+        recorded.add(value, count)
     return recorded
-
-
-def raw_bytes(recorded: HdrHistogram) -> bytes:
-    """`recorded` as the engine writes it: uncompressed V2."""
-    return zlib.decompress(base64.b64decode(recorded.encode())[8:])
 
 
 def _latencies(count: int, scale_ns: float, sigma: float, rng: random.Random) -> Recorded:
@@ -318,7 +356,7 @@ def _latencies(count: int, scale_ns: float, sigma: float, rng: random.Random) ->
 
 
 def _interval(
-    index: int, start_s: float, end_s: float, done: int, connections: int, part: HdrHistogram, scale_us: float, sigma: float
+    index: int, start_s: float, end_s: float, done: int, connections: int, part: Hdr, scale_us: float, sigma: float
 ) -> Interval:
     # From the distribution itself: asking the histogram takes ten milliseconds a time.
     def quantile(z: float) -> float:
@@ -334,12 +372,15 @@ def _interval(
     return Interval(
         index=index, start_s=start_s, end_s=end_s, due=done, sent=done, completed=done, ok=done, failed=0, errors=ErrorCounts(),
         in_flight=connections, oldest_age_us=quantile(0), bytes_sent=300 * done, bytes_received=400 * done, response_time_us=times,
-        histogram=base64.b64encode(raw_bytes(part)).decode(),
+        histogram=part.to_text(),
     )  # fmt: skip
 
 
-def _sample(stack: SyntheticStack, cpu_s: float, booted_s: float, t_s: float, index: int, *, reads_threads: bool) -> Sample:
-    """What it and the machine have used by `t_s`: 1 MB/s goes over the loopback device, and threads that do not compute wait for events."""
+def _sample(
+    stack: SyntheticStack, cpu_s: float, booted_s: float, t_s: float, index: int, *, reads_threads: bool
+) -> Sample:
+    """What it and the machine have used by `t_s`: 1 MB/s goes over the loopback device, and threads that do not compute
+    wait for events."""
     swept = index % 50 == 0
     boot_s = booted_s + t_s
     idle_s = max(0.0, stack.threads * t_s - (cpu_s - 0.4))
@@ -403,7 +444,7 @@ def _summary(recorded: Recorded, completed: int, duration_s: float, connections:
 
 def judged(result: TrialResult, validity: Literal["valid", "suspect", "invalid"], *reasons: str) -> TrialResult:
     """`result` with another verdict."""
-    return replace(result, verdict=TrialVerdict.told(validity, reasons))
+    return replace(result, verdict=TrialVerdict.from_texts(validity, reasons))
 
 
 if __name__ == "__main__":

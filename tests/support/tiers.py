@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 
-def cases(values: Sequence[Any], *, kept: int | Collection[Any], where: Callable[[Any], bool] = lambda _: True) -> list[Any]:
+def cases(
+    values: Sequence[Any], *, kept: int | Collection[Any], where: Callable[[Any], bool] = lambda _: True
+) -> list[Any]:
     """Returns the values for `pytest.mark.parametrize`, those that are not kept marked as thorough.
 
     Args:

@@ -1,9 +1,12 @@
-"""`weir` without the half second that Python needs to import it: a process that has imported its rooms forks for each command.
+"""`weir` without the half second that Python needs to import it: a process that has imported its rooms forks for each
+command.
 
-What runs is a process of its own all the same, with its own arguments, environment, folder, streams and signals. Only the imports are not
-its own: what they cost, and whether they are complete, is tested by processes that start from nothing (`tests/cli/test_start.py`).
+What runs is a process of its own all the same, with its own arguments, environment, folder, streams and signals. Only
+the imports are not its own: what they cost, and whether they are complete, is tested by processes that start from
+nothing (`tests/cli/test_start.py`).
 
-The server is this file as a script: `python warm_weir.py FD`, where FD is its end of a socket. It ends when the other end is closed.
+The server is this file as a script: `python warm_weir.py FD`, where FD is its end of a socket. It ends when the other
+end is closed.
 """
 
 import gc
@@ -22,16 +25,17 @@ from typing import Any, BinaryIO, cast
 
 # Not `weir.cli`: its consoles ask for the terminal and for NO_COLOR when they are imported.
 _IMPORTED = (
-    "hdrh.histogram", "jinja2", "rich.console", "rich.progress", "rich.table", "ruptures", "scipy.special", "typer", "weir.asked_load",
-    "weir.audit", "weir.compat.jmx", "weir.findings", "weir.generators.engine", "weir.lab.run", "weir.objective", "weir.report",
+    "jinja2", "rich.console", "rich.progress", "rich.table", "ruptures", "scipy.special", "typer", "weir.load_spec",
+    "weir.audit", "weir.compat.jmx", "weir.findings", "weir.generators.engine", "weir.lab.study_run", "weir.objective", "weir.report",
     "weir.scenario", "weir.stats.steady", "weir.store",
 )  # fmt: skip
-# What a user waits for and a test need not: loads whose only purpose is to find or to prove something beside the test's own load.
+# What a user waits for and a test need not: loads whose only purpose is to find or to prove something beside the test's
+# own load.
 _SHORTENED = {
-    "weir.lab.generator._CEILING_S": 0.15,
-    "weir.lab.capacity._PROBE_S": 0.5,
-    "weir.lab.check.LOAD_S": 1.0,
-    "weir.stacks.check._MANY_S": 0.2,
+    "weir.lab.trial_generator._CEILING_S": 0.15,
+    "weir.lab.capacity_probe._PROBE_S": 0.5,
+    "weir.lab.conformance.LOAD_S": 1.0,
+    "weir.stacks.answer_check._MANY_S": 0.2,
 }
 _MAX_REQUEST = 256 * 1024
 
@@ -46,9 +50,13 @@ class WarmServer:
         with theirs:
             command = [sys.executable, __file__, str(theirs.fileno())]
             # Whatever a test puts into its own environment goes with its request.
-            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True)
+            self._process = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+            )
 
-    def start(self, words: Sequence[str], folder: str, environment: Mapping[str, str], streams: Sequence[int]) -> tuple[int, socket.socket]:
+    def start(
+        self, words: Sequence[str], folder: str, environment: Mapping[str, str], streams: Sequence[int]
+    ) -> tuple[int, socket.socket]:
         """Starts `weir WORDS…`; returns its process id, and a socket on which its status comes when it has ended.
 
         Args:

@@ -1,4 +1,5 @@
-"""What scripts make of wrk's output: figures by name, in fixed units. Written as such scripts are, by patterns and by positions."""
+"""What scripts make of wrk's output: figures by name, in fixed units. Written as such scripts are, by patterns and by
+positions."""
 
 import re
 from dataclasses import dataclass
@@ -50,8 +51,16 @@ def parse(output: str) -> WrkFigures:
         elif line.startswith("Transfer/sec:"):
             found["transfer"] = words[1:]
     return WrkFigures(
-        latency_ms=(_scaled(found["latency"][0], _MS), _scaled(found["latency"][1], _MS), _scaled(found["latency"][2], _MS)),
-        thread_rps=(_scaled(found["rate"][0], _COUNT), _scaled(found["rate"][1], _COUNT), _scaled(found["rate"][2], _COUNT)),
+        latency_ms=(
+            _scaled(found["latency"][0], _MS),
+            _scaled(found["latency"][1], _MS),
+            _scaled(found["latency"][2], _MS),
+        ),
+        thread_rps=(
+            _scaled(found["rate"][0], _COUNT),
+            _scaled(found["rate"][1], _COUNT),
+            _scaled(found["rate"][2], _COUNT),
+        ),
         percentiles_ms=percentiles,
         requests=int(found["total"][0]),
         duration_ms=_scaled(found["total"][1], _MS),
@@ -80,17 +89,16 @@ _RUNNING_TEXT = re.compile(r"  \d+ requests in |  Socket errors:|  Non-2xx")
 
 
 def shape(output: str) -> list[str]:
-    """The lines with every figure replaced by what it is and where it ends: two reports of one layout have the same shape.
+    """The lines with every figure replaced by what it is and where it ends: two reports of one layout have the same
+    shape.
 
-    Figures in columns end at the same place however long they are, with room for two letters of a unit. Those within a sentence stand where
-    they come.
+    Figures in columns end at the same place however long they are, with room for two letters of a unit. Those within a
+    sentence stand where they come.
     """
     lines = []
     for line in output.splitlines():
         if line.startswith("Running ") or re.match(r"  \d+ threads and ", line):
             lines.append(line)
-        elif line.startswith("wrk "):
-            lines.append(re.sub(r"^wrk \S+ \[.*?\] .*", "wrk VERSION [SYSTEM] WHOSE", line))
         else:
             in_columns = not _RUNNING_TEXT.match(line)
             lines.append(" ".join(_kind(word, in_columns) for word in re.finditer(r"\S+", line)))

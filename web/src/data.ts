@@ -22,6 +22,8 @@ export interface StackSeries {
   tiers: NamedLine[];
   machine_percent: NamedLine[];
   distribution_ms: Line;
+  /** Empty except for a single trial under an open load. */
+  service_ms: Line;
   waiting: NamedLine[];
   errors_rps: NamedLine[];
   memory_mb: NamedLine[];
@@ -36,11 +38,12 @@ export interface PointSeries {
   threads_time_s: number[];
   nines: number[];
   stacks: StackSeries[];
-  /** Only in the report of a run. */
+  /** The rate that an open load asks for; empty of a closed one. */
+  offered_rps: Line;
   answers?: AnswerSeries;
 }
 
-/** Of src/weir/report/ceiling_series.py. */
+/** Of src/weir/report/charts.py. */
 export interface AnswerSeries {
   time_s: number[];
   lines: (NamedLine & { colour: number | null; is_ceiling: boolean })[];
@@ -68,7 +71,6 @@ export interface CurveSeries {
 
 export interface ReportData {
   points: PointSeries[];
-  /** Only in the report of a run. */
   curves?: CurveSeries[];
 }
 

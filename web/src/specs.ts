@@ -42,6 +42,7 @@ function rates(point: PointSeries, key: string): ChartSpec {
       lines.push({ label: `${stack.name}, failed`, values: stack.failed_rps, colour: style.colour, dash: [2, 2], width: 1 });
     }
   }
+  if (point.offered_rps.length) lines.push({ label: "asked for", values: point.offered_rps, ...lineOf(6), direct: true });
   return { ...overTime(point.time_s, key), unit: "req/s", lines, bands, height: 300 };
 }
 
@@ -141,7 +142,11 @@ function distribution(point: PointSeries): ChartSpec {
   const ticks = [0, 0.30103, 1, 2, 3, 4, 5, 6].map((at) => ({ at, text: percentileText(at) }));
   return {
     x: point.nines, xRange: [0, point.nines[point.nines.length - 1] ?? 1], xUnit: "", xLabel: "percentile", unit: "ms", height: 340, logarithmic: true,
-    lines: point.stacks.map((stack) => ({ label: stack.name, values: stack.distribution_ms, ...lineOf(stack.colour), direct: true })),
+    lines: point.stacks.flatMap((stack) => {
+      const hasTwo = stack.service_ms.length > 0;
+      const response = { label: hasTwo ? "response time" : stack.name, values: stack.distribution_ms, ...lineOf(stack.colour), direct: true };
+      return hasTwo ? [response, { label: "service time", values: stack.service_ms, ...lineOf(stack.colour + 1), direct: true }] : [response];
+    }),
     xTicks: (low, high) => ticks.filter((tick) => tick.at >= low - 1e-9 && tick.at <= high + 1e-9),
     xText: percentileText,
   };
@@ -228,8 +233,8 @@ export function specOf(element: HTMLElement, points: PointSeries[], curves: Curv
   const point = points[Number(at)];
   const stack = Number(element.dataset["stack"] ?? 0);
   if (!point) return undefined;
-  // Charts of one point share their cursor; so do all charts of a single load.
-  const group = `time-${element.dataset["group"] ?? at}`;
+  // Charts of one point share their cursor.
+  const group = `time-${at}`;
   switch (element.dataset["kind"]) {
     case "rate":
       return rates(point, group);

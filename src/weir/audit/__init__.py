@@ -1,1 +1,1 @@
-"""Holds what others measured against physics: a tool's report, or a table of published figures."""
+"""Checks a load tool's report, or a table of published figures, against the laws of physics."""

@@ -1,7 +1,8 @@
-"""A file of claims: figures copied from a publication, as they were printed, so that their rounding is known.
+"""Reads a file of claims: figures copied from a publication.
 
-Figures are texts: `"0.0060 s"`, `"14377 ms"`, `"7191.2708"`. A `[[table]]` takes claims from a CSV file beside it, whose columns are
-the keys of a claim; times then have their unit in the column's name (`mean_ms`).
+Figures are texts, as the publication printed them, so that their rounding is known: `"0.0060 s"`, `"14377 ms"`,
+`"7191.2708"`. A `[[table]]` adds the claims of a CSV file in the same folder. Its columns are the keys of a claim; a
+time's column names the unit (`mean_ms`).
 """
 
 import csv
@@ -11,8 +12,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from weir.model.claim import Claim, Figure
 from weir.model.errors import UsageError
+from weir.model.reported_result import Claim, Figure
 from weir.toml_file import Table, read_toml, validate
 
 _UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
@@ -47,7 +48,7 @@ Number = Annotated[str, AfterValidator(_number)]
 
 
 class Entry(Table):
-    """What can be said of one load; what is not said here may be in the file's defaults."""
+    """Figures of one load. A missing figure comes from the file's defaults."""
 
     tool: str | None = None
     users: int | None = Field(None, ge=1)
@@ -66,7 +67,7 @@ class Entry(Table):
 
 
 class NamedEntry(Entry):
-    """One load."""
+    """One load with its name."""
 
     name: str = Field(min_length=1)
 
@@ -78,7 +79,7 @@ class CsvTable(Table):
 
 
 class ClaimsFile(Table):
-    """The whole file. Not named in the TOML: pydantic keys follow it."""
+    """The whole file. The names of the fields are the TOML's keys."""
 
     schema_: int = Field(alias="schema")
     title: str
@@ -88,10 +89,10 @@ class ClaimsFile(Table):
 
 
 def read_claims(path: Path) -> tuple[str, list[Claim]]:
-    """The title and the claims of a file.
+    """Returns the title and the claims of a file.
 
     Raises:
-        UsageError: the file or a table that it names cannot be read or is not right.
+        UsageError: the file, or a table that it names, cannot be read or is invalid.
     """
     file = validate(ClaimsFile, read_toml(path, what="a file of claims"), path=path)
     claims = [_claim(one.name, one, file.defaults) for one in file.claim]
@@ -117,7 +118,9 @@ def _claim(name: str, entry: Entry, defaults: Entry) -> Claim:
         stdev_s=seconds.get("stdev"),
         min_s=seconds.get("min"),
         max_s=seconds.get("max"),
-        quantiles_s={float(key[1:].replace("_", ".")) / 100: _figure(value) for key, value in values.get("quantiles", {}).items()},
+        quantiles_s={
+            float(key[1:].replace("_", ".")) / 100: _figure(value) for key, value in values.get("quantiles", {}).items()
+        },
     )
 
 
@@ -135,7 +138,8 @@ def _from_csv(path: Path, defaults: Entry) -> list[Claim]:
     known = _COLUMNS | {f"{key}_{unit}" for key in _TIME_COLUMNS for unit in _UNITS}
     for column in reader.fieldnames or ():
         if column not in known:
-            raise UsageError(f"{path}: column {column!r}: not known; expected some of {', '.join(sorted(_COLUMNS))}, mean_ms, max_s, …")
+            expected = f"{', '.join(sorted(_COLUMNS))}, mean_ms, max_s, …"
+            raise UsageError(f"{path}: column {column!r}: unknown; expected some of {expected}")
     claims = []
     for number, row in enumerate(reader, start=2):
         value: dict[str, object] = {}

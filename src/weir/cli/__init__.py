@@ -1,13 +1,12 @@
 """The command `weir`: one module a command. The only room that prints.
 
-This module is the way in, and every command waits for what it imports: a front end of another tool begins without typer and rich.
+Every command waits for the imports of this module: so a front end of another tool starts without typer and rich.
 """
 
 import os
 import signal
 import sys
 from contextlib import suppress
-from typing import TextIO
 
 from weir.cli.plain_text import use_plain_text
 from weir.compat.front_end import TOOLS
@@ -16,71 +15,96 @@ from weir.model.variables import Variable
 
 
 def main() -> None:
-    """The entry point: turns every problem into one message and an exit status."""
+    """The entry point: turns every problem into one message and an exit code."""
+    _open_closed_streams()
     use_plain_text()
-    # A polite end from outside and a closed terminal are interruptions: what was finished is kept, as with Ctrl-C. Under nohup a closed
-    # terminal is to be ignored, and stays so.
+    # SIGTERM and a closed terminal are interruptions like Ctrl-C: weir keeps all finished work. Under nohup, SIGHUP
+    # stays ignored.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
     try:
-        code = _command(sys.argv[1:])
-        _flush(sys.stdout)
+        code = _run_command(sys.argv[1:])
+        sys.stdout.flush()
     except WeirError as error:
         _say_error(error.message, error.hint)
         code = error.exit_code
     except KeyboardInterrupt:
         _say_error("interrupted", "")
         code = ExitCode.INTERRUPTED
+    except OSError as error:
+        code = _report_lost_output(error)
     except Exception as error:
-        from weir.cli.output import give_up_output, interrupted, is_full, nobody_listens
-
-        if isinstance(error, OSError) and nobody_listens(error):
-            # The reader of our output (head, a pager) has seen enough, or the terminal was closed.
-            give_up_output()
-            sys.exit(ExitCode.INTERRUPTED if interrupted(error) else ExitCode.DONE)
-        if isinstance(error, OSError) and is_full(error):
-            # Whatever was written, a page on standard output or a service's settings: the rooms that write much say more of it themselves.
-            with suppress(OSError):
-                what = error.filename or "standard output"
-                _say_error(f"{what}: cannot be written: {error.strerror}", "check the space left on the disk")
-            give_up_output()
-            sys.exit(ExitCode.USAGE)
-        if os.environ.get(Variable.DEBUG):
-            import traceback
-
-            traceback.print_exc()
-        _say_error(f"a defect of weir's own: {type(error).__name__}: {error}", "WEIR_DEBUG=1 shows where; please report it")
-        code = ExitCode.DEFECT
+        code = _report_defect(error)
     try:
-        _flush(sys.stdout)
-        _flush(sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
     except OSError:
-        # What ended the command matters more than what could not be printed. Python would exit with a status of its own.
+        # Python would exit with its own status; the end of the command matters more than its lost output.
         from weir.cli.output import give_up_output
 
         give_up_output()
     sys.exit(code)
 
 
-def _flush(stream: TextIO | None) -> None:
-    """Writes what standard output or error still holds; does nothing if its descriptor was closed before weir began."""
-    if stream is not None:
-        stream.flush()
+def _open_closed_streams() -> None:
+    """Opens streams that the caller has closed (`>&-`): otherwise the next file that weir opens becomes its output.
+
+    A write to standard output then fails, as on a full disk; standard error discards its text.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest free descriptor is this one.
+            os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
-def _command(words: list[str]) -> int:
-    """Does what a command line asks for, and gives the exit code."""
+def _report_lost_output(error: OSError) -> ExitCode:
+    """Reports an output that takes no data, and returns the exit code; any other error is a defect."""
+    from weir.cli.output import give_up_output, nobody_listens, suggest_remedy, was_interrupted
+
+    if nobody_listens(error):
+        # The reader of weir's output (head, a pager) has ended, or the terminal has closed.
+        give_up_output()
+        return ExitCode.INTERRUPTED if was_interrupted(error) else ExitCode.DONE
+    if remedy := suggest_remedy(error):
+        # Standard output or any other file. Rooms that write much report more about it themselves.
+        with suppress(OSError):
+            _say_error(f"{error.filename or 'standard output'}: cannot be written: {error.strerror}", remedy)
+        give_up_output()
+        return ExitCode.USAGE
+    return _report_defect(error)
+
+
+def _report_defect(error: Exception) -> ExitCode:
+    if os.environ.get(Variable.DEBUG):
+        import traceback
+
+        traceback.print_exception(error)
+    _say_error(f"a defect in weir: {type(error).__name__}: {error}", "WEIR_DEBUG=1 shows where; please report it")
+    return ExitCode.DEFECT
+
+
+def _run_command(words: list[str]) -> int:
+    """Runs the command line and returns the exit code."""
     if words and words[0] in TOOLS:
-        from weir.cli.front_ends import front_end
+        from weir.cli.front_ends import run_front_end
 
-        return front_end(words[0], words[1:])
+        return run_front_end(words[0], words[1:])
+    if words in (["--version"], ["-V"]):
+        from weir import __version__
+
+        print(f"weir {__version__}")
+        return ExitCode.DONE
     from weir.cli.commands import run
 
     try:
         run()
     except SystemExit as end:
-        # Typer ends the process, and what it has printed may still have to be written.
+        # Typer ends the process, but `main` must still flush the output.
         if not isinstance(end.code, int | None):
             raise
         return end.code or ExitCode.DONE

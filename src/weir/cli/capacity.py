@@ -1,180 +1,187 @@
-"""`weir capacity`: how much a server carries within an objective, as a rate and as users; and where more users gain nothing."""
+"""`weir capacity`: the rate and the number of users that a server carries within an objective, and its knee."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from weir.cli.output import QUIET_OPTION, say, stdout, teller, write_json
-from weir.cli.transport import TlsFlags, tls
-from weir.cli.values import request
-from weir.load_values import duration_s, think_time
+from weir.cli import options
+from weir.cli.output import print_text, say, teller, write_json
+from weir.load_spec import FLAG_NAMES, LoadSpec, read_flags
 from weir.model.errors import ExitCode, UsageError
-from weir.model.load import ClosedLoad, LoadPlan
-from weir.model.text import printable
-from weir.objective import Condition, objective
+from weir.objective import Condition, parse_objective
+from weir.parsing import parse_duration, parse_think_time, write_duration
 from weir.stacks.manifest import read_stack
 
 if TYPE_CHECKING:
     from weir.findings import Capacity, KneeFinding
-    from weir.lab.capacity import Target, Wanted
-    from weir.stats import Attempt
+    from weir.lab.capacity_probe import SearchSettings, Target
+    from weir.stats import Attempt, Goal
 
 _KNEE_LOAD_S = 5.0
 _SEED = 1
+_OBJECTIVE = "a percentile and a time, such as 'p99<=50ms'"
 
 
+@options.with_load_settings("timeout_s", "method", "headers", "body", "tls_insecure")
 def capacity(
-    target: Annotated[str, typer.Argument(metavar="URL|STACK", help="A server's URL, or a stack as ID or ID[VARIANT].")],
-    workload: Annotated[
-        str | None, typer.Argument(metavar="[WORKLOAD]", help="With a stack: what is asked of it.", show_default=False)
-    ] = None,
-    objective_: Annotated[
-        str | None, typer.Option("--objective", help="What must hold: a percentile and a time, as 'p99<=50ms'.", show_default=False)
-    ] = None,
+    target: Annotated[str, Argument(metavar="URL|STACK", help="A server's URL, or a stack as ID or ID[VARIANT].")],
+    workload: Annotated[str | None, Argument(metavar="[WORKLOAD]", help="With a stack: the workload to serve.")] = None,
+    objective_: options.Objective = None,
     knee: Annotated[
-        bool, typer.Option("--knee", help="Instead: how many users who ask again at once reach nearly the most that any number reaches.")
+        bool,
+        Option("--knee", help="Find the knee: the fewest users without think time that reach 95 % of peak throughput."),
     ] = False,
     think: Annotated[
         str | None,
-        typer.Option("--think", help="Say it as users, who pause so long: 10s, uniform:1s..3s or exp:2s.", show_default=False),
+        Option("--think", help="Report the capacity as users with this think time: 10s, uniform:1s..3s or exp:2s."),
     ] = None,
-    searches: Annotated[int, typer.Option("--searches", min=1, help="How many; five give an interval.")] = 5,
+    searches: Annotated[int, Option("--searches", min=1, help="Number of searches; five give an interval.")] = 5,
     connections: Annotated[
-        int, typer.Option("-c", "--connections", min=1, help="The most connections at a time; with --knee the most users.")
+        int, Option("-c", "--connections", min=1, help="Maximum number of connections; with --knee of users.")
     ] = 256,
-    poisson: Annotated[bool, typer.Option("--poisson", help="Arrivals independent of one another, not at even distances.")] = False,
-    shortest: Annotated[str, typer.Option("--shortest", help="The length of the loads that find the neighbourhood.")] = "5s",
-    longest: Annotated[str, typer.Option("--longest", help="The length of the loads that decide.")] = "30s",
-    width: Annotated[float, typer.Option("--width", help="How far apart the two bounds may be in the end, as a share.")] = 0.02,
-    prime: Annotated[str, typer.Option("--prime", help="With a stack: how long it is warmed up after each start.")] = "5s",
-    timeout: Annotated[str, typer.Option("--timeout", help="How long an answer may take at all.")] = "2s",
-    method: Annotated[str | None, typer.Option("-m", "--method", help="HTTP method. Default: GET, or POST with a body.")] = None,
-    headers: Annotated[list[str] | None, typer.Option("-H", "--header", help="'Name: value'; may be repeated.")] = None,
-    body: Annotated[str | None, typer.Option("-b", "--body", help="The request's body, or @FILE.")] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="TLS: trust any certificate.")] = False,
-    json_: Annotated[str | None, typer.Option("--json", help="Write the result as JSON to this file, - for standard output.")] = None,
-    quiet: Annotated[bool, QUIET_OPTION] = False,
+    shortest: Annotated[
+        str, Option("--min-duration", help="Length of the first loads, which find the neighbourhood.")
+    ] = "5s",
+    longest: Annotated[str, Option("--max-duration", help="Length of the last loads, which decide.")] = "30s",
+    width: Annotated[
+        float, Option("--width", help="Relative distance of the two bounds at which a search ends.")
+    ] = 0.02,
+    warmup: Annotated[str, Option("--warmup", help="With a stack: length of the warm-up after each start.")] = "5s",
+    poisson: Annotated[
+        bool, Option("--poisson", help="Arrivals are independent of one another, not evenly spaced.")
+    ] = False,
+    *,
+    given: dict[str, Any],
+    json_: options.JsonFile = None,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Search for the highest rate at which an objective holds, several times, and say it with its interval.
+    """Search for the highest rate at which an objective holds, and report it with an interval.
 
-    A stack is started anew for each search; a server that runs already is asked as it is. Its arrivals wait for
-    nobody: a server cannot meet the objective by slowing its clients down.
+    weir starts a stack anew for each search, and takes a running server as it is. Arrivals do not wait for
+    answers: a server cannot meet the objective by slowing its clients down.
 
     Example: weir capacity http://127.0.0.1:8000/ --objective 'p99<=50ms' --think 10s
     """
     tell = teller(quiet=quiet)
-    condition = _condition(objective_, knee=knee)
-    timeout_s = duration_s(timeout, "--timeout")
-    if condition is not None and condition.limit > timeout_s * 1e6:
-        raise UsageError(f"--timeout: found {timeout}, expected at least the limit of --objective {condition.text}")
-    if not 0.001 <= width <= 0.5:
-        raise UsageError(f"--width: found {width:g}, expected a share from 0.001 to 0.5, such as 0.02")
-    shortest_s, longest_s = duration_s(shortest, "--shortest"), duration_s(longest, "--longest")
-    if longest_s < shortest_s:
-        raise UsageError(f"--longest: found {longest}, expected at least --shortest {shortest}")
-    think_s = None if think is None else think_time(think).mean_s
+    condition = _read_condition(objective_, knee=knee)
+    is_url = "://" in target or target.startswith("unix:")
+    spec = read_flags((target,) if is_url else (), given)
+    for name in () if is_url else ("method", "headers", "body", "tls_insecure"):
+        if given[name]:
+            problem = "found beside a stack, expected only beside a URL: the workload defines the request"
+            raise UsageError(f"{FLAG_NAMES[name]}: {problem}")
+    if condition is not None and condition.limit > spec.timeout_s * 1e6:
+        found_s = write_duration(spec.timeout_s)
+        raise UsageError(f"--timeout: found {found_s}, expected at least the limit of --objective {condition.text}")
+    goal = _read_goal(condition, shortest, longest, width)
+    think_s = None if think is None else options.read_flag("--think", parse_think_time, think).mean_s
     # Here and not above: findings take as long to import as all else, and a wrong flag does not need it.
-    from weir.lab.blocks import Progress
-    from weir.lab.capacity import Server, Wanted, started_stack
-    from weir.stats import Goal
+    from weir.lab.capacity_probe import SearchSettings
 
-    opened: AbstractContextManager[Target]
-    if "://" in target or target.startswith("unix:"):
-        if workload is not None:
-            raise UsageError(f"WORKLOAD: found {workload!r} beside a URL, expected none: a server that runs already is asked for its URL")
-        plan = LoadPlan(
-            request=request(target, method, headers or [], body),
-            load=ClosedLoad(connections),
-            duration_s=1.0,
-            timeout_s=timeout_s,
-            tls=tls([target], TlsFlags(insecure=insecure)),
-        )
-        opened = nullcontext(Server(plan))
-    else:
-        if workload is None:
-            raise UsageError(f"WORKLOAD: missing; expected one that {target} serves", hint="weir stacks list")
-        for flag, given in (("-m/--method", method), ("-H/--header", headers), ("-b/--body", body), ("--insecure", insecure)):
-            if given:
-                raise UsageError(f"{flag}: found beside a stack, expected only beside a URL: the workload says what is asked")
-        opened = started_stack(
-            read_stack(target),
-            workload,
-            prime_s=duration_s(prime, "--prime"),
-            prime_users=connections,
-            timeout_s=timeout_s,
-            seed=_SEED,
-            progress=Progress(on_step=lambda step: tell(f"weir: {step}")),
-        )
-    found: Capacity | KneeFinding
-    with opened as searched:
+    with _open_target(target, workload, spec, connections, warmup, tell) as searched:
         if condition is None:
-            found = _knee(searched, searches, connections, tell)
+            found: Capacity | KneeFinding = _find_knee(searched, searches, connections, tell)
         else:
-            share = 1 - (condition.quantile or 0.0)
-            wanted = Wanted(condition, Goal(share, shortest_s, longest_s, width), connections, "poisson" if poisson else "constant")
-            found = _capacity(searched, searches, wanted, think_s, tell)
+            settings = SearchSettings(condition, goal, connections, "poisson" if poisson else "constant")
+            found = _find_capacity(searched, searches, settings, think_s, tell)
     for reason in found.reasons:
         say(f"weir: suspect: {reason}")
     if json_ != "-":
-        stdout.print(printable(found.sentence), highlight=False, markup=False)
-        stdout.print(printable(f"  {found.would_change}"), highlight=False, markup=False, style="dim")
+        print_text(found.sentence)
+        print_text(f"  {found.would_change}", "dim")
     if json_ is not None:
         write_json(found.to_json(), json_)
     if not found.is_known:
         raise typer.Exit(ExitCode.NOT_VALID)
 
 
-def _knee(target: "Target", searches: int, most_users: int, tell: Callable[[str], None]) -> "KneeFinding":
-    from weir.findings import knee_of
-    from weir.lab.capacity import find_knee
-
-    knees = []
-    for number in range(searches):
-        tell(f"weir: search {number + 1} of {searches}")
-        knees.append(find_knee(target, most_users=most_users, length_s=_KNEE_LOAD_S, tell=lambda users, rps: tell(_users_line(users, rps))))
-    return knee_of(target.title, knees, is_fresh=target.is_fresh)
-
-
-def _capacity(target: "Target", searches: int, wanted: "Wanted", think_s: float | None, tell: Callable[[str], None]) -> "Capacity":
-    from weir.findings import Answers, capacity_of
-    from weir.lab.capacity import search
-
-    found = []
-    for number in range(searches):
-        tell(f"weir: search {number + 1} of {searches}")
-        found.append(search(target, wanted, lambda attempt: tell(_attempt_line(attempt))))
-    return capacity_of(
-        target.title,
-        wanted.condition.text,
-        wanted.goal.missed_share,
-        [one.search for one in found],
-        [Answers(one.histogram, one.mean_s) for one in found if one.histogram is not None and one.mean_s is not None],
-        is_fresh=target.is_fresh,
-        think_s=think_s,
-        reasons=list(dict.fromkeys(reason for one in found for reason in one.reasons)),
-    )
-
-
-def _condition(text: str | None, *, knee: bool) -> Condition | None:
+def _read_condition(text: str | None, *, knee: bool) -> Condition | None:
     if knee:
         if text is not None:
             raise UsageError("--knee: found beside --objective, expected one of them", hint="weir capacity --help")
         return None
     if text is None:
-        raise UsageError("--objective: missing; expected a percentile and a time, such as 'p99<=50ms'; or --knee")
-    condition = objective(text)
+        raise UsageError(f"--objective: missing; expected {_OBJECTIVE}; or --knee")
+    condition = parse_objective(text)
     if condition.quantile is None or condition.quantile >= 1:
-        raise UsageError(f"--objective: found {text!r}, expected a percentile and a time, such as 'p99<=50ms'")
+        raise UsageError(f"--objective: found {text!r}, expected {_OBJECTIVE}")
     return condition
 
 
-def _attempt_line(attempt: "Attempt") -> str:
-    return f"      {attempt.load:,.1f} req/s for {attempt.duration_s:.1f} s: {attempt.missed_share:.2%} of {attempt.intended:,} missed it"
+def _read_goal(condition: Condition | None, shortest: str, longest: str, width: float) -> "Goal":
+    if not 0.001 <= width <= 0.5:
+        raise UsageError(f"--width: found {width:g}, expected a share from 0.001 to 0.5, such as 0.02")
+    shortest_s = options.read_flag("--min-duration", parse_duration, shortest)
+    longest_s = options.read_flag("--max-duration", parse_duration, longest)
+    if longest_s < shortest_s:
+        raise UsageError(f"--max-duration: found {longest}, expected at least --min-duration {shortest}")
+    from weir.stats import Goal
+
+    return Goal(1 - ((condition and condition.quantile) or 0.0), shortest_s, longest_s, width)
 
 
-def _users_line(users: int, throughput_rps: float) -> str:
-    from weir.findings.words import counted
+def _open_target(
+    target: str, workload: str | None, spec: LoadSpec, users: int, warmup: str, tell: Callable[[str], None]
+) -> AbstractContextManager["Target"]:
+    """Returns a running server, or a stack that weir warms up with these users."""
+    from weir.lab.capacity_probe import external_target, open_stack_target
 
-    return f"      {counted(users, 'user')}: {throughput_rps:,.1f} req/s"
+    if spec.urls:
+        if workload is not None:
+            problem = f"found {workload!r} beside a URL, expected none: weir asks a running server for its URL"
+            raise UsageError(f"WORKLOAD: {problem}")
+        return nullcontext(external_target(replace(spec, connections=users, duration_s=1.0).to_plan()))
+    if workload is None:
+        raise UsageError(f"WORKLOAD: missing; expected one that {target} serves", hint="weir stacks list")
+    return open_stack_target(
+        read_stack(target), workload,
+        warmup_s=options.read_flag("--warmup", parse_duration, warmup), warmup_users=users, timeout_s=spec.timeout_s,
+        seed=_SEED, on_step=lambda step: tell(f"weir: {step}"),
+    )  # fmt: skip
+
+
+def _count_searches(searches: int, tell: Callable[[str], None]) -> Iterator[None]:
+    for number in range(1, searches + 1):
+        tell(f"weir: search {number} of {searches}")
+        yield
+
+
+def _find_knee(target: "Target", searches: int, most_users: int, tell: Callable[[str], None]) -> "KneeFinding":
+    from weir.findings import combine_knee_searches
+    from weir.findings.formatting import counted
+    from weir.lab.capacity_probe import find_knee
+
+    def on_attempt(users: int, rps: float) -> None:
+        tell(f"      {counted(users, 'user')}: {rps:,.1f} req/s")
+
+    knees = [
+        find_knee(target, most_users=most_users, length_s=_KNEE_LOAD_S, on_attempt=on_attempt)
+        for _ in _count_searches(searches, tell)
+    ]
+    return combine_knee_searches(target.title, knees, is_fresh=target.is_fresh)
+
+
+def _find_capacity(
+    target: "Target", searches: int, settings: "SearchSettings", think_s: float | None, tell: Callable[[str], None]
+) -> "Capacity":
+    from weir.findings import Answers, combine_capacity_searches
+    from weir.lab.capacity_probe import find_capacity
+
+    def on_attempt(attempt: "Attempt") -> None:
+        missed = f"{attempt.missed_share:.2%} of {attempt.intended:,} missed it"
+        tell(f"      {attempt.load:,.1f} req/s for {attempt.duration_s:.1f} s: {missed}")
+
+    found = [find_capacity(target, settings, on_attempt) for _ in _count_searches(searches, tell)]
+    return combine_capacity_searches(
+        target.title,
+        settings.condition.text,
+        settings.goal.missed_share,
+        [one.search for one in found],
+        [Answers(one.histogram, one.mean_s) for one in found if one.histogram is not None and one.mean_s is not None],
+        is_fresh=target.is_fresh, think_s=think_s,
+        reasons=list(dict.fromkeys(reason for one in found for reason in one.reasons)),
+    )  # fmt: skip

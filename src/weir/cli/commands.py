@@ -1,58 +1,52 @@
 """The commands of `weir`, by name, and the parser that calls them."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from weir.cli.completion import VARIABLE
-from weir.cli.welcome import WELCOME
 from weir.compat.front_end import TOOLS
 
-# In the order in which they are listed.
+# In the order of the help.
 COMMANDS = (
-    "load",
-    *TOOLS,
-    "alias",
-    "jmeter",
-    "locust",
-    "run",
-    "ui",
-    "report",
-    "findings",
-    "breakeven",
-    "capacity",
-    "plan",
-    "prove",
-    "gate",
-    "import",
-    "convert",
-    "audit",
-    "doctor",
-    "demo",
-    "stacks",
-    "study",
-    "cluster",
-    "completion",
-)
-# Commands whose arguments are another tool's: they read them themselves, `--help` too.
-_FOREIGN = frozenset({"locust"})
-_AS_THEY_ARE = {"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
-# A keyword of Python's is the name of no module and of no function.
+    "load", *TOOLS, "jmeter", "locust", "run", "ui", "report", "findings", "breakeven", "capacity", "plan", "confirm",
+    "gate", "import", "convert", "audit", "doctor", "demo", "stacks", "study", "cluster", "completion",
+)  # fmt: skip
+# `import` is a keyword of Python, and cannot be a module's name.
 _MODULES = {"import": "import_csv"}
+_WELCOME = """\
+weir: a laboratory for HTTP servers
+
+  weir demo                               answer a first question on this machine in about a minute:
+                                          does an async server beat a sync one on a JSON echo?
+  weir stacks start sanic --port 8000     start a stack and keep it running (Ctrl-C ends it)
+  weir load http://127.0.0.1:8000/        put a load on a running server: 10 s, 64 connections
+  weir load http://127.0.0.1:8000/ -R 1000 -d 30s --json result.json
+                                          a fixed rate, response time from the intended start
+  weir run sync-vs-async --scale quick    run a study: blocks in random order, fresh processes, intervals
+  weir report runs/sync-vs-async-1        print its answer again, and write its HTML report
+  weir capacity http://127.0.0.1:8000/ --objective 'p99<=50ms'
+                                          the highest rate at which that holds, with its interval
+  weir gate runs/main runs/branch         did it become worse?
+  weir ui                                 past runs in a browser, and a form that starts a load
+  weir stacks list                        the stacks that weir can start
+  weir audit hey.txt --users 20           check another tool's report for impossible numbers
+  weir doctor                             what is present, what is missing, and how to get it
+
+weir COMMAND --help tells more about each."""
 
 
 def command(name: str) -> typer.Typer | Callable[..., None]:
-    """The several commands of a module's `app`, or the function that is named as its module.
-
-    Args:
-        name: one of `COMMANDS`.
-    """
+    """Returns a module's `app` with several commands, or its function of the same name, for one of `COMMANDS`."""
     if name in TOOLS:
         return _front_end(name)
     module_name = _MODULES.get(name, name)
@@ -62,18 +56,20 @@ def command(name: str) -> typer.Typer | Callable[..., None]:
 
 
 def _front_end(tool: str) -> Callable[..., None]:
-    """A front end as a command among the others, for help and the reference; `weir.cli.main` gives it its arguments without typer."""
+    """Returns a command for help and the reference; `weir.cli.main` runs front ends without typer."""
 
     def front_end(
-        arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT...", help=f"As {tool} takes them; weir {tool} -h.")] = None,
+        arguments: Annotated[
+            list[str] | None, Argument(metavar="ARGUMENT...", help=f"As {tool} takes them; weir {tool} -h.")
+        ] = None,
     ) -> None:
-        from weir.cli import front_ends
+        from weir.cli.front_ends import run_front_end
 
-        raise typer.Exit(front_ends.front_end(tool, arguments or []))
+        raise typer.Exit(run_front_end(tool, arguments or []))
 
-    front_end.__doc__ = f"""Do what {tool} does, and report it as {tool} does.
+    front_end.__doc__ = f"""Take the command line of {tool}, and report as {tool} does.
 
-    Standard output has what {tool} would print; the verdict, and what differs, go to standard error.
+    Standard output has {tool}'s report. The verdict, and differences from {tool}, go to standard error.
 
     Example: {TOOLS[tool]}
     """
@@ -81,30 +77,42 @@ def _front_end(tool: str) -> Callable[..., None]:
 
 
 class Commands(TyperGroup):
-    """The commands, each imported when it is called: most of what one needs, no other does."""
+    """The commands. weir imports a command when the user calls it, because each has imports of its own."""
 
     def __init__(self, **attributes: Any) -> None:
-        """Knows their names."""
         super().__init__(**attributes)
         self.commands = {name: TyperCommand(name) for name in COMMANDS}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The several commands of a module's `app`, or the one that is named as its module; None if there is none.
-
-        A module whose command has errors of its own has a class `Command` for it.
-        """
+        # A module whose command has its own errors has a class `Command` for it.
         if cmd_name not in COMMANDS:
             return None
         found = command(cmd_name)
         holder = typer.Typer(rich_markup_mode=None, add_completion=False)
-        # With a callback it is a group even of one.
+        # A callback makes a group also of one command.
         holder.callback()(lambda: None)
         if isinstance(found, typer.Typer):
             holder.add_typer(found, name=cmd_name)
         else:
-            settings = _AS_THEY_ARE if cmd_name in _FOREIGN else None
-            holder.command(name=cmd_name, cls=getattr(sys.modules[found.__module__], "Command", None), context_settings=settings)(found)
+            holder.command(name=cmd_name, cls=getattr(sys.modules[found.__module__], "Command", None))(found)
         return get_group(holder).commands[cmd_name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, read_summary(name)) for name in COMMANDS])
+
+
+def read_summary(name: str) -> str:
+    """Returns the first sentence of a command's help from its module's text: all imports would take half a second."""
+    if name in TOOLS:
+        return f"Take the command line of {name}, and report as {name} does."
+    module = _MODULES.get(name, name)
+    text = Path(__file__).with_name(f"{module}.py").read_text()
+    found = re.search(
+        rf'^def {module}\(.*?^    """(.*?)(?:"""|$)|^app = typer.Typer\(help="(.*?)"', text, re.DOTALL | re.MULTILINE
+    )
+    assert found is not None, name
+    return found[1] or found[2]
 
 
 app = typer.Typer(
@@ -121,21 +129,20 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def _root(
-    context: typer.Context,
-    version: bool = typer.Option(False, "--version", "-V", help="Print weir's version."),
+    context: typer.Context, version: bool = Option(False, "--version", "-V", help="Print weir's version.")
 ) -> None:
     if version:
         from weir import __version__
 
         print(f"weir {__version__}")
     elif context.invoked_subcommand is None:
-        print(WELCOME)
+        print(_WELCOME)
 
 
 def run() -> None:
-    """Does what the command line asks for; typer ends the process with its exit code."""
+    """Runs the command line; typer ends the process with its exit code."""
     if VARIABLE in os.environ:
-        # A shell asks what could stand next: here and not above, since typer's part of it takes a while to import.
+        # For a shell's completion only: the import takes a while.
         from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()

@@ -1,33 +1,35 @@
-"""`weir completion`: what a shell needs to complete weir's commands, options, studies and stacks."""
+"""`weir completion`: shells complete weir's commands, options, studies and stacks."""
 
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument
 
 VARIABLE = "_WEIR_COMPLETE"
-"""In the environment of a weir that a shell asks for completions."""
+"""A shell sets it when it asks weir for completions."""
 
 
-def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> None:
-    """Print the script that makes a shell complete weir's command line.
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> None:
+    """Print the completion script of a shell.
 
     Example: weir completion bash >> ~/.bashrc
     """
-    # Typer says in its documentation that it is there, and to the type checker that it is not.
+    # Typer documents this function, but does not export it.
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     print(get_completion_script(prog_name="weir", complete_var=VARIABLE, shell=shell))
 
 
 def studies(incomplete: str) -> list[str]:
-    """Names of studies that travel with weir and begin so."""
-    from weir.study.study import study_files
+    """Returns the names of weir's studies with this beginning."""
+    from weir.study.study import list_study_files
 
-    return [name for name in study_files() if name.startswith(incomplete)]
+    return [name for name in list_study_files() if name.startswith(incomplete)]
 
 
 def stacks(incomplete: str) -> list[str]:
-    """Labels of stacks that travel with weir and begin so."""
-    from weir.stacks.manifest import all_stacks
+    """Returns the labels of weir's stacks with this beginning."""
+    from weir.stacks.manifest import read_all_stacks
 
-    return [stack.label for stack in all_stacks() if stack.label.startswith(incomplete)]
+    return [stack.label for stack in read_all_stacks() if stack.label.startswith(incomplete)]

@@ -2,32 +2,33 @@
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
 from rich.table import Table
+from typer import Option
 
 from weir import __version__
+from weir.cli import options
 from weir.cli.output import print_json, say, say_error, stdout
-from weir.generators.tool import Tool as LoadTool
-from weir.generators.tools import TOOLS
+from weir.generators.external_tool import Tool as LoadTool
+from weir.generators.registry import TOOLS
 from weir.host import Capabilities, Host
 from weir.model.errors import ExitCode, WeirError
-from weir.model.needs import Unmet
-from weir.places import cache_folder, engine_binary
+from weir.model.requirements import UnmetRequirement
+from weir.paths import find_cache_folder, find_engine_binary
 from weir.services.manifest import DatabaseService, FrontService, Service, StandbyService, read_service
-from weir.services.needs import unmet_by_machine
 from weir.services.package import is_fetched
-from weir.stacks.manifest import all_stacks
-from weir.stacks.tools import JDK_TOOLS, Tool, find_tool, first_line
+from weir.services.service_needs import find_unmet_need
+from weir.stacks.manifest import Stack, read_all_stacks
+from weir.stacks.toolchain import JDK_TOOLS, Tool, find_tool, read_first_line
 
 _INSTALL = {
     "uv": "pip install uv",
     "mvn": "apt-get install maven",
-    "node": "apt-get install nodejs npm",
-    "npm": "apt-get install nodejs npm",
+    **dict.fromkeys(("node", "npm"), "apt-get install nodejs npm"),
     "go": "apt-get install golang-go",
     "cargo": "rustup toolchain install stable",
     "nginx": "apt-get install nginx-light",
@@ -49,20 +50,25 @@ class Finding:
 
 
 def doctor(
-    install: Annotated[bool, typer.Option("--install", help="First install JMeter and Locust into the cache.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    install: Annotated[bool, Option("--install", help="First install JMeter and Locust into the cache.")] = False,
+    json_: options.Json = False,
 ) -> None:
-    """Say what is present, what is missing, and how to get it. Exits with 2 when something that weir itself needs is missing."""
+    """List what is present, what is missing, and how to get it. Exits with 2 if weir itself lacks something."""
     failed = [*_install_generators()] if install else []
-    findings = [*_weir_itself(), *_machine(), *_tools(), *_services(), *map(_generator, TOOLS.values())]
+    stacks = read_all_stacks()
+    needed = _list_labels((stack, stack.needs) for stack in stacks)
+    services = _list_labels((stack, stack.services) for stack in stacks)
+    findings = [*_find_weir(), *_find_machine(), *(_find_tool(need, labels) for need, labels in needed)]
+    findings += [_find_service(read_service(name), labels) for name, labels in services]
+    findings += map(_find_generator, TOOLS.values())
     if json_:
         print_json([asdict(finding) for finding in findings])
     else:
         table = Table(box=None, pad_edge=False, show_header=False)
         for finding in findings:
             mark = "ok" if finding.ok else "MISSING" if finding.required else "absent"
-            remedy = f"{finding.needed_by + ': ' if finding.needed_by else ''}{finding.remedy}" if not finding.ok else finding.needed_by
-            table.add_row(mark, finding.what, finding.found, remedy)
+            parts = [finding.needed_by] if finding.ok else [*filter(None, [finding.needed_by]), finding.remedy]
+            table.add_row(mark, finding.what, finding.found, ": ".join(parts))
         stdout.print(table)
     if any(not finding.ok and finding.required for finding in findings):
         raise typer.Exit(ExitCode.USAGE)
@@ -71,138 +77,117 @@ def doctor(
 
 
 def _install_generators() -> Iterator[WeirError]:
-    """Installs the generators that weir can install. What fails is said, and does not keep the others from it."""
+    """Installs the generators that weir can install. Prints and yields a failure, and goes on."""
     for tool in TOOLS.values():
-        if tool.is_installable:
+        if tool.installation and tool.find() is None:
             try:
-                tool.install(lambda what: say(f"installing {what}"))
+                tool.installation.install(lambda what: say(f"installing {what}"))
             except WeirError as error:
                 say_error(error.message, error.hint)
                 yield error
 
 
-def _generator(tool: LoadTool) -> Finding:
-    """Another program that can make the load of a study."""
-    program, key = tool.where(), f'generator = "{tool.name}"'
-    if program is None:
-        return Finding(tool.name, False, False, "not found", key, tool.origin)
-    return Finding(tool.name, True, False, f"{tool.version()}, {program}", key)
-
-
-def _weir_itself() -> list[Finding]:
+def _find_weir() -> list[Finding]:
     findings = [Finding("weir", True, True, f"{__version__} on Python {platform.python_version()}")]
     try:
-        binary = engine_binary()
-        said = first_line(str(binary), "--version") or "does not run"
-        findings.append(
-            Finding("weir-engine", __version__ in said, True, said, remedy="make setup, or: pip install --force-reinstall weirbench-engine")
-        )
+        version = read_first_line(str(find_engine_binary()), "--version") or "does not run"
+        remedy = "make setup, or: pip install --force-reinstall weirbench-engine"
+        findings.append(Finding("weir-engine", __version__ in version, True, version, remedy=remedy))
         with Host() as host:
             findings.append(Finding("isolation of stacks", True, False, host.isolation_detail))
-            findings += _abilities(host.capabilities())
+            findings += _find_capabilities(host.capabilities())
     except WeirError as error:
         findings.append(Finding("weir-engine", False, True, error.message, remedy=error.hint))
-    folder = cache_folder()
+    folder = find_cache_folder()
     parent = next(path for path in (folder, *folder.parents) if path.exists())
-    writable = os.access(parent, os.W_OK)
-    findings.append(Finding("cache folder", writable, True, str(folder), remedy="set WEIR_CACHE to a folder that you may write to"))
-    return findings
+    remedy = "set WEIR_CACHE to a folder that you may write to"
+    return [*findings, Finding("cache folder", os.access(parent, os.W_OK), True, str(folder), remedy=remedy)]
 
 
-def _abilities(able: Capabilities) -> list[Finding]:
-    """What studies may ask for in `[cpus]` and `[network]`."""
-    asked = (
-        ("quotas and memory limits", able.limits, "cpus.quota, cpus.memory", "run as root where /sys/fs/cgroup is writable"),
+def _find_capabilities(able: Capabilities) -> list[Finding]:
+    """Returns what studies may use in `[cpus]` and `[network]`."""
+    cgroup, netem = "run as root where /sys/fs/cgroup is writable", "a kernel with CONFIG_NET_SCH_NETEM"
+    known = (
+        ("quotas and memory limits", able.limits, "cpus.quota, cpus.memory", cgroup),
         ("networks of stacks' own", able.network, "network.isolation", "run as root with iproute2"),
         ("published ports", able.port_translation, "network.publish", "apt-get install nftables"),
-        ("delay and loss", able.netem, "network.delay_ms, network.loss", "a kernel with CONFIG_NET_SCH_NETEM: modprobe sch_netem"),
+        ("delay and loss", able.netem, "network.delay_ms, network.loss", f"{netem}: modprobe sch_netem"),
     )
-    return [Finding(what, ability.possible, False, ability.detail, key, remedy) for what, ability, key, remedy in asked]
+    return [Finding(what, ability.possible, False, ability.detail, key, remedy) for what, ability, key, remedy in known]
 
 
-def _machine() -> list[Finding]:
-    cpus = len(os.sched_getaffinity(0))
+def _find_machine() -> list[Finding]:
+    cpus, system = len(os.sched_getaffinity(0)), platform.system()
     cpu_note = "generator and stack cannot have a CPU each" if cpus < 2 else ""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    release = f"{system} {platform.release()}"
     return [
-        Finding(
-            "Linux", platform.system() == "Linux", True, f"{platform.system()} {platform.release()}", remedy="weir reads /proc: use Linux"
-        ),
+        Finding("Linux", system == "Linux", True, release, remedy="weir reads /proc: use Linux"),
         Finding("CPUs", cpus >= 2, False, f"{cpus} available", remedy=cpu_note),
         Finding("memory", True, False, f"{memory_bytes / 1e9:.0f} GB"),
     ]
 
 
-def _tools() -> list[Finding]:
-    """Every tool that a stack needs."""
-    needed: dict[str, list[str]] = {}
-    for stack in all_stacks():
-        for need in stack.needs:
-            if stack.id not in needed.setdefault(need, []):
-                needed[need].append(stack.label)
-    return [_tool(need, ", ".join(stacks)) for need, stacks in sorted(needed.items())]
+def _list_labels(needs: Iterable[tuple[Stack, Iterable[str]]]) -> list[tuple[str, str]]:
+    """Returns each need with the stacks that have it, one label of each stack."""
+    labels: dict[str, dict[str, str]] = {}
+    for stack, names in needs:
+        for name in names:
+            labels.setdefault(name, {}).setdefault(stack.id, stack.label)
+    return [(name, ", ".join(stacks.values())) for name, stacks in sorted(labels.items())]
 
 
-def _tool(need: str, stacks: str) -> Finding:
+def _find_tool(need: str, stacks: str) -> Finding:
     found = find_tool(need)
     if isinstance(found, Tool):
-        return Finding(need, True, False, found.said or str(found.path), stacks)
-    return Finding(need, False, False, found.why, stacks, _install(need))
+        return Finding(need, True, False, found.version_line or str(found.path), stacks)
+    return Finding(need, False, False, found.why, stacks, _suggest_install(need))
 
 
-def _install(need: str) -> str:
-    """The command that installs a tool."""
+def _suggest_install(need: str) -> str:
     tool, _, version = need.partition(">=")
     if tool in JDK_TOOLS:
         return f"apt-get install openjdk-{version or _JDK}-jdk-headless, or name another JDK in JAVA_HOME"
-    newest = f", or a newer one first on the PATH where that is older than {version}" if version else ""
-    return f"{_INSTALL.get(tool, f'install {tool}')}{newest}"
+    newer = f"; if it is older than {version}, put a newer one first on the PATH" if version else ""
+    return f"{_INSTALL.get(tool, f'install {tool}')}{newer}"
 
 
-def _services() -> list[Finding]:
-    """Every service that a stack needs."""
-    needed: dict[str, list[str]] = {}
-    for stack in all_stacks():
-        for name in stack.services:
-            if stack.id not in needed.setdefault(name, []):
-                needed[name].append(stack.label)
-    return [_service(read_service(name), ", ".join(stacks)) for name, stacks in sorted(needed.items())]
+def _find_service(service: Service, stacks: str) -> Finding:
+    if (unmet := find_unmet_need(service)) is not None:
+        return Finding(service.title, False, False, str(unmet), stacks, _suggest_remedy(service, unmet))
+    return Finding(service.title, True, False, _describe_source(service), stacks)
 
 
-def _service(service: Service, stacks: str) -> Finding:
-    unmet = unmet_by_machine(service)
-    if unmet is not None:
-        return Finding(service.title, False, False, str(unmet), stacks, _remedy(service, unmet))
-    return Finding(service.title, True, False, _source(service), stacks)
-
-
-def _remedy(service: Service, unmet: Unmet) -> str:
-    """How a service gets what it lacks."""
+def _suggest_remedy(service: Service, unmet: UnmetRequirement) -> str:
     match service:
         case StandbyService():
             primary = read_service(service.of)
             assert isinstance(primary, DatabaseService)
-            return f"unset {primary.own_server}" if unmet.need == service.id else _remedy(primary, unmet)
+            return f"unset {primary.own_server}" if unmet.need == service.id else _suggest_remedy(primary, unmet)
         case DatabaseService():
             own = f"a server of your own: {service.own_server}=…"
-            return own if unmet.need == service.id else f"{_install(unmet.need)}, or {own}"
+            return own if unmet.need == service.id else f"{_suggest_install(unmet.need)}, or {own}"
         case _:
-            return _install(unmet.need)
+            return _suggest_install(unmet.need)
 
 
-def _source(service: Service) -> str:
-    """Where a service that can run comes from."""
+def _describe_source(service: Service) -> str:
     match service:
         case FrontService():
-            return service.found() or ""
+            return service.find_program() or ""
         case StandbyService():
             return f"made from the data of {service.of}"
         case DatabaseService():
             if service.own_url is not None:
                 return f"the server that {service.own_server} names"
-            package = service.package
-            if is_fetched(service):
-                return f"{package.name} {package.version}, in the cache"
-            return f"{package.tool} will fetch {package.name} {package.version}"
+            name = f"{service.package.name} {service.package.version}"
+            return f"{name}, in the cache" if is_fetched(service) else f"{service.package.tool} will fetch {name}"
         case _:
             return "part of weir-engine"
+
+
+def _find_generator(tool: LoadTool) -> Finding:
+    program, key = tool.find(), f'generator = "{tool.name}"'
+    if program is None:
+        return Finding(tool.name, False, False, "not found", key, tool.install_hint)
+    return Finding(tool.name, True, False, f"{tool.version()}, {program}", key)

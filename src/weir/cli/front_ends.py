@@ -1,50 +1,45 @@
-"""`weir wrk`, `weir wrk2`, `weir hey` and `weir ab`: the command line of another tool, run by weir's engine and told as that tool tells it.
+"""`weir wrk`, `weir wrk2`, `weir hey` and `weir ab`: another tool's command line and report, with weir's load.
 
-The tool's own output goes to standard output, so that what parses it goes on working; weir's verdict and what differs go to standard error.
-Whoever replaces such a tool in a loop of short runs pays for every import before the load begins, and the load for every one after that:
-there is no typer and no rich, and pydantic comes when the load is over.
+The tool's report goes to standard output, so that scripts that parse it go on working; weir's verdict and differences
+go to standard error. In a loop of short runs every import before a load costs time, and every import during a load
+costs the load CPU: there is no typer and no rich, and pydantic comes when the load is over.
 """
 
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
-from weir.compat.front_end import Asked, Outcome, ToolExit
+from weir.compat.flags import ToolError, ToolExit
+from weir.compat.front_end import FrontEnd, LoadResult, read_command_line
 from weir.engine_process import Record
-from weir.generators.engine import EngineLoad, LoadListener
+from weir.generators.engine import EngineLoad
 from weir.model.errors import WeirError
 
-if TYPE_CHECKING:
-    from weir.model.records import LoadEnd
 
-
-def front_end(tool: str, arguments: Sequence[str]) -> int:
-    """Does what `tool` would do with `arguments`, and gives its exit code.
-
-    Args:
-        tool: a key of `weir.compat.front_end.TOOLS`.
-        arguments: what follows the tool's name.
+def run_front_end(tool: str, words: Sequence[str]) -> int:
+    """Runs the load of a tool's command line, a key of `TOOLS` and its words, and returns the tool's exit code.
 
     Raises:
         UsageError: the engine is missing.
         TargetError: the engine died in the middle of the load.
     """
     try:
-        asked: Asked = import_module(f"weir.compat.{tool}").read(arguments)
-        return _run(asked)
+        return _run(read_command_line(tool, words))
     except ToolExit as exit_:
-        sys.stdout.write(exit_.out)
-        sys.stdout.flush()
-        sys.stderr.write(exit_.err)
+        sys.stdout.write(exit_.text)
         return exit_.code
+    except ToolError as error:
+        # Here and not above: it takes a while to import what prints errors.
+        from weir.cli.output import say_error
+
+        say_error(error.message, error.hint)
+        return error.code
 
 
-def _run(asked: Asked) -> int:
+def _run(front_end: FrontEnd) -> int:
     records: list[Record] = []
     done = 0
 
@@ -53,68 +48,45 @@ def _run(asked: Asked) -> int:
         records.append(record)
         match record["record"]:
             case "hello":
-                sys.stdout.write(asked.heading())
-                sys.stdout.flush()
+                print(front_end.format_heading(), end="", flush=True)
             case "interval":
-                # No report needs the histograms of a whole load's intervals, which would be most of the memory of a long one.
+                # No report needs the histograms of intervals, which would be most of the memory of a long load.
                 record["histogram"] = ""
                 before, done = done, done + record["ok"] + record["failed"]
-                if told := asked.progress(before, done):
-                    sys.stderr.write(told)
-                    sys.stderr.flush()
+                if progress := front_end.format_progress(before, done, has_ended=False):
+                    print(progress, end="", flush=True, file=sys.stderr)
 
     with ExitStack() as stack:
-        plan, requests = asked.plan, None
-        if asked.needs_requests:
-            requests = Path(stack.enter_context(TemporaryDirectory(prefix="weir-")), "requests")
-            plan = replace(plan, request_log=str(requests))
-        running = stack.enter_context(EngineLoad(plan, LoadListener(on_record=take)))
+        plan, request_log = front_end.plan, None
+        if front_end.needs_request_log:
+            request_log = Path(stack.enter_context(TemporaryDirectory(prefix="weir-")), "requests")
+            plan = replace(plan, request_log=str(request_log))
+        running = stack.enter_context(EngineLoad(plan, on_record=take))
         try:
-            end = _ended(running)
+            try:
+                end = running.result()
+            except KeyboardInterrupt:
+                running.stop()
+                end = running.result()
         except WeirError as error:
             if records:
                 raise
-            raise asked.cannot_begin(error) from None
-        outcome = _outcome(end, records, requests)
-        sys.stdout.write(asked.report(outcome))
-        sys.stdout.flush()
-        sys.stderr.write(asked.complaints(outcome))
-        _write_files(asked, outcome)
-        remarks = [*end.summary.verdict.lines, *asked.notes(outcome), f"the same natively: {asked.native}"]
-        sys.stderr.writelines(f"weir: {line}\n" for line in remarks)
-        return asked.exit_code(outcome)
+            text, code = front_end.format_failed_start(error)
+            print(text, end="", flush=True)
+            raise ToolError(error.message, hint=error.hint, code=code) from None
+        # Here and not above: while a load runs, the import of pydantic would take CPU from it.
+        from weir.model.records import Interval, LoadEvent
 
-
-def _outcome(end: "LoadEnd", records: Sequence[Record], requests: Path | None) -> Outcome:
-    """What came of a load, from its last record and from those before it."""
-    # Here and not above: while a load runs, the import of pydantic would take CPU from it.
-    from weir.model.records import Interval, LoadEvent, LoadStarted
-
-    def of(kind: str) -> list[Record]:
-        return [record for record in records if record["record"] == kind]
-
-    return Outcome(
-        end=end,
-        intervals=[Interval.model_validate(record) for record in of("interval")],
-        requests=requests,
-        interrupted=end.stopped == "signal",
-        events=[LoadEvent.model_validate(record) for record in of("event")],
-        start_unix_ns=LoadStarted.model_validate(records[0]).start_unix_ns,
-    )
-
-
-def _ended(running: EngineLoad) -> "LoadEnd":
-    """Waits for the end, which Ctrl-C brings on."""
-    try:
-        return running.result()
-    except KeyboardInterrupt:
-        running.stop()
-        return running.result()
-
-
-def _write_files(asked: Asked, outcome: Outcome) -> None:
-    for path, text in asked.files(outcome).items():
-        try:
-            Path(path).write_text(text)
-        except OSError as error:
-            raise asked.cannot_write(path, error) from None
+        intervals = [Interval.model_validate(record) for record in records if record["record"] == "interval"]
+        events = [LoadEvent.model_validate(record) for record in records if record["record"] == "event"]
+        result = LoadResult(end, intervals, events, request_log)
+        print(front_end.format_report(result), end="", flush=True)
+        sys.stderr.write(front_end.format_progress(done, end.summary.requests.completed, has_ended=True))
+        notes = [*end.summary.verdict.lines, *front_end.list_differences(result)]
+        sys.stderr.writelines(f"weir: {line}\n" for line in [*notes, f"the same natively: {front_end.command}"])
+        for path, text in front_end.format_files(result).items():
+            try:
+                Path(path).write_text(text)
+            except OSError as error:
+                raise ToolError(f"{path}: cannot be written: {error.strerror}", hint="", code=1) from None
+        return front_end.choose_exit_code(result)

@@ -1,4 +1,4 @@
-"""`weir jmeter`: a JMeter test plan, run by weir's engine and reported as JMeter reports it."""
+"""`weir jmeter`: a JMeter test plan, run by weir's engine with JMeter's report."""
 
 import re
 import sys
@@ -6,31 +6,35 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 from typer.core import TyperCommand
 
-from weir.cli.jmeter_run import Wanted, run_plan
+from weir.cli.jmeter_run import Outputs, run_plan
 from weir.cli.output import say
-from weir.compat.jmx.plan import TestPlan
 from weir.compat.jmx.read import read_test_plan
+from weir.compat.jmx.test_plan import TestPlan
 from weir.model.errors import ExitCode, UsageError
-from weir.model.text import printable
+from weir.model.sanitize import sanitize
 
 _HINT = "weir jmeter --help"
-_PROXY, _REMOTE, _JAVA = "requests go to their server directly", "there are no remote servers", "there is no Java"
 _NOT_OFFERED = {
-    **dict.fromkeys(("-E", "-H", "-P", "-N", "-u", "-a", "--proxyScheme", "--proxyHost", "--proxyPort", "--nonProxyHosts"), _PROXY),
-    **dict.fromkeys(("-r", "-R", "-s", "-X", "--runremote", "--remotestart", "--server", "--remoteexit"), _REMOTE),
-    **dict.fromkeys(("-S", "-i", "-d", "--systemPropertyFile", "--jmeterlogconf", "--homedir"), _JAVA),
-    **dict.fromkeys(("-g", "--reportonly"), "weir audit reads JTL files"),
-    **dict.fromkeys(("-v",), "weir --version"),
+    option: reason
+    for options, reason in {
+        "-E -H -P -N -u -a --proxyScheme --proxyHost --proxyPort --nonProxyHosts": "requests go to their server directly",
+        "-r -R -s -X --runremote --remotestart --server --remoteexit": "there are no remote servers",
+        "-S -i -d --systemPropertyFile --jmeterlogconf --homedir": "there is no Java",
+        "-g --reportonly": "weir audit reads JTL files",
+        "-v": "weir --version",
+    }.items()
+    for option in options.split()
 }
+_PROPERTY = "NAME=VALUE"
 
 
 class Command(TyperCommand):
-    """Tells wrong flags in JMeter's words. JMeter itself ends with 0 then, from which no script learns that nothing was run."""
+    """Reports wrong flags in JMeter's words, with an exit code: JMeter's own is 0, as if the plan was run."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Takes the arguments apart."""
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
@@ -38,9 +42,8 @@ class Command(TyperCommand):
             if option is None:
                 raise
             if option in _NOT_OFFERED:
-                raise UsageError(
-                    f"{option}: found an option of JMeter's that weir does not offer: {_NOT_OFFERED[option]}", hint=_HINT
-                ) from None
+                found = f"{option}: found an option of JMeter's that weir does not offer"
+                raise UsageError(f"{found}: {_NOT_OFFERED[option]}", hint=_HINT) from None
             missing = "requires an argument" in str(getattr(error, "message", ""))
             print(f"Error: {'Missing argument to option' if missing else 'Unknown option'} {option}", file=sys.stderr)
             print(f"  try: {_HINT}", file=sys.stderr)
@@ -48,49 +51,55 @@ class Command(TyperCommand):
 
 
 def jmeter(
-    plan: Annotated[Path | None, typer.Argument(metavar="PLAN.jmx", help="The test plan; the same as -t.")] = None,
-    testfile: Annotated[Path | None, typer.Option("-t", "--testfile", help="The test plan.")] = None,
-    nongui: Annotated[bool, typer.Option("-n", "--nongui", help="Without a GUI; weir has none.")] = False,
-    logfile: Annotated[Path | None, typer.Option("-l", "--logfile", help="Write a row for each sample to this JTL file (CSV).")] = None,
+    plan: Annotated[Path | None, Argument(metavar="PLAN.jmx", help="The test plan; the same as -t.")] = None,
+    testfile: Annotated[Path | None, Option("-t", "--testfile", help="The test plan.")] = None,
+    nongui: Annotated[bool, Option("-n", "--nongui", help="Accepted for JMeter's sake: weir has no GUI.")] = False,
+    logfile: Annotated[
+        Path | None, Option("-l", "--logfile", help="Write a row for each sample to this JTL file (CSV).")
+    ] = None,
     force_delete: Annotated[
-        bool, typer.Option("-f", "--forceDeleteResultFile", help="Empty the JTL file first; otherwise rows are added to what is there.")
+        bool, Option("-f", "--forceDeleteResultFile", help="Empty the JTL file first, instead of appending to it.")
     ] = False,
     properties: Annotated[
         list[str] | None,
-        typer.Option("-J", "--jmeterproperty", metavar="NAME=VALUE", help="A property, for ${__P(NAME)} in the plan: -Jthreads=20."),
+        Option("-J", "--jmeterproperty", metavar=_PROPERTY, help="A property, for ${__P(NAME)}: -Jthreads=20."),
     ] = None,
     global_properties: Annotated[
-        list[str] | None, typer.Option("-G", "--globalproperty", metavar="NAME=VALUE", help="The same: there are no remote servers.")
+        list[str] | None,
+        Option("-G", "--globalproperty", metavar=_PROPERTY, help="The same as -J: there are no remote servers."),
     ] = None,
     property_files: Annotated[
-        list[Path] | None, typer.Option("-q", "--addprop", help="A file of properties, NAME=VALUE lines; -J goes before it.")
+        list[Path] | None, Option("-q", "--addprop", help="A file of NAME=VALUE lines; -J overrides it.")
     ] = None,
-    propfile: Annotated[Path | None, typer.Option("-p", "--propfile", help="The same, read before those of -q.")] = None,
+    propfile: Annotated[Path | None, Option("-p", "--propfile", help="The same, read before the files of -q.")] = None,
     system_properties: Annotated[
-        list[str] | None, typer.Option("-D", "--systemproperty", metavar="NAME=VALUE", help="Not used: there is no Java.")
+        list[str] | None, Option("-D", "--systemproperty", metavar=_PROPERTY, help="Ignored: there is no Java.")
     ] = None,
-    jmeter_log: Annotated[str | None, typer.Option("-j", "--jmeterlogfile", help="Not used: weir speaks on standard error.")] = None,
-    log_levels: Annotated[list[str] | None, typer.Option("-L", "--loglevel", help="Not used.")] = None,
+    jmeter_log: Annotated[
+        str | None, Option("-j", "--jmeterlogfile", help="Ignored: weir writes to standard error.")
+    ] = None,
+    log_levels: Annotated[list[str] | None, Option("-L", "--loglevel", help="Ignored.")] = None,
     dashboard: Annotated[
-        bool, typer.Option("-e", "--reportatendofloadtests", help="Write weir's report as a page, for a plan of one thread group.")
+        bool,
+        Option("-e", "--reportatendofloadtests", help="Write weir's HTML report. Needs a plan of one thread group."),
     ] = False,
     dashboard_folder: Annotated[
-        Path | None, typer.Option("-o", "--reportoutputfolder", help="The folder for that: index.html, and run.weir for weir report.")
+        Path | None, Option("-o", "--reportoutputfolder", help="Folder of the report: index.html and run.weir.")
     ] = None,
     summary_report: Annotated[
-        Path | None, typer.Option("--summary-report", help="Write JMeter's summary report to this file, as CSV.")
+        Path | None, Option("--summary-report", help="Write JMeter's summary report to this file, as CSV.")
     ] = None,
     aggregate_report: Annotated[
-        Path | None, typer.Option("--aggregate-report", help="Write JMeter's aggregate report to this file, as CSV.")
+        Path | None, Option("--aggregate-report", help="Write JMeter's aggregate report to this file, as CSV.")
     ] = None,
     ignore_unsupported: Annotated[
-        bool, typer.Option("--ignore-unsupported", help="Run a plan without those of its elements that weir does not support.")
+        bool, Option("--ignore-unsupported", help="Leave out the elements of the plan that weir does not support.")
     ] = False,
 ) -> None:
-    """Run a JMeter test plan, and report it as JMeter does.
+    """Run a JMeter test plan, and report as JMeter does.
 
-    Standard output has what JMeter would print; the verdict, and what differs, go to standard error. The exit code is 0 when the plan was
-    run, however it was answered.
+    Standard output has JMeter's report. The verdict, and differences from JMeter, go to standard error. The exit code
+    is 0 if the plan was run, also if requests failed.
 
     Example: weir jmeter -n -t plan.jmx -l samples.jtl -Jthreads=20
     """
@@ -104,21 +113,23 @@ def jmeter(
         print(f"An error occurred: The file {path.absolute()} doesn't exist or can't be opened")
         raise typer.Exit(1)
     values: dict[str, str] = {}
-    for file in [*([] if propfile is None else [propfile]), *(property_files or [])]:
-        values |= _property_file(file)
-    values |= dict(_property(text) for text in [*(global_properties or []), *(properties or [])])
+    for file in [*([propfile] if propfile else []), *(property_files or [])]:
+        values |= _read_properties(file)
+    for text in [*(global_properties or []), *(properties or [])]:
+        name, _, value = text.partition("=")
+        values[name.strip()] = value
     if system_properties:
         say(f"weir: -D{system_properties[0]}: not used: there is no Java")
     read = read_test_plan(path, values)
-    _refuse(read, ignore=ignore_unsupported)
-    wanted = Wanted(logfile, not force_delete, summary_report, aggregate_report, dashboard_folder)
-    if run_plan(read, wanted, sys.argv[1:]):
+    _report_unsupported(read, ignore=ignore_unsupported)
+    outputs = Outputs(logfile, not force_delete, summary_report, aggregate_report, dashboard_folder)
+    if run_plan(read, outputs, sys.argv[1:]):
         raise typer.Exit(ExitCode.INTERRUPTED)
 
 
-def _refuse(plan: TestPlan, *, ignore: bool) -> None:
-    """Says what is not supported; an error unless that is to be ignored and something is left."""
-    lines = [f"  {printable(str(one))}" for one in plan.unsupported]
+def _report_unsupported(plan: TestPlan, *, ignore: bool) -> None:
+    """Lists the unsupported elements. Raises UsageError unless they are ignored and something is left."""
+    lines = [f"  {sanitize(str(one))}" for one in plan.unsupported]
     if lines and not (ignore and plan.groups):
         found = "1 element" if len(lines) == 1 else f"{len(lines)} elements"
         hint = "--ignore-unsupported runs the plan without" if plan.groups else "nothing else is in the plan"
@@ -127,16 +138,10 @@ def _refuse(plan: TestPlan, *, ignore: bool) -> None:
         say(f"weir: left out:{line[1:]}")
 
 
-def _property(text: str) -> tuple[str, str]:
-    name, _, value = text.partition("=")
-    return name.strip(), value
-
-
-def _property_file(path: Path) -> dict[str, str]:
-    """The properties in a file, each on a line of its own."""
+def _read_properties(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; expected a file of properties") from None
     pairs = (re.split(r"\s*[=:]\s*", line.strip(), maxsplit=1) for line in lines if not re.match(r"\s*([#!]|$)", line))
-    return {pair[0]: pair[1] if len(pair) == 2 else "" for pair in pairs}
+    return {name: value[0] if value else "" for name, *value in pairs}

@@ -1,7 +1,7 @@
-"""How weir speaks: data on standard output, everything else on standard error, colour only at a terminal that wants it.
+"""weir's output: data on standard output, everything else on standard error, colour only on a terminal that allows it.
 
-Whoever listens may go away: a pipe whose reader ended (EPIPE), a terminal that was closed (EIO). Progress is then left out and the work
-goes on; data that nobody takes raises `OSError`, which `weir.cli.main` knows.
+The reader of a pipe may end (EPIPE), and a terminal may close (EIO). Then weir drops its progress and goes on; data
+without a reader raises `OSError`, which `weir.cli.main` handles.
 """
 
 import contextlib
@@ -10,51 +10,56 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console, RenderableType
+from rich.table import Table
 
 from weir.model.errors import UsageError
+from weir.model.sanitize import sanitize
 
 
 class _Console(Console):
+    def __init__(self, *, stderr: bool = False, soft_wrap: bool = False) -> None:
+        # weir prints names such as ID[VARIANT] as they are.
+        super().__init__(stderr=stderr, soft_wrap=soft_wrap, highlight=False, markup=False, emoji=False)
+
     def on_broken_pipe(self) -> None:
-        """Rich would end the program here, in the middle of whatever it does."""
+        """Raises the error again. Rich would end the program here."""
         raise
 
 
 class _Output(_Console):
-    """Standard output: paragraphs break between words at a terminal; whatever else reads them gets each as one line."""
+    """Standard output: paragraphs break between words at a terminal; elsewhere each is one line."""
 
     def print(self, *objects: Any, **how: Any) -> None:
-        """As Rich's own, which lets a terminal cut words where lines are soft."""
         super().print(*objects, **{"soft_wrap": not self.file.isatty(), **how})
 
 
-stdout = _Output(highlight=False)
-# An address or a command stays in one piece, to be copied.
-stderr = _Console(stderr=True, soft_wrap=True, highlight=False)
+stdout = _Output()
+# Soft lines, so that users can copy a long address or command.
+stderr = _Console(stderr=True, soft_wrap=True)
 
 
 def nobody_listens(error: OSError) -> bool:
-    """Whether writing failed since the reader of a pipe ended or the terminal was closed."""
+    """Whether a write failed because the reader of a pipe ended or the terminal closed."""
     return error.errno in (errno.EPIPE, errno.EIO)
 
 
-def is_full(error: OSError) -> bool:
-    """Whether writing failed for want of space."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+def suggest_remedy(error: OSError) -> str | None:
+    """Returns the next step for an output that takes no data; None if the error has another cause."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "check the space left on the disk"
+    # `open_closed_streams` makes a closed standard output one that cannot be written.
+    return "redirect standard output to a file or to /dev/null" if error.errno == errno.EBADF else None
 
 
-def interrupted(error: BaseException, known: BaseException | None = None) -> bool:
-    """Whether it came while an interruption was on its way out: Rich still writes what it has then, and a closed terminal takes nothing.
+def was_interrupted(error: BaseException, known: BaseException | None = None) -> bool:
+    """Whether a Ctrl-C preceded the error: Rich then still writes its buffer, which a closed terminal rejects.
 
-    Args:
-        error: what came.
-        known: what was being handled already when the writing began.
+    `known` is the exception whose handler wrote, and which therefore is no new interruption.
     """
     context = error.__context__
     while context is not None and context is not known:
@@ -65,7 +70,7 @@ def interrupted(error: BaseException, known: BaseException | None = None) -> boo
 
 
 def give_up_output() -> None:
-    """What is still to be written goes nowhere: Python would complain again when it flushes at exit."""
+    """Discards the rest of the output, because Python would report the error again when it flushes at exit."""
     with contextlib.suppress(OSError):
         sink = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
@@ -73,58 +78,66 @@ def give_up_output() -> None:
 
 
 def say_error(message: str, hint: str) -> None:
-    """One problem, and what to try next."""
+    """Prints a problem and the next step on standard error."""
     say(f"weir: {message}")
     if hint:
         say(f"  try: {hint}")
 
 
 def say(message: RenderableType) -> None:
-    """Prints progress or a warning on standard error, if anybody is there to read it."""
+    """Prints progress or a warning on standard error. Without a reader it prints nothing."""
     known = sys.exception()
     try:
-        stderr.print(message, markup=False)
+        stderr.print(message)
     except OSError as error:
         if not nobody_listens(error):
             raise
         stderr.quiet = True
-        if interrupted(error, known):
+        if was_interrupted(error, known):
             raise KeyboardInterrupt from None
 
 
-QUIET_OPTION = typer.Option("-q", "--quiet", help="Say nothing while it goes on: the answer alone.")
-
-
 def teller(*, quiet: bool) -> Callable[[str], None]:
-    """What tells how far something is: `say`, or nothing that does."""
+    """Returns `say`; with `quiet` a function that prints nothing."""
     return (lambda _: None) if quiet else say
 
 
-def print_lines(text: str) -> None:
-    """Lines on standard output. At a terminal those that are too long for it break between words, and go on further in than they began."""
-    if stdout.file.isatty():
-        text = "\n".join(_folded(line, stdout.width) for line in text.split("\n"))
-    print(text)
+def print_text(text: str, style: str = "") -> None:
+    """Prints one line on standard output, without the control characters that files and servers may put there."""
+    stdout.print(sanitize(text), style=style)
 
 
-def _folded(line: str, width: int) -> str:
-    if len(line) <= width:
-        return line
-    further = line[: len(line) - len(line.lstrip())] + "    "
-    return "\n".join(textwrap.wrap(line, width, subsequent_indent=further, break_long_words=False, break_on_hyphens=False))
+def make_table(*headings: str, right: Sequence[str] = (), no_wrap: Sequence[str] = ()) -> Table:
+    """Returns an empty table; these columns stand at the right, and those do not break their cells."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for one in headings:
+        whole = one in no_wrap
+        table.add_column(
+            one, justify="right" if one in right else "left", no_wrap=whole, overflow="ellipsis" if whole else "fold"
+        )
+    return table
+
+
+def print_lines(text: str, *, wraps: bool = True) -> None:
+    """Prints lines without control characters. At a terminal, long lines break between words with a deeper indent."""
+    lines = (sanitize(line) for line in text.split("\n"))
+    is_wrapped = wraps and stdout.file.isatty()
+    print("\n".join(_wrap(line, stdout.width) if is_wrapped else line for line in lines))
+
+
+def _wrap(line: str, width: int) -> str:
+    indent = line[: len(line) - len(line.lstrip())] + "    "
+    wrapper = textwrap.TextWrapper(width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return wrapper.fill(line) if len(line) > width else line
 
 
 def print_json(value: Any) -> None:
-    """Prints a value as JSON on standard output, at once: `weir stacks start` goes on afterwards."""
+    """Prints a value as JSON on standard output, and flushes: `weir stacks start` goes on afterwards."""
     print(json.dumps(value, indent=2), flush=True)
 
 
 def write_json(value: Any, target: str) -> None:
-    """A value as JSON into the file `target`, or on standard output for `-`.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
+    """Writes a value as JSON to the file `target`, `-` for standard output. Raises UsageError if it cannot."""
     if target == "-":
         print_json(value)
         return
@@ -135,5 +148,5 @@ def write_json(value: Any, target: str) -> None:
 
 
 def at_terminal() -> bool:
-    """True where lines can be drawn and drawn over."""
+    """Whether standard error can show lines that weir redraws."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

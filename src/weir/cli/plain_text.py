@@ -1,6 +1,6 @@
-"""What weir prints, for a terminal or a pipe whose encoding lacks some of it: readable ASCII in place of a complaint.
+"""Readable ASCII for a terminal or pipe whose encoding lacks a character.
 
-Known by the name of `NAME` to Python's codecs, which ask only for characters that an encoding lacks: whoever has UTF-8 pays nothing.
+Python's codecs know the error handler as `NAME` and call it only for missing characters, so UTF-8 output costs nothing.
 """
 
 import codecs
@@ -15,20 +15,21 @@ _PLAIN = {
 
 
 def plain(text: str) -> str:
-    """`text` without characters that ASCII lacks: what there is a sign for by that sign, all else as a question mark."""
+    """Replaces characters that ASCII lacks by similar signs; those without one by a question mark."""
     return "".join(character if character.isascii() else _PLAIN.get(character, "?") for character in text)
 
 
 def use_plain_text() -> None:
-    """From here on standard output and error write what their encoding lacks as `plain` does. Those in UTF-8 stay as they are."""
+    """Makes standard output and error replace characters that their encoding lacks. UTF-8 streams stay unchanged."""
     for stream in (sys.stdout, sys.stderr):
-        # None where the file descriptor was closed; without `reconfigure` where somebody put another object there.
-        if (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8" and hasattr(stream, "reconfigure"):
-            codecs.register_error(NAME, _replaced)
+        # A test may put an object without encoding or `reconfigure` there.
+        encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
+        if encoding != "utf8" and hasattr(stream, "reconfigure"):
+            codecs.register_error(NAME, _replace)
             stream.reconfigure(errors=NAME)
 
 
-def _replaced(error: UnicodeError) -> tuple[str, int]:
+def _replace(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return plain(error.object[error.start : error.end]), error.end

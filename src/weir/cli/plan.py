@@ -1,84 +1,70 @@
-"""`weir plan`: how many machines a rate takes, from a run of this machine."""
+"""`weir plan`: the number of machines for a rate, predicted from a run on this machine."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
+from typer import Option
 
-from weir.cli.output import print_json, say, stdout
+from weir.cli import options
+from weir.cli.output import make_table, print_json, print_text, say, stdout
 from weir.model.errors import ExitCode, UsageError
-from weir.model.text import printable
 from weir.store import RunReader, find_run
 
 if TYPE_CHECKING:
-    from weir.findings.plan import MachinePlan, ReplicaPrediction
+    from weir.findings.capacity_planning import MachinePlan, ReplicaPrediction
 
 _THOUSANDS = {"": 1.0, "k": 1e3, "M": 1e6}
 
 
 def plan(
-    run: Annotated[Path, typer.Option("--from", metavar="RUN", help="A run folder or a run file.", show_default=False)],
+    run: Annotated[Path, Option("--from", metavar="RUN", help="Run folder or run file.")],
     target_rate: Annotated[
-        str | None, typer.Option("--target-rate", metavar="RATE", help="Requests a second: 5000, 100k or 1.5M.", show_default=False)
+        str | None, Option("--target-rate", metavar="RATE", help="Requests per second: 5000, 100k or 1.5M.")
     ] = None,
-    objective_: Annotated[
-        str | None, typer.Option("--objective", help="What must hold of the response time: 'p99<=50ms'.", show_default=False)
-    ] = None,
-    stack: Annotated[
-        str | None, typer.Option("--stack", help="As ID or ID[VARIANT], where the run has several.", show_default=False)
-    ] = None,
+    objective_: options.Objective = None,
+    stack: Annotated[str | None, Option("--stack", help="Stack as ID or ID[VARIANT], if the run has several.")] = None,
     cpus: Annotated[
         list[str] | None,
-        typer.Option(
-            "--cpus", metavar="TIER=CPUS", help="A machine of this tier has so many; as many as in the run by default.", show_default=False
-        ),
+        Option("--cpus", metavar="TIER=CPUS", help="CPUs per machine of this tier. Default: as in the run."),
     ] = None,
     replicas: Annotated[
         str | None,
-        typer.Option(
-            "--replicas", metavar="N,...", help="Also predict what this machine would answer with so many processes.", show_default=False
+        Option(
+            "--replicas",
+            metavar="N,...",
+            help="Also predict the throughput of this machine with these numbers of processes.",
         ),
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json_: options.Json = False,
 ) -> None:
-    """Say how many load agents and machines of each tier a rate takes, from what a run measured. Exits with 1 where an objective is missed.
+    """Plan the load agents and machines of each tier for a rate, from a run. Exits with 1 if an objective is missed.
 
     Example: weir plan --from runs/api-capacity-1 --stack nest-typeorm-nginx --target-rate 100k --objective 'p99<=50ms'
     """
-    from weir.findings.plan import plan_machines, predict_replicas
-    from weir.objective import objective
+    from weir.findings.capacity_planning import plan_machines, predict_replicas
+    from weir.objective import parse_objective
 
-    if target_rate is None and replicas is None:
-        raise UsageError("--target-rate: found none, expected requests a second, as 100k; or --replicas", hint="weir plan --help")
-    if target_rate is None and (flags := [name for name, given in (("--objective", objective_), ("--cpus", cpus)) if given]):
-        raise UsageError(
-            f"{', '.join(flags)}: found without --target-rate, expected with it: --replicas predicts what processes of this machine answer",
-            hint="add --target-rate RATE",
-        )
-    rate_rps = None if target_rate is None else _rate(target_rate)
-    condition = None if objective_ is None else objective(objective_)
-    machines = _machines(cpus or [])
-    counts = [] if replicas is None else _counts(replicas)
+    if target_rate is None:
+        if replicas is None:
+            problem = "found none, expected requests a second, as 100k; or --replicas"
+            raise UsageError(f"--target-rate: {problem}", hint="weir plan --help")
+        if flags := [name for name, given in (("--objective", objective_), ("--cpus", cpus)) if given]:
+            problem = "found without --target-rate, expected both: --replicas predicts only throughput on this machine"
+            raise UsageError(f"{', '.join(flags)}: {problem}", hint="add --target-rate RATE")
+    rate_rps = None if target_rate is None else _read_rate(target_rate)
+    condition = None if objective_ is None else parse_objective(objective_)
+    machines = _read_machines(cpus or [])
+    counts = [] if replicas is None else list(options.read_flag("--replicas", options.parse_counts, replicas))
+    found = None
     with RunReader(find_run(run)) as reader:
-        found = None if rate_rps is None else plan_machines(reader, rate_rps=rate_rps, objective=condition, stack=stack, cpus=machines)
+        if rate_rps is not None:
+            found = plan_machines(reader, rate_rps=rate_rps, objective=condition, stack=stack, cpus=machines)
         predictions = predict_replicas(reader, stack=stack, replicas=counts)
     if json_:
-        predicted = [
-            {
-                "replicas": one.replicas,
-                "at": one.at,
-                "predicted_rps": one.predicted_rps,
-                "low_rps": one.low_rps,
-                "high_rps": one.high_rps,
-                "measured_rps": one.measured_rps,
-                "error": one.error,
-                "differences": list(one.differences),
-                "caution": one.caution,
-            }
-            for one in predictions
-        ]
+        predicted = [one.to_json() for one in predictions]
         print_json({"plan": None if found is None else found.to_json(), "replicas": predicted})
     else:
         if found is not None:
@@ -86,69 +72,18 @@ def plan(
         if predictions and (counts or any(one.measured_rps for one in predictions)):
             _print_predictions(predictions)
     if found is not None and not found.met:
-        say("weir: the objective is not met" if found.alone is None else "weir: the objective cannot be met by more machines")
+        say(f"weir: the objective {'is not met' if found.alone is None else 'cannot be met by more machines'}")
         raise typer.Exit(ExitCode.MISSED)
 
 
-def _print(found: "MachinePlan") -> None:
-    stdout.print(printable(found.sentence), markup=False, highlight=False)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("", "machines", "interval", "CPUs each", "busy", "needs of each for a request"):
-        table.add_column(column, no_wrap=True, justify="left" if not column else "right")
-    for one in (*found.tiers, *([] if found.agents is None else [found.agents])):
-        interval = (
-            "–" if one.demand_low_us is None or one.demand_high_us is None else f" ({one.demand_low_us:,.0f}–{one.demand_high_us:,.0f})"
-        )
-        table.add_row(
-            one.tier,
-            f"{one.machines:,}",
-            f"{one.low:,}–{one.high:,}",
-            f"{one.servers:g}",
-            f"{one.busy:.0%}",
-            f"{one.demand_us:,.0f} us{interval}",
-        )
-    stdout.print()
-    stdout.print(table)
-    stdout.print()
-    stdout.print(
-        f"response time: {found.mean_us / 1e3:,.2f} ms on average by mean value analysis, "
-        f"{found.simulated_mean_us / 1e3:,.2f} ms by simulation",
-        highlight=False,
-    )
-    if found.found is not None:
-        interval = (
-            "" if found.found_low is None or found.found_high is None else f" ({found.found_low / 1e3:,.2f}–{found.found_high / 1e3:,.2f})"
-        )
-        stdout.print(f"{found.objective}: {found.found / 1e3:,.2f} ms{interval} by simulation", highlight=False, markup=False)
-    stdout.print()
-    for assumption in found.assumptions:
-        stdout.print(printable(f"assumes: {assumption}"), markup=False, highlight=False, style="dim")
-
-
-def _print_predictions(predictions: "tuple[ReplicaPrediction, ...]") -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("processes", "predicted req/s", "interval", "measured", "difference in a block"):
-        table.add_column(column, justify="right")
-    for one in predictions:
-        measured = "–" if one.measured_rps is None else f"{one.measured_rps:,.0f}"
-        difference = "–" if one.error is None else f"{one.error:+.1%} ({one.differences[0]:+.0%} to {one.differences[-1]:+.0%})"
-        interval = "–" if one.low_rps is None or one.high_rps is None else f"{one.low_rps:,.0f}–{one.high_rps:,.0f}"
-        table.add_row(str(one.replicas), f"{one.predicted_rps:,.0f}", interval, measured, difference)
-    stdout.print()
-    stdout.print(table)
-    for one in predictions:
-        if one.caution is not None:
-            stdout.print(printable(f"{one.replicas} processes: {one.caution}"), markup=False, highlight=False, style="dim")
-
-
-def _rate(text: str) -> float:
+def _read_rate(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kM]?)", text.strip())
-    if match is None or float(match.group(1)) <= 0:
+    if match is None or float(match[1]) <= 0:
         raise UsageError(f"--target-rate: found {text!r}, expected requests a second, as 5000, 100k or 1.5M")
-    return float(match.group(1)) * _THOUSANDS[match.group(2)]
+    return float(match[1]) * _THOUSANDS[match[2]]
 
 
-def _machines(texts: list[str]) -> dict[str, float]:
+def _read_machines(texts: Sequence[str]) -> dict[str, float]:
     found = {}
     for text in texts:
         tier, _, count = text.partition("=")
@@ -158,8 +93,46 @@ def _machines(texts: list[str]) -> dict[str, float]:
     return found
 
 
-def _counts(text: str) -> list[int]:
-    parts = text.split(",")
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise UsageError(f"--replicas: found {text!r}, expected whole numbers from 1, as 2,3")
-    return [int(part) for part in parts]
+def _print(found: "MachinePlan") -> None:
+    print_text(found.sentence)
+    columns = ("machines", "interval", "CPUs each", "busy", "needs of each for a request")
+    table = make_table("", *columns, right=columns, no_wrap=("", *columns))
+    for one in (*found.tiers, *([] if found.agents is None else [found.agents])):
+        demand = f"{one.demand_us:,.0f} us{_interval(one.demand_low_us, one.demand_high_us, ' ({})')}"
+        row = (f"{one.machines:,}", f"{one.low:,}–{one.high:,}", f"{one.servers:g}", f"{one.busy:.0%}", demand)
+        table.add_row(one.tier, *row)
+    stdout.print()
+    stdout.print(table)
+    stdout.print()
+    mean, simulated = f"{found.mean_us / 1e3:,.2f} ms", f"{found.simulated_mean_us / 1e3:,.2f} ms"
+    stdout.print(f"response time: {mean} on average by mean value analysis, {simulated} by simulation")
+    if found.found is not None:
+        interval = _interval(found.found_low, found.found_high, " ({})", divisor=1e3, digits=2)
+        stdout.print(f"{found.objective}: {found.found / 1e3:,.2f} ms{interval} by simulation")
+    stdout.print()
+    for assumption in found.assumptions:
+        print_text(f"assumes: {assumption}", "dim")
+
+
+def _print_predictions(predictions: "Sequence[ReplicaPrediction]") -> None:
+    columns = ("processes", "predicted req/s", "interval", "measured", "difference in a block")
+    table = make_table(*columns, right=columns)
+    for one in predictions:
+        measured = "–" if one.measured_rps is None else f"{one.measured_rps:,.0f}"
+        difference = "–"
+        if one.error is not None:
+            difference = f"{one.error:+.1%} ({one.differences[0]:+.0%} to {one.differences[-1]:+.0%})"
+        interval = _interval(one.low_rps, one.high_rps) or "–"
+        table.add_row(str(one.replicas), f"{one.predicted_rps:,.0f}", interval, measured, difference)
+    stdout.print()
+    stdout.print(table)
+    for one in predictions:
+        if one.caution is not None:
+            print_text(f"{one.replicas} processes: {one.caution}", "dim")
+
+
+def _interval(low: float | None, high: float | None, form: str = "{}", *, divisor: float = 1.0, digits: int = 0) -> str:
+    """Writes an interval in this form; returns nothing without an interval."""
+    if low is None or high is None:
+        return ""
+    return form.format(f"{low / divisor:,.{digits}f}–{high / divisor:,.{digits}f}")

@@ -1,46 +1,45 @@
-"""`weir report`: says again what a run, or a load that was kept, found, from its file alone."""
+"""`weir report`: the answer of a run or of a kept load, from its file alone."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
+from typer import Argument, Option
 
-from weir.cli.load_text import summary_text
+from weir.cli.load_summary import summary_text
 from weir.cli.output import print_lines, say, stdout
 from weir.model.errors import UsageError
-from weir.model.text import printable
 from weir.store import RUN_FILE_NAME, RunReader, find_run
 
 REPORT_NAME = "report.html"
-COMPARED_THRESHOLD = 0.05
-"""From here on a difference between two runs is called worse: as `weir gate` does."""
+_COMPARED_THRESHOLD = 0.05
+"""Smallest relative difference of two runs that the report calls worse; the default of `weir gate`."""
 FORMATS = ("html", "json", "md", "csv", "jmeter", "locust", "hgrm")
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, a run file, or a load that weir load --out kept.")],
+    run: Annotated[Path, Argument(metavar="RUN", help="Run folder, run file, or load kept by weir load --out.")],
     html: Annotated[
-        Path | None, typer.Option("--html", help="Where the HTML report goes. Default: beside the run file.", show_default=False)
+        Path | None, Option("--html", help="Path of the HTML report. Default: beside the run file.")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print the findings as JSON: the same as --format json.")] = False,
+    json_: Annotated[bool, Option("--json", help="Print the findings as JSON: the same as --format json.")] = False,
     format_: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--format",
-            help="Print it in another form, and nothing else: html (the page); json; md (tables); csv (every figure); jmeter (aggregate "
+            help="Print this form and nothing else: html (the page); json; md (tables); csv (every figure); jmeter (aggregate "
             "report); locust (stats); hgrm (percentiles as HdrHistogram prints them).",
-            show_default=False,
         ),
     ] = None,
     compare: Annotated[
         Path | None,
-        typer.Option(
-            "--compare", metavar="RUN", help="Also say how this run differs from another one of the same stacks.", show_default=False
-        ),
+        Option("--compare", metavar="RUN", help="Also print the differences from another run of the same stacks."),
     ] = None,
-    times: Annotated[bool, typer.Option("--times", help="Print what trials took beside their loads, and nothing else.")] = False,
+    times: Annotated[
+        bool, Option("--times", help="Print the overhead of the trials beside their loads, and nothing else.")
+    ] = False,
 ) -> None:
     """Print the answer of a run or of a load and write its HTML report, from the run file alone.
 
@@ -48,61 +47,59 @@ def report(
     """
     path = find_run(run)
     if compare is not None and (json_ or format_ is not None or times):
-        raise UsageError("--compare: found beside --json, --format or --times, expected alone", hint=f"weir gate {compare} {run} --json")
+        problem = "found beside --json, --format or --times, expected alone"
+        raise UsageError(f"--compare: {problem}", hint=f"weir gate {compare} {run} --json")
     if json_ or format_ is not None:
-        print(_rendered(path, "json" if format_ is None else format_), end="")
-        return
-    if times:
-        from weir.findings.times import times_of
-        from weir.report.times import render_times
+        print(_render(path, format_ or "json"), end="")
+    elif times:
+        from weir.findings.trial_phases import split_trial_times
+        from weir.report.terminal import render_times
 
         with RunReader(path) as reader:
-            stdout.print(render_times(times_of(reader.trials())))
-        return
-    show(path, html=html or beside(path), compare=None if compare is None else find_run(compare))
+            stdout.print(render_times(split_trial_times(reader.trials())))
+    else:
+        show(path, html=html or beside(path), compare=None if compare is None else find_run(compare))
 
 
-def _rendered(path: Path, form: str) -> str:
-    """What the run or the load at `path` says, in one of `FORMATS`."""
+def _render(path: Path, form: str) -> str:
+    """Returns the findings of the run or the load at `path` in one of `FORMATS`."""
     if form not in FORMATS:
         raise UsageError(f"--format: found {form!r}, expected one of {', '.join(FORMATS)}", hint="weir report --help")
     # Here and not above: findings take as long to import as all else, and `weir load` does not need it.
-    from weir.findings import of_load, of_run
-    from weir.report import begin_charts, exports, load_exports, render_html, render_json, render_load_html
+    from weir.findings import of_run
+    from weir.report import begin_charts, exports, render_html, render_json
 
-    of_samples = {"jmeter": exports.jmeter, "locust": exports.locust, "hgrm": exports.hgrm}
     with RunReader(path) as reader:
-        forms: dict[str, Callable[[], str]]
+        # Other processes draw the charts meanwhile.
+        charts = begin_charts(reader) if form == "html" else None
+        found = of_run(reader)
+        if form == "html":
+            return render_html(reader, found, charts=charts)
+        if form == "json":
+            return render_json(found) + "\n"
+        if form in ("md", "csv"):
+            return {"md": exports.markdown, "csv": exports.table}[form](found)
+        write = {"jmeter": exports.jmeter, "locust": exports.locust, "hgrm": exports.hgrm}[form]
+        return write(exports.collect_samples(reader, found))
+
+
+@contextmanager
+def open_study_run(run: Path, place: str = "") -> Iterator[RunReader]:
+    """Opens a run of a study. Raises UsageError, at `place`, if there is none or if it is a single load."""
+    with RunReader(find_run(run)) as reader:
         if reader.info.is_load:
-            load = of_load(reader)
-            forms = {
-                "html": lambda: render_load_html(reader, load),
-                "json": lambda: render_json(load) + "\n",
-                "md": lambda: load_exports.markdown(load),
-                "csv": lambda: load_exports.table(load),
-                **{name: lambda: of_samples[form](exports.of_load(reader, load)) for name in of_samples},
-            }
-        else:
-            # Before the findings, which do not wait for them.
-            charts = begin_charts(reader) if form == "html" else None
-            run = of_run(reader)
-            forms = {
-                "html": lambda: render_html(reader, run, charts=charts),
-                "json": lambda: render_json(run) + "\n",
-                "md": lambda: exports.markdown(run),
-                "csv": lambda: exports.table(run),
-                **{name: lambda: of_samples[form](exports.of_run(reader, run)) for name in of_samples},
-            }
-        return forms[form]()
+            problem = "found a single load, expected a run of a study"
+            raise UsageError(f"{place}{reader.path}: {problem}", hint=f"weir report {reader.path}")
+        yield reader
 
 
 def beside(path: Path) -> Path:
-    """Where the report of the run file at `path` goes: a run has its folder for itself, loads lie beside one another."""
+    """Returns the path of a run file's report. A run has a folder of its own; several loads share one."""
     return path.with_name(REPORT_NAME) if path.name == RUN_FILE_NAME else path.with_suffix(".html")
 
 
 def interim_answer(path: Path) -> RenderableType:
-    """Returns what the run at `path` answers so far; it may still be written to."""
+    """Returns the present answer of a run that may still go on."""
     from weir.findings import of_run
     from weir.report import render_answer
 
@@ -111,44 +108,33 @@ def interim_answer(path: Path) -> RenderableType:
 
 
 def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = False) -> None:
-    """Prints the answer of the run at `path` and writes its report to `html`.
+    """Prints the answer of the run file `path`, or its findings as JSON, and writes its report to `html`.
 
-    Args:
-        path: a run file.
-        html: where the page goes.
-        compare: a run file to compare it with.
-        json: print the findings of a run as JSON in place of its answer.
+    `compare` is another run file, with which the report compares this one.
     """
     # Here and not above: findings take as long to import as all else, and `weir load` does not need it.
-    from weir.findings import gate as gating
-    from weir.findings import of_load, of_run
-    from weir.report import begin_charts, render_json, render_terminal, write_html, write_load_html
+    from weir.findings import LoadFindings, of_run, regression
+    from weir.report import begin_charts, render_json, render_terminal, write_html
 
     with RunReader(path) as reader:
-        if reader.info.is_load:
-            if compare is not None:
-                raise UsageError(f"--compare: {path} holds a single load, expected a run of a study")
-            load = of_load(reader)
-            text = summary_text(load.summary, load.trial.cell.load, load.trial.result.resources, load.plan.get("pipeline", 1))
-            try:
-                write_load_html(reader, load, html)
-            finally:
-                print_lines("\n".join(printable(line) for line in text.split("\n")))
-        else:
-            charts = begin_charts(reader)
-            findings = of_run(reader)
-            against = None
-            if compare is not None:
-                with RunReader(compare) as base:
-                    against = gating.gate(base, reader, gating.METRICS, COMPARED_THRESHOLD, any_environment=True)
-            # The file before the terminal, which may be closed by now; and the answer is printed where there is no space for the file.
-            try:
-                write_html(reader, findings, html, against, charts=charts)
-            finally:
-                if json:
-                    print(render_json(findings))
-                else:
-                    stdout.print(render_terminal(findings))
-                if against is not None:
-                    print("\n".join(printable(line) for line in gating.markdown(against).split("\n")))
+        charts = begin_charts(reader)
+        found, changes = of_run(reader), None
+        if compare is not None:
+            with RunReader(compare) as base:
+                changes = regression.compare_runs(
+                    base, reader, regression.METRICS, _COMPARED_THRESHOLD, any_environment=True
+                )
+        # The file before the terminal, which may be closed by now. A full disk does not prevent the answer.
+        try:
+            write_html(reader, found, html, changes, charts=charts)
+        finally:
+            if json:
+                print(render_json(found))
+            elif isinstance(found, LoadFindings):
+                trial, pipeline = found.trial, found.plan.get("pipeline", 1)
+                print_lines(summary_text(found.summary, trial.cell.load, trial.result.resources, pipeline))
+            else:
+                stdout.print(render_terminal(found))
+            if changes is not None:
+                print_lines(regression.format_markdown(changes), wraps=False)
     say(f"report: {html.resolve()}")

@@ -2,97 +2,115 @@
 
 import random
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from typer import Argument, Option
 
+from weir.cli import options
 from weir.cli.completion import stacks as completed_stacks
-from weir.cli.output import print_json, say, stdout
+from weir.cli.output import make_table, print_json, say, stdout
 from weir.host import Host
-from weir.lab.blocks import Progress
-from weir.lab.check import ANSWER_S, check_stack, planned_cells
-from weir.lab.placement import anywhere, place
-from weir.lab.run import build_stack
-from weir.lab.services import Services
-from weir.lab.stack import process_names, running_stack
+from weir.lab.conformance import build_check_cells, check_stack
+from weir.lab.placement import place, use_all_cpus
+from weir.lab.stack_process import list_process_names
+from weir.lab.study_run import build_stack
+from weir.lab.trial_services import Services
 from weir.model.errors import ExitCode, TargetError, UsageError, WeirError
-from weir.stacks.check import WrongAnswerError
-from weir.stacks.manifest import Stack, all_stacks, manifest_files, read_manifest, read_stack
-from weir.study.cpus import Cpus
+from weir.stacks.answer_check import WrongAnswerError
+from weir.stacks.manifest import Stack, list_manifest_files, read_all_stacks, read_manifest, read_stack
+from weir.study.file import Cpus
 
 app = typer.Typer(help="List, check and start stacks.", no_args_is_help=True)
 _UNCAUGHT = "found no wrong answer, expected some: its manifest says answers_wrong"
-_JSON = typer.Option("--json", help="Print JSON.")
 
 
 @app.command(name="list")
-def list_(json_: Annotated[bool, _JSON] = False) -> None:
-    """List the stacks, how they serve and what."""
-    stacks = [read_manifest(path) for path in manifest_files()]
+def list_(json_: options.Json = False) -> None:
+    """List the stacks with their model and workloads."""
+    stacks = [read_manifest(path) for path in list_manifest_files()]
     if json_:
-        print_json([_described(stack) for stack in stacks])
+        print_json([_to_json(stack) for stack in stacks])
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("stack", "how it serves", "workloads", "variants", "missing"):
-        # Names are there to be copied, however narrow the terminal is.
-        table.add_column(column, no_wrap=column in ("stack", "variants"))
+    # Users copy names, even from a narrow terminal.
+    columns = ("stack", "how it serves", "workloads", "variants", "missing")
+    table = make_table(*columns, no_wrap=("stack", "variants"))
     for stack in stacks:
-        manifest = stack.manifest
-        table.add_row(
-            manifest.id,
-            stack.model,
-            ", ".join(manifest.serves),
-            "\n".join(manifest.variants) or "–",
-            "; ".join(_missing_words(stack)) or "–",
-        )
+        missing = [", ".join(_list_missing(stack))] if _list_missing(stack) else []
+        missing += [f"{', '.join(needs)} for {name}" for name, needs in _list_missing_of_variants(stack).items()]
+        serves, variants = ", ".join(stack.manifest.serves), "\n".join(stack.manifest.variants)
+        table.add_row(stack.manifest.id, stack.model, serves, variants or "–", "; ".join(missing) or "–")
     stdout.print(table)
+
+
+def _to_json(stack: Stack) -> dict[str, object]:
+    manifest = stack.manifest
+    return {
+        "id": manifest.id, "title": manifest.title, "model": manifest.model,
+        "serves": list(manifest.serves), "variants": list(manifest.variants),
+        "limits": {name: limit.default for name, limit in stack.limits.items()},
+        "missing": _list_missing(stack), "missing_of_variants": _list_missing_of_variants(stack),
+        "folder": str(Path(stack.folder)),
+    }  # fmt: skip
+
+
+def _list_missing(stack: Stack) -> list[str]:
+    return [unmet.need for unmet in stack.unmet()]
+
+
+def _list_missing_of_variants(stack: Stack) -> dict[str, list[str]]:
+    """Returns the missing needs of each variant that the stack itself does not lack."""
+    own = _list_missing(stack)
+    of_variants = {
+        str(one.variant): [need for need in _list_missing(one) if need not in own] for one in stack.variants()
+    }
+    return {name: missing for name, missing in of_variants.items() if missing}
 
 
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Stacks, as ID or ID[VARIANT].", show_default=False, autocompletion=completed_stacks)
+        list[str] | None, Argument(help="Stacks, as ID or ID[VARIANT].", autocompletion=completed_stacks)
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every stack and every variant.")] = False,
-    json_: Annotated[bool, _JSON] = False,
+    all_: Annotated[bool, Option("--all", help="Every stack and every variant.")] = False,
+    json_: options.Json = False,
 ) -> None:
-    """Build stacks, start them, hold their answers against every workload that they serve, load them for 3 s, and stop them."""
+    """Build and start stacks, check their answers to every workload, load them for 3 s, and stop them."""
     if bool(names) == all_:
-        found = "both stacks and --all" if all_ else "nothing to check"
-        raise UsageError(f"weir stacks check: found {found}, expected names of stacks, or --all", hint="weir stacks list")
-    stacks = [read_stack(name) for name in names] if names else all_stacks()
-    placement = anywhere()
-    failed: list[WeirError] = []
+        problem = f"found {'both stacks and --all' if all_ else 'nothing to check'}, expected names of stacks, or --all"
+        raise UsageError(f"weir stacks check: {problem}", hint="weir stacks list")
+    stacks = [read_stack(name) for name in names] if names else read_all_stacks()
+    placement, failed = use_all_cpus(), list[WeirError]()
     results: list[dict[str, object]] = []
-    with Host() as host, Services(host, on_step=lambda step: say(f"weir: {step}")) as services:
+    with _open_host() as (host, services):
         for stack in stacks:
-            result: dict[str, object] = {"stack": stack.label, "workloads": list(stack.serves), "ok": True, "problem": None}
+            result: dict[str, object] = {"stack": stack.label, "workloads": list(stack.serves)}
+            result |= {"ok": True, "problem": None}
             try:
-                built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
+                built = build_stack(host, stack, _print_step)
                 passed = check_stack(host, services, built, placement, seed=random.randrange(2**32))
             except WeirError as error:
-                result["problem"] = error.message
-                said = f"caught: {error.message}"
-                if not (all_ and stack.answers_wrong and isinstance(error, WrongAnswerError)):
-                    failed.append(error)
-                    result["ok"] = False
-                    said = f"FAILED: {error.message}"
+                is_expected = all_ and stack.answers_wrong and isinstance(error, WrongAnswerError)
+                text = f"{'caught' if is_expected else 'FAILED'}: {error.message}"
+                result |= {"ok": is_expected, "problem": error.message}
+                failed += [] if is_expected else [error]
             else:
                 result |= asdict(passed)
-                said = (
-                    f"right: {', '.join(stack.serves)}; ready in {passed.ready_s:.2f} s, {passed.answered:,} requests without a failure, "
-                    f"{passed.compared:,} answers compared"
+                text = (
+                    f"right: {', '.join(stack.serves)}; ready in {passed.ready_s:.2f} s, "
+                    f"{passed.answered:,} requests without a failure, {passed.compared:,} answers compared"
                 )
                 if stack.answers_wrong:
-                    failed.append(TargetError(_UNCAUGHT))
+                    text = f"FAILED: {_UNCAUGHT}; {text}"
                     result |= {"ok": False, "problem": _UNCAUGHT}
-                    said = f"FAILED: {_UNCAUGHT}; {said}"
+                    failed.append(TargetError(_UNCAUGHT))
             results.append(result)
             if not json_:
-                print(f"{stack.label:<28} {said}", flush=True)
+                print(f"{stack.label:<28} {text}", flush=True)
     if json_:
         print_json(results)
     if failed:
@@ -101,79 +119,52 @@ def check(
 
 @app.command()
 def start(
-    name: Annotated[str, typer.Argument(metavar="STACK", help="A stack, as ID or ID[VARIANT].", autocompletion=completed_stacks)],
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to listen on; 0: any free one.")] = 0,
-    json_: Annotated[bool, _JSON] = False,
+    name: Annotated[
+        str, Argument(metavar="STACK", help="Stack, as ID or ID[VARIANT].", autocompletion=completed_stacks)
+    ],
+    port: Annotated[int, Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")] = 0,
+    json_: options.Json = False,
 ) -> None:
     """Start a stack and keep it running until Ctrl-C."""
     stack = read_stack(name)
     placement = place(Cpus())
-    planned = planned_cells(stack, placement)[0]
-    with Host() as host, Services(host, on_step=lambda step: say(f"weir: {step}")) as services:
-        built = build_stack(host, stack, Progress(on_step=lambda step: say(f"weir: {step}")))
+    planned = build_check_cells(stack, placement)[0]
+    with _open_host() as (host, services):
+        built = build_stack(host, stack, _print_step)
         log = built.folder.with_name(f"{built.folder.name}-start.log")
-        with (
-            services.running(planned, placement, log_of=lambda name: log.with_name(f"{log.stem}-{name}.log")) as needed,
-            running_stack(
-                host,
-                built,
-                planned,
-                placement=placement,
-                logs=[log],
-                inputs=random.Random(),
-                timeout_s=ANSWER_S,
-                fields=needed.fields,
-                front=needed.front,
-                port=port,
-            ) as running,
-        ):
+        process = services.running_with_stack(built, planned, placement, "start", inputs=random.Random(), port=port)
+        with process as (needed, running):
+            url, pid = running.base_url, running.pids[0]
             if json_:
-                print_json(
-                    {"stack": stack.label, "url": running.base_url, "pid": running.pids[0], "log": str(log), "ready_s": running.ready_s}
-                )
+                facts = {"stack": stack.label, "url": url, "pid": pid, "log": str(log), "ready_s": running.ready_s}
+                print_json(facts)
             else:
-                known = f"PID {running.pids[0]}, ready in {running.ready_s or 0:.2f} s, log: {log}"
-                print(f"{stack.label} listens on {running.base_url}/ ({known}); Ctrl-C ends it", flush=True)
-                print(f"  weir load {running.base_url}/ --watch {running.pids[0]}", flush=True)
-            ended = threading.Event()
-            host.on_exit, host.on_gone = lambda _: ended.set(), ended.set
-            names = [*process_names(planned.cell.replicas), *needed.names]
+                known = f"PID {pid}, ready in {running.ready_s or 0:.2f} s, log: {log}"
+                print(f"{stack.label} listens on {url}/ ({known}); Ctrl-C ends it", flush=True)
+                print(f"  weir load {url}/ --watch {pid}", flush=True)
             try:
-                # Also what has ended before anybody listened.
-                if not any(host.ended(name) for name in names) and not host.is_gone:
-                    ended.wait()
+                how = _wait_for_end(host, [*list_process_names(planned.cell.replicas), *needed.names])
             except KeyboardInterrupt:
                 return
-            how = next((f"{name} ended {found.how}" for name in names if (found := host.ended(name)) is not None), "it ended unexpectedly")
             raise TargetError(f"{stack.label}: {how}; log: {log}")
 
 
-def _described(stack: Stack) -> dict[str, object]:
-    manifest = stack.manifest
-    return {
-        "id": manifest.id,
-        "title": manifest.title,
-        "model": manifest.model,
-        "serves": list(manifest.serves),
-        "variants": list(manifest.variants),
-        "limits": {name: limit.default for name, limit in stack.limits.items()},
-        "missing": _missing(stack),
-        "missing_of_variants": _missing_of_variants(stack),
-        "folder": str(Path(stack.folder)),
-    }
+@contextmanager
+def _open_host() -> Iterator[tuple[Host, Services]]:
+    with Host() as host, Services(host, on_step=_print_step) as services:
+        yield host, services
 
 
-def _missing(stack: Stack) -> list[str]:
-    return [unmet.need for unmet in stack.unmet()]
+def _print_step(step: str) -> None:
+    say(f"weir: {step}")
 
 
-def _missing_of_variants(stack: Stack) -> dict[str, list[str]]:
-    """By variant, what it lacks beyond what its stack does; only variants that lack something."""
-    own = _missing(stack)
-    of_variants = {str(variant.variant): [need for need in _missing(variant) if need not in own] for variant in stack.variants()}
-    return {name: missing for name, missing in of_variants.items() if missing}
-
-
-def _missing_words(stack: Stack) -> list[str]:
-    of_variants = [f"{', '.join(missing)} for {name}" for name, missing in _missing_of_variants(stack).items()]
-    return [", ".join(_missing(stack)), *of_variants] if _missing(stack) else of_variants
+def _wait_for_end(host: Host, names: list[str]) -> str:
+    """Waits until one of these processes or the host ends; returns which, and how."""
+    ended = threading.Event()
+    host.on_exit, host.on_gone = lambda _: ended.set(), ended.set
+    # A process may have ended before.
+    if not any(host.ended(name) for name in names) and not host.is_gone:
+        ended.wait()
+    known = (f"{name} ended {found.how}" for name in names if (found := host.ended(name)) is not None)
+    return next(known, "it ended unexpectedly")

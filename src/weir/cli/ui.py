@@ -1,35 +1,155 @@
-"""`weir ui`: past runs in a browser, each with its answer and its report, and a form that starts a load and shows it while it goes on."""
+"""`weir ui`: past runs and their reports in a browser, and a form that starts and shows loads.
+
+The page checks a form as `weir load` checks its flags, makes one load at a time, and keeps it in the folder of runs.
+The form's fields are only text: a body never names a file, and the load goes to the form's URL.
+"""
 
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument
 
-from weir.cli.form_load import FormLoads
-from weir.cli.live import LISTEN_OPTION, page, told_the_end
-from weir.model.errors import UsageError
+from weir.cli import options
+from weir.cli.load_page import announce_end, announce_load, page, summarize_end
+from weir.cli.load_recording import LoadRecording, choose_file, choose_interval
+from weir.generators.engine import EngineLoad
+from weir.load_spec import SETTINGS, LoadSpec, read_flags
+from weir.model.errors import UsageError, WeirError
+from weir.model.load import LoadPlan
+from weir.model.load_observer import LoadObservers
+from weir.model.verdict import Reason, TrialVerdict
+from weir.paths import find_free_folder
+
+if TYPE_CHECKING:
+    from weir.live import FormField, TrialEnded
 
 _FOLDER = Path("runs")
+_END_S = 10.0
 
 
 def ui(
-    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="The folder of runs; loads from the page are kept there.")] = _FOLDER,
-    listen: Annotated[str | None, LISTEN_OPTION] = None,
+    folder: Annotated[
+        Path, Argument(metavar="[FOLDER]", help="Folder of runs; the page keeps its loads there.")
+    ] = _FOLDER,
+    listen: options.Listen = None,
 ) -> None:
-    """Browse past runs in a browser, and start and watch loads there, until Ctrl-C. Prints the page's address, and opens nothing.
+    """Serve past runs to a browser until Ctrl-C, and start and watch loads there.
 
     Example: weir ui runs
     """
     if not folder.is_dir() and (folder != _FOLDER or folder.exists()):
-        found = "something that is not a folder" if folder.exists() else "nothing there"
+        found = "a file" if folder.exists() else "nothing there"
         raise UsageError(f"FOLDER: {folder}: found {found}, expected a folder of runs", hint="weir ui runs")
     # Here and not above: no other command needs a web server.
     from weir.live import RunFolder
 
     loads = FormLoads(folder)
-    with page(loads.board, listen, runs=RunFolder(folder)), told_the_end(loads.board, "weir ui has ended."):
+    with page(loads.board, listen, runs=RunFolder(folder)), announce_end(loads.board, "weir ui has ended."):
         try:
             threading.Event().wait()
         except KeyboardInterrupt:
             loads.close()
+
+
+def form_fields() -> "list[FormField]":
+    """Returns the fields of the form beside the URL: the settings of a load that have a label."""
+    from weir.live import FormField
+
+    shown = {name: setting for name, setting in SETTINGS.items() if setting.label}
+    return [FormField(name, one.label, one.placeholder, name in ("headers", "body")) for name, one in shown.items()]
+
+
+def parse_form(fields: Mapping[str, str]) -> LoadSpec:
+    """Returns the load of a filled-in form. Raises UsageError for an unknown field or a wrong text."""
+    given: dict[str, Any] = {name: text.strip() for name, text in fields.items() if text.strip()}
+    url, body = given.pop("url", ""), given.pop("body", None)
+    known = ["url", *(field.name for field in form_fields())]
+    if unknown := sorted(set(given) - set(known)):
+        raise UsageError(f"form: found a field {unknown[0]!r}, expected one of: {', '.join(known)}")
+    if not url.lower().startswith(("http://", "https://")):
+        expected = "expected http://HOST[:PORT]/PATH or https://..."
+        raise UsageError(f"URL: found {url!r}, {expected}", hint="http://127.0.0.1:8000/")
+    if "headers" in given:
+        given["headers"] = [line.strip() for line in given["headers"].splitlines() if line.strip()]
+    # The flag's parser would read @FILE, and a form must not send files of this machine.
+    return replace(read_flags((url,), given), body=None if body is None else body.encode())
+
+
+class FormLoads:
+    """The loads of one page, kept in a folder of runs, and the board that shows them. Always `close` it."""
+
+    def __init__(self, folder: Path) -> None:
+        from weir.live import Controls, EventQueue, PageInfo
+
+        self.board = EventQueue(PageInfo("Runs"), Controls(stop=self.stop, start=self.start, form=form_fields()))
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._goes_on = False
+        self._running: EngineLoad | None = None
+        self._is_closed = False
+        self._number = 0
+
+    def start(self, fields: Mapping[str, str]) -> None:
+        """Starts the load of a form. Raises UsageError if the form is wrong, a load runs, or weir cannot keep it."""
+        spec = parse_form(fields)
+        plan = choose_interval(spec.to_plan())
+        with self._lock:
+            if self._goes_on or self._is_closed:
+                problem = "found a running load, expected none: two would disturb each other"
+                raise UsageError(problem, hint="stop it, or wait for its end")
+            folder = find_free_folder(self._folder, "load")
+            recording = LoadRecording(choose_file(str(folder)), plan, ["load", *spec.to_arguments()])
+            self._number += 1
+            self._goes_on = True
+            announce_load(self.board, plan, self._number)
+            arguments = (plan, recording, folder.name)
+            self._thread = threading.Thread(target=self._run, args=arguments, name="form load", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> bool:
+        """Ends the running load and keeps its result so far. Returns False if none runs."""
+        with self._lock:
+            if self._running is None:
+                return False
+            self._running.stop()
+            return True
+
+    def close(self) -> None:
+        """Ends the running load and waits until it is in its file. No other load starts afterwards."""
+        with self._lock:
+            self._is_closed = True
+            thread = self._thread
+        self.stop()
+        if thread is not None:
+            thread.join(_END_S)
+
+    def _run(self, plan: LoadPlan, recording: LoadRecording, name: str) -> None:
+        try:
+            ended = self._measure(plan, recording, name)
+        except (WeirError, OSError) as error:
+            text, hint = (error.message, error.hint) if isinstance(error, WeirError) else (str(error), "")
+            ended = summarize_end(TrialVerdict((Reason("load", "invalid", text, next_step=hint),)), None)
+        with self._lock:
+            self._goes_on = False
+        self.board.end_trial(ended)
+
+    def _measure(self, plan: LoadPlan, recording: LoadRecording, name: str) -> "TrialEnded":
+        with recording, EngineLoad(plan, LoadObservers(recording.recorder, self.board)) as running:
+            with self._lock:
+                self._running = running
+                if self._is_closed:
+                    running.stop()
+            try:
+                end = running.result()
+            finally:
+                with self._lock:
+                    self._running = None
+            summary = end.summary.model_copy(update={"slowest": end.slowest})
+            recording.finish(end, summary, None, interrupted=end.stopped == "signal")
+        return summarize_end(
+            TrialVerdict.from_texts(summary.verdict.validity, summary.verdict.reasons), summary, run=name
+        )

@@ -1,9 +1,9 @@
-"""What runs on a node of a cluster: it starts `weir-engine` there, and forwards lines in both directions.
+"""The actor on a node of a cluster: starts `weir-engine` and forwards lines in both directions.
 
-It travels to its node by value and imports nothing but the standard library: a node needs nothing but Ray.
+Ray sends this module by value, and it imports only the standard library: a node needs nothing but Ray.
 
-Whoever it works for has to ask for news all the time. If nobody has asked for the length of its lease, there is nobody any more: it ends
-what it has started, and itself.
+The driver must poll the agent all the time. Without a poll within its lease the agent assumes that the driver is gone:
+it ends its engines and itself.
 """
 
 import _thread
@@ -19,50 +19,101 @@ import socket
 import subprocess
 import sys
 import tarfile
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal
 
-News = tuple[int, Literal["line", "end"], Any]
-"""Of which engine, and what: a line that it has written, or that it has ended, with its exit status and what it wrote to standard error."""
+Output = tuple[int, Literal["line", "end"], Any]
+"""An engine's number and its output: a line, or its end with the exit status and standard error."""
 
 _WAITING_LINES = 8192
-"""Lines that may wait to be asked for; beyond them the engine waits, which leaves intervals out then and says so."""
+"""Lines that wait for a poll. When they are full the engine waits; it then skips intervals and reports that."""
 LINES_AT_A_TIME = 512
 HELD_S = 0.5
-"""For so long after an answer lines that may wait are held back, to go together: each answer costs both ends milliseconds of CPU, which on
-one machine a saturating load has not."""
+"""Lines that may wait are held back this long after a poll, to go together. Each reply costs both ends milliseconds of
+CPU time, which a saturating load on the same machine does not have."""
 _GRACE_S = 20.0
-"""How long an engine may take to end what it has started, after its input has closed."""
+"""Time for an engine to end its processes after its input has closed."""
 _LOOK_EVERY_S = 0.25
 NAP, _NAP_S = signal.SIGUSR2, 0.2
-"""By this signal, which nobody sends from outside, the main thread is told to sleep, for so long, in which it hands on no calls."""
+"""A signal that the agent sends itself: the main thread then sleeps 0.2 s and dispatches no calls."""
 _JOINING = (
     "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT",
     "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH",
 )  # fmt: skip
-"""What Ray reads of its TLS and its tokens."""
+"""Ray's variables for TLS and tokens."""
 
 
-def machine() -> str:
-    """What machine this is, whatever names and addresses nodes have on it: its kernel's boot."""
+def get_machine_id() -> str:
+    """Returns the id of this machine's boot. Unlike names and addresses it is the same for all nodes on the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-class Agent:
-    """The actor.
+# --- Functions that `Agent.apply` calls
 
-    Args:
-        lease_s: how long it stays without being asked for news.
-        naps: whether the main thread, in which it is made then, sleeps most of the time while all that engines say may wait. It is Ray's
-            and looks for signals a hundred times a second, which takes nearly 1 % of a CPU.
-    """
+
+def find_free_port(address: str) -> int:
+    """Returns a free port of one of the node's addresses."""
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])
+
+
+def write_file(path: str, content: bytes) -> None:
+    """Writes a file and creates its folder."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_bytes(content)
+
+
+def take_file(path: str) -> bytes:
+    """Returns the content of a file and deletes it."""
+    content = Path(path).read_bytes()
+    Path(path).unlink()
+    return content
+
+
+def archive_folder(folder: str) -> bytes:
+    """Returns an archive of a folder."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
+        tar.add(folder, ".")
+    return archive.getvalue()
+
+
+def copy_database(path: str, most_bytes: int) -> bytes | None:
+    """Returns a consistent copy of an SQLite database, even during writes; None if it is larger than `most_bytes`."""
+    import sqlite3
+
+    if os.path.getsize(path) > most_bytes:
+        return None
+    with (
+        contextlib.closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)) as source,
+        contextlib.closing(sqlite3.connect(":memory:")) as copy,
+    ):
+        source.backup(copy)
+        return copy.serialize()
+
+
+def find_weir() -> str | None:
+    """Returns the path of the command `weir` of this node's Python; None: it is not installed."""
+    path = Path(sys.executable).with_name("weir")
+    return str(path) if path.is_file() else None
+
+
+def get_ray_variables() -> dict[str, str]:
+    """Returns the variables that a Ray client needs to join an authenticated cluster, if set on this node."""
+    return {name: os.environ[name] for name in _JOINING if name in os.environ}
+
+
+class Agent:
+    """The actor. It ends after `lease_s` without a poll. With `naps` the main thread sleeps most of the time while the
+    engines' output may wait; the agent must then be created on that thread. It belongs to Ray, which checks for signals
+    a hundred times a second and so takes nearly 1 % of a CPU."""
 
     def __init__(self, lease_s: float, *, naps: bool = False) -> None:
-        self._news: queue.Queue[News] = queue.Queue(_WAITING_LINES)
+        self._output: queue.Queue[Output] = queue.Queue(_WAITING_LINES)
         self._engines: dict[int, subprocess.Popen[bytes]] = {}
         self._made: list[Any] = []
         self._patient: tuple[bytes, ...] = ()
@@ -71,19 +122,23 @@ class Agent:
         self._files = Path(os.environ.get("WEIR_CACHE") or Path.home() / ".cache" / "weir").expanduser() / "from-driver"
         self._naps = naps
         self.is_steady = False
-        """Whether the last that an engine said may wait."""
+        """Whether the last output may wait."""
         if naps:
             signal.signal(NAP, lambda *_: time.sleep(_NAP_S))
         threading.Thread(target=self._end_without_lease, args=(lease_s,), daemon=True).start()
 
+    def apply(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Calls a function on this node and returns its result. Ray sends functions of this module by value."""
+        return function(*arguments)
+
     def facts(self) -> dict[str, Any]:
-        """What its node is."""
+        """Returns facts about the node."""
         import ray
 
         return {
             "ray": ray.__version__,
             "host": socket.gethostname(),
-            "machine": machine(),
+            "machine": get_machine_id(),
             "cpus": sorted(os.sched_getaffinity(0)),
             "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             "architecture": platform.machine(),
@@ -95,202 +150,122 @@ class Agent:
         }
 
     def now_ns(self) -> int:
-        """Its monotonic clock."""
         return time.monotonic_ns()
 
     def readings(self, other: Any, count: int, within_s: float) -> list[tuple[int, int, int]]:
-        """Another agent's clock, read so often: its own clock before, what the other says, its own after. It fails where one takes longer
-        than `within_s`.
-        """
+        """Reads another agent's clock `count` times: own clock before, the other's, own clock after. Fails if a reading
+        takes longer than `within_s`."""
         import ray
 
         found = []
         for _ in range(count):
             before = time.monotonic_ns()
-            said = ray.get(other.now_ns.remote(), timeout=within_s)
-            found.append((before, said, time.monotonic_ns()))
+            theirs = ray.get(other.now_ns.remote(), timeout=within_s)
+            found.append((before, theirs, time.monotonic_ns()))
         return found
 
-    def has(self, digest: str, name: str) -> str | None:
-        """The path of a file that it was given once, None if it has none of that content."""
+    def find(self, digest: str, name: str = "") -> str | None:
+        """Returns the path of a stored file, or of an unpacked folder, with this digest; None if there is none."""
         path = self._files / digest / name
-        return str(path) if path.is_file() else None
+        return str(path) if path.exists() else None
 
     def keep(self, content: bytes, name: str) -> str:
-        """Keeps a file, which may be run, and gives its path. Nobody else on its node can read it: it may be the key of a certificate."""
+        """Stores an executable file and returns its path. Only its owner can read it: it may be a certificate's key."""
         folder = self._files / hashlib.sha256(content).hexdigest()
         path, unfinished = folder / name, folder / f".{name}-{os.getpid()}"
-        # Not those above it: databases that run as somebody else get to their programs through them.
+        # Parent folders stay open: databases run as another user and need them to reach their programs.
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         unfinished.write_bytes(content)
         unfinished.chmod(0o700)
-        # Another agent on the same node may be doing the same.
+        # Another agent on the node may be storing the same file.
         unfinished.replace(path)
         return str(path)
 
-    def has_folder(self, digest: str) -> str | None:
-        """The path of a folder whose archive it was given once, None if it has none of that content."""
-        path = self._files / digest
-        return str(path) if path.is_dir() else None
-
-    def unpack(self, archive: bytes) -> str:
-        """Unpacks a folder that was archived, and gives where it lies now."""
-        folder = self._files / hashlib.sha256(archive).hexdigest()
-        self._unpack(archive, folder, "data")
-        return str(folder)
-
-    def unpack_to(self, archive: bytes, path: str) -> None:
-        """Unpacks a folder at a path of its own, with every link that is in it: whoever sent it runs what it likes here anyway. Where
-        something is there already, that stays.
-        """
-        self._unpack(archive, Path(path), "fully_trusted")
-
-    def _unpack(self, archive: bytes, folder: Path, taken: Literal["data", "fully_trusted"]) -> None:
+    def unpack(self, archive: bytes, path: str | None = None) -> str:
+        """Unpacks an archive, unless its folder exists, and returns that. With a `path` it unpacks all links, too: the
+        sender may run any program here anyway."""
+        folder = Path(path or self._files / hashlib.sha256(archive).hexdigest())
         if folder.is_dir():
-            return
+            return str(folder)
         unfinished = folder.with_name(f".{folder.name}-{os.getpid()}")
         try:
-            with tarfile.open(fileobj=io.BytesIO(archive)) as found:
-                found.extractall(unfinished, filter=taken)
+            with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
+                packed.extractall(unfinished, filter="fully_trusted" if path else "data")
             unfinished.rename(folder)
         except OSError:
-            # Another agent on the same node may have been quicker.
+            # Another agent on the node may have been faster.
             if not folder.is_dir():
                 raise
         finally:
-            self.remove(str(unfinished))
-
-    def is_file(self, path: str) -> bool:
-        """Whether there is a file at a path."""
-        return os.path.isfile(path)
+            shutil.rmtree(unfinished, ignore_errors=True)
+        return str(folder)
 
     def make(self, kind: Callable[[Path], Any]) -> tuple[int, dict[str, Any]]:
-        """Makes something that lives here as long as this agent, of a class that came along by value, from a folder for it. Gives its
-        number and what it knows of itself.
-        """
+        """Creates an object of a class that Ray sent by value; the object lives as long as this agent. Returns its
+        number and its public attributes."""
         self._made.append(kind(self._files.parent / "services"))
-        return len(self._made) - 1, {name: value for name, value in vars(self._made[-1]).items() if not name.startswith("_")}
+        attributes = vars(self._made[-1]).items()
+        return len(self._made) - 1, {name: value for name, value in attributes if not name.startswith("_")}
 
     def ask(self, number: int, method: str, *arguments: Any) -> Any:
-        """What a method of something that it made gives."""
+        """Calls a method of an object created by `make` and returns its result."""
         return getattr(self._made[number], method)(*arguments)
 
-    def new_folder(self) -> str:
-        """An empty folder of this agent's own, which stays until somebody removes it."""
-        return tempfile.mkdtemp(prefix="weir-")
-
-    def write_file(self, path: str, content: bytes) -> None:
-        """Writes a file, and makes its folder."""
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_bytes(content)
-
-    def taken(self, path: str) -> bytes:
-        """What is in a file, which is gone then."""
-        content = Path(path).read_bytes()
-        Path(path).unlink()
-        return content
-
-    def free_port(self, address: str) -> int:
-        """A port of one of its node's addresses that nothing listens on."""
-        with socket.socket() as probe:
-            probe.bind((address, 0))
-            return int(probe.getsockname()[1])
-
-    def collected(self, folder: str) -> bytes:
-        """An archive of what is in a folder."""
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as packed:
-            packed.add(folder, ".")
-        return archive.getvalue()
-
-    def database(self, path: str, most_bytes: int) -> bytes | None:
-        """An SQLite database as it is now, also while somebody writes to it; None where it is larger than that."""
-        import sqlite3
-
-        if os.path.getsize(path) > most_bytes:
-            return None
-        with (
-            contextlib.closing(sqlite3.connect(f"{Path(path).as_uri()}?mode=ro", uri=True)) as source,
-            contextlib.closing(sqlite3.connect(":memory:")) as copy,
-        ):
-            source.backup(copy)
-            return copy.serialize()
-
-    def remove(self, folder: str) -> None:
-        """Removes a folder with what is in it."""
-        shutil.rmtree(folder, ignore_errors=True)
-
-    def weir(self) -> str | None:
-        """Where the command `weir` of this node's Python is; None: it is not installed."""
-        path = Path(sys.executable).with_name("weir")
-        return str(path) if path.is_file() else None
-
-    def output_of(self, argv: Sequence[str]) -> tuple[str, int]:
-        """What a command that ends at once prints, errors too, and its exit status."""
-        done = subprocess.run(list(argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=10)
-        return done.stdout.decode("utf-8", "replace"), done.returncode
-
-    def joining(self) -> dict[str, str]:
-        """The variables with which a program there joins a cluster that lets in only whom it knows, as far as this node has them."""
-        return {name: os.environ[name] for name in _JOINING if name in os.environ}
+    def run_command(self, argv: Sequence[str]) -> tuple[str, int]:
+        """Returns the output, errors included, and the exit status of a short command."""
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        done = subprocess.run(argv, timeout=10, text=True, errors="replace", **streams)  # type: ignore[call-overload]
+        return done.stdout, done.returncode
 
     def start(self, engine: int, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-        """Starts an engine, whose news have this number, with some variables beside those of its node, and gives its process id."""
-        # What Ray tells its workers is no business of theirs.
+        """Starts an engine with these further variables; `engine` numbers its output. Returns its process id."""
+        # Ray's variables for its workers do not concern the engine.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        pipe = subprocess.PIPE
         process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env={**inherited, **(environment or {})},
+            argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env={**inherited, **(environment or {})}
         )
         self._engines[engine] = process
         threading.Thread(target=self._forward, args=(engine, process), daemon=True).start()
         return process.pid
 
     def write(self, engine: int, data: bytes) -> None:
-        """Writes to its standard input, if it still runs."""
-        process = self._engines.get(engine)
-        if process is not None:
-            assert process.stdin is not None
-            # It may be ending.
-            with contextlib.suppress(BrokenPipeError, ValueError):
-                process.stdin.write(data)
-                process.stdin.flush()
+        """Writes to the engine's standard input, if it still runs."""
+        # It may be ending.
+        with contextlib.suppress(KeyError, BrokenPipeError, ValueError):
+            stdin = self._engines[engine].stdin
+            assert stdin is not None
+            stdin.write(data)
+            stdin.flush()
 
     def close_input(self, engine: int) -> None:
-        """Closes its standard input, which ends it."""
-        process = self._engines.get(engine)
-        if process is not None:
-            _close(process.stdin)
+        """Closes the engine's standard input, which ends it."""
+        with contextlib.suppress(KeyError):
+            _close(self._engines[engine].stdin)
 
     def signal(self, engine: int, number: int) -> None:
-        """Sends a signal to it, if it still runs."""
-        process = self._engines.get(engine)
-        if process is not None:
-            process.send_signal(number)
+        """Sends a signal to the engine, if it still runs."""
+        with contextlib.suppress(KeyError):
+            self._engines[engine].send_signal(number)
 
-    def news(self, wait_s: float, patient: tuple[bytes, ...] = (), most: int = LINES_AT_A_TIME) -> list[News]:
-        """What has come since it was last asked, `most` of it, after `wait_s` at the latest. Lines that begin as one of `patient` may wait
-        for others. Whoever takes nothing now asks for none, and so knows that this agent is there, and this agent that somebody is.
-        """
+    def output(self, wait_s: float, patient: tuple[bytes, ...] = (), most: int = LINES_AT_A_TIME) -> list[Output]:
+        """Returns up to `most` lines of output, after `wait_s` at the latest; `most` = 0 only renews the lease. Lines
+        with a prefix in `patient` may wait for others."""
         self._asked_at = time.monotonic()
         if not most:
             time.sleep(wait_s)
             return []
-        found: list[News] = []
+        found: list[Output] = []
         self._patient = patient
         with contextlib.suppress(queue.Empty):
-            found.append(self._news.get(timeout=wait_s))
-            if self._news.qsize() < most - 1:
-                # In one wait: to be woken for each of them would cost as much again.
+            found.append(self._output.get(timeout=wait_s))
+            if self._output.qsize() < most - 1:
+                # A single wait: waking up for each line would cost as much again.
                 self._urgent.wait(max(0.0, self._told_at + HELD_S - time.monotonic()))
             self._urgent.clear()
             while len(found) < most:
-                found.append(self._news.get_nowait())
+                found.append(self._output.get_nowait())
         self._asked_at = time.monotonic()
         if found:
             self._told_at = self._asked_at
@@ -304,28 +279,28 @@ class Agent:
         stderr.start()
         for line in process.stdout:
             self.is_steady = line.startswith(self._patient)
-            self._news.put((engine, "line", line))
+            self._output.put((engine, "line", line))
             if not self.is_steady:
                 self._urgent.set()
         status = process.wait()
         stderr.join()
-        # An agent starts an engine for every load: what is left of those that have ended would add up.
+        # An agent starts an engine for every load; ended ones must not accumulate.
         del self._engines[engine]
         for stream in (process.stdin, process.stdout, process.stderr):
             _close(stream)
         self.is_steady = False
-        self._news.put((engine, "end", (status, b"".join(errors))))
+        self._output.put((engine, "end", (status, b"".join(errors))))
         self._urgent.set()
 
     def _end_without_lease(self, lease_s: float) -> None:
         while time.monotonic() - self._asked_at < lease_s:
             time.sleep(_LOOK_EVERY_S)
             if self._naps and self.is_steady:
-                # As if it had been sent: the handler runs when the main thread looks for signals.
+                # Simulates the signal: the handler runs when the main thread checks for signals.
                 _thread.interrupt_main(NAP)
         running = list(self._engines.values())
         for process in running:
-            # What is never read would keep it from ending.
+            # Unread output would keep it from ending.
             threading.Thread(target=self._drain, daemon=True).start()
             _close(process.stdin)
         until = time.monotonic() + _GRACE_S
@@ -338,11 +313,11 @@ class Agent:
 
     def _drain(self) -> None:
         while True:
-            self._news.get()
+            self._output.get()
 
 
 def _close(stream: IO[bytes] | None) -> None:
     assert stream is not None
-    # What was written before may have nobody left to read it.
+    # Earlier output may have no reader any more.
     with contextlib.suppress(OSError):
         stream.close()

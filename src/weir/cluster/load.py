@@ -1,7 +1,8 @@
-"""One load from several agents: the plan is split exactly, all begin at one moment, and what they see is put together as it comes.
+"""One load by several agents: splits the plan exactly, starts all agents at one moment and merges their records.
 
-Each agent's engine has some of the load's threads (`LoadPlan.part`), makes its connections, and says that it is ready. Then all are told
-the same moment, each by its own clock. Its intervals are slices of the same time, and their histograms add up.
+Each agent's engine has some of the load's threads (`LoadPlan.part`), opens its connections and reports that it is
+ready. Then each gets the same start time, converted to its own clock. So intervals with the same index cover the same
+time, and their histograms add up.
 """
 
 import threading
@@ -9,256 +10,247 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from weir.cluster.agent import HELD_S, machine
-from weir.cluster.members import LOST_S, AgentLostError, Awake, Member, RemoteEngine
-from weir.cluster.merge import IntervalMerger, merged_end, with_reason
-from weir.engine_process import Record
-from weir.generators.engine import EngineLoad, LoadListener
+from weir.cluster.agent import HELD_S, get_machine_id
+from weir.cluster.agents import CHECK_HINT, LOST_S, AgentHandle, AgentLostError, RemoteEngine, StallGuard
+from weir.cluster.merge import IntervalMerger, add_reason, merge_ends
+from weir.engine_process import Closing, Record
+from weir.generators.engine import EngineLoad
 from weir.model.errors import GeneratorError, NoAgentLeftError, UsageError, WeirError
 from weir.model.load import LoadPlan
-from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, AgentSummary, Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted
+from weir.model.load_observer import LoadObserver
+from weir.model.records import (
+    FEWER_AGENTS,
+    LATE_AGENT,
+    LOST_AGENT,
+    AgentSummary,
+    Interval,
+    LoadEnd,
+    LoadEvent,
+    LoadReady,
+    LoadStarted,
+)
 
 _AHEAD_NS = 100_000_000
-"""From when all are ready to the start, beside the way to the farthest and back: time enough to tell them."""
+"""Time from "all ready" to the start, beside the longest round trip: enough to send the start time."""
 _READY_WITHIN_S = 60.0
-_LATE_US = 5_000.0
-"""From where on intervals of an agent are not the same slice of time as the others'."""
+_LATE_MS = 5.0
+"""An agent that starts later than this has intervals that cover other times than the others'."""
 _LOOK_EVERY_S = 0.1
 _READINGS = 10
-"""Of a clock that was read before."""
+"""Readings to update a known clock."""
 _ENDS_WITHIN_S = 5.0
 
 
 @dataclass(slots=True)
-class _Share:
-    """One agent's part of a load."""
+class _Share(LoadObserver):
+    """One agent's part of a load. Passes the agent's records on."""
 
-    member: Member
+    whole: "SharedLoad"
+    agent: AgentHandle
     plan: LoadPlan
-    load: EngineLoad | None = None
-    engine: RemoteEngine | None = None
+    load: EngineLoad = field(init=False)
+    engine: RemoteEngine = field(init=False)
     ready: LoadReady | None = None
     started: LoadStarted | None = None
-    told_ns: int = 0
-    """When it was to begin, by its clock."""
+    requested_ns: int = 0
+    """Its requested start, by its clock."""
     end: LoadEnd | None = None
     lost: WeirError | None = None
 
-    def start_engine(self, arguments: Sequence[str], *, on_record: Callable[[Record], None], on_end: Callable[[], None]) -> RemoteEngine:
+    def start_engine(
+        self, arguments: Sequence[str], *, on_record: Callable[[Record], None], on_end: Callable[[], None]
+    ) -> RemoteEngine:
         """A `weir.engine_process.StartEngine`."""
-        self.engine = self.member.start_engine(arguments, on_record=on_record, on_end=on_end)
+        self.engine = self.agent.start_engine(arguments, on_record=on_record, on_end=on_end)
         return self.engine
 
     @property
-    def heard_at(self) -> float:
-        """When something of its load came here; what is done with that may take its time."""
-        assert self.engine is not None
-        return self.engine.heard_at
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing of its load is to come any more."""
-        assert self.engine is not None
-        return self.engine.has_ended or self.lost is not None
-
-    @property
     def began_late_us(self) -> float:
-        return 0.0 if self.started is None else (self.started.start_monotonic_ns - self.told_ns) / 1e3
+        return 0.0 if self.started is None else (self.started.start_monotonic_ns - self.requested_ns) / 1e3
+
+    def on_ready(self, ready: LoadReady) -> None:
+        self.ready = ready
+        self.whole.notify()
+
+    def on_start(self, started: LoadStarted) -> None:
+        self.started = started
+        self.whole.notify()
+
+    def on_interval(self, interval: Interval) -> None:
+        self.whole.on_agent_interval(self, interval)
+
+    def on_event(self, event: LoadEvent) -> None:
+        self.whole.on_agent_event(self, event)
 
 
-class SharedLoad:
-    """A load of several agents that has been started: a `RunningLoad`.
+class SharedLoad(Closing):
+    """A running load by several agents: a `LoadHandle`.
 
-    An agent that is lost under the load ends that; `result` then tells what the others saw, and that it is not valid.
+    The loss of an agent ends the load; `result` then reports the other agents' measurement, with an invalid verdict.
 
     Args:
-        members: the agents; those that are lost have no part, and `result` says so.
-        plan: the whole load. Each agent has as many threads of it as `threads` says, bound as `cpus_of_agents` says. Its intervals have a
-            second at most: a longer one would look like an agent that is silent.
-        listener: what is called meanwhile, one call at a time.
-        threads: load threads of each agent, and with that its share; None: `plan.threads` for each.
+        agents: lost ones get no part, and `result` reports them.
+        plan: the whole load. Its intervals may last a second at most: a longer one looks like a silent agent.
+        observer: receives the merged records, one call at a time.
+        threads: load threads of each agent, and so its share; None: `plan.threads` for each.
 
     Raises:
-        UsageError: the load cannot be split, or a plan was not accepted.
-        TargetError: the target could not be reached from an agent.
-        GeneratorError: an agent could not do its part.
-        AgentLostError: an agent was lost before the load began.
-        NoAgentLeftError: all of them are.
+        UsageError: the load cannot be split, or an engine rejected its plan.
+        TargetError: an agent could not reach the target.
+        GeneratorError: an agent failed (`AgentLostError`: was lost) before the start.
+        NoAgentLeftError: all agents are lost.
     """
 
     def __init__(
-        self, members: Sequence[Member], plan: LoadPlan, listener: LoadListener | None = None, *, threads: Sequence[int] | None = None
+        self,
+        agents: Sequence[AgentHandle],
+        plan: LoadPlan,
+        observer: LoadObserver | None = None,
+        threads: Sequence[int] | None = None,
     ) -> None:
-        self._missing = [member.error().message for member in members if member.lost is not None]
+        self._missing = [agent.error().message for agent in agents if agent.lost is not None]
         if threads is not None:
-            threads = [own for member, own in zip(members, threads, strict=True) if member.lost is None]
-        members = [member for member in members if member.lost is None]
-        if not members:
-            raise NoAgentLeftError("no agent is left", hint="weir cluster check shows the nodes that are there")
-        self._listener = listener or LoadListener()
+            threads = [own for agent, own in zip(agents, threads, strict=True) if agent.lost is None]
+        agents = [agent for agent in agents if agent.lost is None]
+        if not agents:
+            raise NoAgentLeftError("no agent is left", hint=CHECK_HINT)
+        self._observer = observer or LoadObserver()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._merger = IntervalMerger(member.name for member in members)
+        """Notified of each agent's record before the load."""
+        self._merger = IntervalMerger(agent.name for agent in agents)
         self._stopped_at: float | None = None
         self._failure: BaseException | None = None
         self._lost: list[str] = []
-        self._begun = threading.Event()
-        """Whoever listens has been told that the load begins."""
-        self._finished = threading.Event()
+        self._begun, self._finished = threading.Event(), threading.Event()
+        """Whether the observer knows of the start, and whether all shares have ended."""
         self._opened = ExitStack()
-        self._shares = [_Share(member, part) for member, part in zip(members, split(plan, members, threads), strict=True)]
+        self._shares = [_Share(self, *both) for both in zip(agents, split_plan(plan, agents, threads), strict=True)]
         self._interval_s = plan.interval_s
         try:
             for share in self._shares:
-                share.plan = _with_files(share.plan, share.member)
+                share.plan = _with_files(share.plan, share.agent)
             for share in self._shares:
-                share.load = self._opened.enter_context(EngineLoad(share.plan, self._heard_by(share), start=share.start_engine))
+                share.load = self._opened.enter_context(EngineLoad(share.plan, share, start=share.start_engine))
             for share in self._shares:
-                # For every load: the clocks of two machines drift apart.
-                share.member.read_clock(_READINGS)
+                # For every load: clocks drift apart.
+                share.agent.read_clock(_READINGS)
             self._begin()
         except BaseException:
-            # Nobody waits for it any more.
+            # No caller will wait for the load.
             self._begun.set()
             self._opened.close()
             raise
         self._going_on = len(self._shares)
         for share in self._shares:
-            threading.Thread(target=self._wait_for, args=(share,), name=f"end of {share.member.name}", daemon=True).start()
+            name = f"end of {share.agent.name}"
+            threading.Thread(target=self._wait_for, args=(share,), name=name, daemon=True).start()
         threading.Thread(target=self._watch, name="agents' intervals", daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the load early; `result` then gives what was measured so far."""
         self._stopped_at = self._stopped_at or time.monotonic()
         for share in self._shares:
-            if share.load is not None and share.lost is None:
+            if share.lost is None:
                 share.load.stop()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits for the end of the load; False when that took longer than `timeout_s`."""
         return self._finished.wait(timeout_s)
 
     def result(self) -> LoadEnd:
-        """Waits for the end of the load and gives what it came to, all agents together.
-
-        Raises:
-            GeneratorError: no agent is left that could tell anything, or one's generator failed.
-        """
+        """Waits for the end of the load and returns the merged result; raises GeneratorError if all agents are lost, or
+        one's generator failed."""
         self._finished.wait()
         if self._failure is not None:
             raise self._failure
-        ends = {share.member.name: share.end for share in self._shares if share.end is not None}
+        ends = {share.agent.name: share.end for share in self._shares if share.end is not None}
         if not ends:
-            raise AgentLostError("; ".join(self._lost), hint="weir cluster check shows the nodes that are there")
-        found = merged_end(ends, [_summary_of(share, share.end) for share in self._shares if share.end is not None])
+            raise AgentLostError("; ".join(self._lost), hint=CHECK_HINT)
+        found = merge_ends(ends, [_summary_of(share, share.end) for share in self._shares if share.end is not None])
         verdict = found.summary.verdict
         for share in self._shares:
-            if share.began_late_us > _LATE_US:
-                late = f"{share.member.name} began {share.began_late_us / 1e3:.1f} ms late: its intervals are other slices of time"
-                verdict = with_reason(verdict, "suspect", LATE_AGENT, f"{late} (limit {_LATE_US / 1e3:g} ms)")
+            if (late_ms := share.began_late_us / 1e3) > _LATE_MS:
+                late = f"{share.agent.name} began {late_ms:.1f} ms late: its intervals are other slices of time"
+                verdict = add_reason(verdict, "suspect", LATE_AGENT, f"{late} (limit {_LATE_MS:g} ms)")
         for why in self._missing:
-            verdict = with_reason(verdict, "suspect", FEWER_AGENTS, f"{why}: this load was made by the other {len(self._shares)}")
+            made = f"this load was made by the other {len(self._shares)}"
+            verdict = add_reason(verdict, "suspect", FEWER_AGENTS, f"{why}: {made}")
         for why in self._lost:
-            verdict = with_reason(verdict, "invalid", LOST_AGENT, f"{why}: what it asked is in no figure")
-        stopped = LOST_AGENT if self._lost else found.stopped
-        return found.model_copy(update={"stopped": stopped, "summary": found.summary.model_copy(update={"verdict": verdict})})
+            verdict = add_reason(verdict, "invalid", LOST_AGENT, f"{why}: what it asked is in no figure")
+        summary = found.summary.model_copy(update={"verdict": verdict})
+        return found.model_copy(update={"stopped": LOST_AGENT if self._lost else found.stopped, "summary": summary})
 
     def close(self) -> None:
-        """Ends the engines that are still there."""
         self._opened.close()
-
-    def __enter__(self) -> "SharedLoad":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # --- Before the load
 
-    def _heard_by(self, share: _Share) -> LoadListener:
-        def ready(record: LoadReady) -> None:
-            with self._changed:
-                share.ready = record
-                self._changed.notify_all()
+    def notify(self) -> None:
+        """Reports a record of an agent before the load."""
+        with self._changed:
+            self._changed.notify_all()
 
-        def started(record: LoadStarted) -> None:
-            with self._changed:
-                share.started = record
-                self._changed.notify_all()
+    def on_agent_interval(self, share: _Share, interval: Interval) -> None:
+        """Merges an agent's interval and passes complete ones on."""
+        self._begun.wait()
+        with self._lock:
+            self._pass_on(self._merger.take(share.agent.name, interval))
 
-        def interval(record: Interval) -> None:
-            self._begun.wait()
-            with self._lock:
-                self._tell(self._merger.take(share.member.name, record))
-
-        def event(record: LoadEvent) -> None:
-            self._begun.wait()
-            with self._lock:
-                told = record.model_copy(update={"detail": f"{share.member.name}: {record.detail}"})
-                self._listener.on_event(told)
-
-        return LoadListener(on_ready=ready, on_start=started, on_interval=interval, on_event=event)
+    def on_agent_event(self, share: _Share, event: LoadEvent) -> None:
+        """Passes an agent's event on with the agent's name."""
+        self._begun.wait()
+        with self._lock:
+            self._observer.on_event(event.model_copy(update={"detail": f"{share.agent.name}: {event.detail}"}))
 
     def _begin(self) -> None:
-        """Waits until all are ready, and tells them when to begin."""
+        """Waits until all are ready and sends the start time."""
         self._await("ready")
-        soonest = [share.member.clock.ours(share.ready.soonest_monotonic_ns) for share in self._shares if share.ready is not None]
-        farthest_ns = max(share.member.clock.round_trip_ns for share in self._shares)
+        ready = [(share.agent.clock, share.ready) for share in self._shares if share.ready is not None]
+        soonest = [clock.ours(record.soonest_monotonic_ns) for clock, record in ready]
+        farthest_ns = max(share.agent.clock.round_trip_ns for share in self._shares)
         start_ns = max(time.monotonic_ns(), *soonest) + _AHEAD_NS + farthest_ns
 
-        def tell(share: _Share) -> None:
-            share.told_ns = share.member.clock.theirs(start_ns)
-            assert share.load is not None
-            share.load.begin(share.told_ns)
+        def send_start(share: _Share) -> None:
+            share.requested_ns = share.agent.clock.theirs(start_ns)
+            share.load.begin(share.requested_ns)
 
-        # All at once: each answers before the next is told otherwise, and the last of many would hear of it too late.
-        with ThreadPoolExecutor(len(self._shares), "begin") as telling:
-            list(telling.map(tell, self._shares))
+        # In parallel: each call waits for a reply, so the last of many agents would learn of the start too late.
+        with ThreadPoolExecutor(len(self._shares), "begin") as sending:
+            list(sending.map(send_start, self._shares))
         self._await("started")
         hellos = [share.started for share in self._shares if share.started is not None]
-        self._listener.on_start(
-            hellos[0].model_copy(
-                update={
-                    "threads": sum(hello.threads for hello in hellos),
-                    "cpus": [],
-                    "connected": sum(hello.connected for hello in hellos),
-                    "start_monotonic_ns": start_ns,
-                    "start_unix_ns": time.time_ns() + start_ns - time.monotonic_ns(),
-                }
-            )
-        )
+        sums = {name: sum(getattr(hello, name) for hello in hellos) for name in ("threads", "connected")}
+        begin = {"start_monotonic_ns": start_ns, "start_unix_ns": time.time_ns() + start_ns - time.monotonic_ns()}
+        self._observer.on_start(hellos[0].model_copy(update={**sums, **begin, "cpus": []}))
         self._begun.set()
 
     def _await(self, what: str) -> None:
-        """Waits until every agent has said something."""
+        """Waits for a record of every agent."""
         until = time.monotonic() + _READY_WITHIN_S
         with self._changed:
             while missing := [share for share in self._shares if getattr(share, what) is None]:
                 for share in missing:
-                    if share.load is not None and share.load.wait(0):
-                        # It has ended without it, and says why.
-                        with _naming(share.member):
+                    if share.load.wait(0):
+                        # It ended early; its result raises the reason.
+                        with _naming(share.agent):
                             share.load.result()
-                        raise GeneratorError(f"{share.member.name}: the load ended before it began")
+                        raise GeneratorError(f"{share.agent.name}: the load ended before it began")
                 if time.monotonic() > until:
-                    raise GeneratorError(f"{missing[0].member.name}: not {what} within {_READY_WITHIN_S:g} s")
+                    raise GeneratorError(f"{missing[0].agent.name}: not {what} within {_READY_WITHIN_S:g} s")
                 self._changed.wait(_LOOK_EVERY_S)
 
     # --- Under the load
 
-    def _tell(self, merged: Sequence[Interval]) -> None:
+    def _pass_on(self, merged: Sequence[Interval]) -> None:
         for interval in merged:
-            self._listener.on_interval(interval)
+            self._observer.on_interval(interval)
 
     def _wait_for(self, share: _Share) -> None:
-        """The life of the thread that waits for the end of a share."""
-        assert share.load is not None
+        """Waits for the end of a share. The main function of a thread."""
         try:
-            with _naming(share.member):
+            with _naming(share.agent):
                 share.end = share.load.result()
         except AgentLostError as error:
             self._lose(share, error)
@@ -268,7 +260,7 @@ class SharedLoad:
             self.stop()
         with self._lock:
             try:
-                self._tell(self._merger.ended(share.member.name))
+                self._pass_on(self._merger.ended(share.agent.name))
             except BaseException as error:
                 self._failure = self._failure or error
             self._going_on -= 1
@@ -276,77 +268,74 @@ class SharedLoad:
                 self._finished.set()
 
     def _watch(self) -> None:
-        """Gives an agent up that tells no intervals any more, or does not end when it is told to."""
-        # From when it came, which may be that much after it was made; another look would come too late.
+        """Gives up an agent that sends no intervals, or does not end after `stop`."""
+        # Lines may arrive HELD_S late, and the next look would be too late.
         silent_s = min(LOST_S - HELD_S + self._interval_s, LOST_S - 2 * _LOOK_EVERY_S)
-        awake = Awake(time.monotonic())
+        guard = StallGuard(time.monotonic())
         while not self._finished.wait(_LOOK_EVERY_S):
             now, stopped_at = time.monotonic(), self._stopped_at
-            awake_since = awake.look(now)
+            resumed_at = guard.look(now)
             for share in self._shares:
-                if share.is_over:
+                if share.engine.has_ended or share.lost is not None:
                     continue
-                heard_at = max(share.heard_at, awake_since)
+                heard_at = max(share.engine.heard_at, resumed_at)
                 silence_s = now - heard_at
                 if stopped_at is None and silence_s > silent_s:
-                    share.member.lose(f"no interval for {silence_s:.1f} s")
+                    share.agent.lose(f"no interval for {silence_s:.1f} s")
                 elif stopped_at is not None and now - max(stopped_at, heard_at) > _ENDS_WITHIN_S:
-                    share.member.lose(f"it did not end within {_ENDS_WITHIN_S:g} s")
+                    share.agent.lose(f"it did not end within {_ENDS_WITHIN_S:g} s")
 
     def _lose(self, share: _Share, error: AgentLostError) -> None:
         with self._lock:
             share.lost = error
             if share.end is None:
                 self._lost.append(error.message)
-        # Without it the load is another one.
+        # Without this agent it is a different load.
         self.stop()
 
 
 @contextmanager
-def _naming(member: Member) -> Iterator[None]:
-    """Errors of an agent's engine say whose they are."""
+def _naming(agent: AgentHandle) -> Iterator[None]:
+    """Adds the agent's name to errors."""
     try:
         yield
     except AgentLostError:
         raise
     except WeirError as error:
-        raise type(error)(f"{member.name}: {error.message}", hint=error.hint) from None
+        raise type(error)(f"{agent.name}: {error.message}", hint=error.hint) from None
 
 
-def split(plan: LoadPlan, members: Sequence[Member], threads: Sequence[int] | None = None) -> list[LoadPlan]:
-    """The plan of each agent.
-
-    Raises:
-        UsageError: the load cannot be split among as many.
-    """
-    each = list(threads or [plan.threads] * len(members))
+def split_plan(plan: LoadPlan, agents: Sequence[AgentHandle], threads: Sequence[int] | None = None) -> list[LoadPlan]:
+    """Returns the plan of each agent; raises UsageError if the load cannot be split among this many."""
+    each = list(threads or [plan.threads] * len(agents))
     of = sum(each)
-    if plan.until_first_failure and len(members) > 1:
-        raise UsageError("--until-failure: found with several agents, expected one: the others would not hear of the failure in time")
+    if plan.until_first_failure and len(agents) > 1:
+        late = "the others would learn of the failure too late"
+        raise UsageError(f"--until-failure: found several agents, expected one: {late}")
     if plan.request_log is not None:
         raise UsageError("a log of requests: found with agents, expected a load of this machine")
     if of > plan.load.connections:
-        raise UsageError(f"found {plan.load.connections} connections for {of} load threads of all agents, expected one for each at least")
+        found = f"found {plan.load.connections} connections for {of} load threads of all agents"
+        raise UsageError(f"{found}, expected at least one each")
     return [
         replace(plan, threads=own, cpus=cpus, part=(sum(each[:index]), of), held=True)
-        for index, (own, cpus) in enumerate(zip(each, cpus_of_agents(plan.cpus, members, each), strict=True))
+        for index, (own, cpus) in enumerate(zip(each, assign_cpus(plan.cpus, agents, each), strict=True))
     ]
 
 
-def cpus_of_agents(cpus: Sequence[int], members: Sequence[Member], threads: Sequence[int]) -> list[tuple[int, ...]]:
-    """The CPUs that each agent's threads are bound to, one for each, where the load is bound at all: `cpus` on this machine, and on any
-    other those of its node. None where the agents of a machine have not as many: an engine with CPUs of its own waits in another way than
-    one without, a server that is full answers more of it, and what agents measure is put together.
-    """
-    unbound: list[tuple[int, ...]] = [()] * len(members)
+def assign_cpus(cpus: Sequence[int], agents: Sequence[AgentHandle], threads: Sequence[int]) -> list[tuple[int, ...]]:
+    """Returns a CPU for each thread of each agent, if the load is bound: one of `cpus` on this machine, any on others.
+    Binds no agent if one lacks CPUs. An engine with its own CPUs waits differently and gets more responses from a
+    saturated server, so bound and unbound agents must not be merged."""
+    unbound: list[tuple[int, ...]] = [()] * len(agents)
     if not cpus:
         return unbound
     used: dict[str, set[int]] = {}
     bound = []
-    for member, own in zip(members, threads, strict=True):
-        where, able = member.facts["machine"], member.facts["cpus"]
+    for agent, own in zip(agents, threads, strict=True):
+        where, able = agent.facts["machine"], agent.facts["cpus"]
         taken = used.setdefault(where, set())
-        free = [cpu for cpu in (cpus if where == machine() else able) if cpu in able and cpu not in taken]
+        free = [cpu for cpu in (cpus if where == get_machine_id() else able) if cpu in able and cpu not in taken]
         if len(free) < own:
             return unbound
         taken.update(free[:own])
@@ -354,31 +343,30 @@ def cpus_of_agents(cpus: Sequence[int], members: Sequence[Member], threads: Sequ
     return bound
 
 
-def _with_files(plan: LoadPlan, member: Member) -> LoadPlan:
-    """The plan with the paths that its files have on the agent's node."""
+def _with_files(plan: LoadPlan, agent: AgentHandle) -> LoadPlan:
+    """Sends the plan's files to the agent and returns the plan with their paths there."""
 
     def there(path: str | None) -> str | None:
         if path is None:
             return None
         try:
-            return member.keep(Path(path))
+            return agent.send_file(Path(path))
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
 
     if plan.tls is not None:
         tls = plan.tls
         plan = replace(plan, tls=replace(tls, ca=there(tls.ca), certificate=there(tls.certificate), key=there(tls.key)))
-    feeders: dict[str, dict[str, Any]] = {} if plan.scenario is None else plan.scenario.get("feeders", {})
-    if plan.scenario is not None and feeders:
+    if plan.scenario is not None and (feeders := plan.scenario.get("feeders")):
         moved = {name: {**feeder, "file": there(feeder["file"])} for name, feeder in feeders.items()}
         plan = replace(plan, scenario={**plan.scenario, "feeders": moved})
     return plan
 
 
 def _summary_of(share: _Share, end: LoadEnd) -> AgentSummary:
-    summary, clock = end.summary, share.member.clock
+    summary, clock = end.summary, share.agent.clock
     return AgentSummary(
-        name=share.member.name,
+        name=share.agent.name,
         requests=summary.requests,
         throughput_rps=summary.throughput_rps,
         response_time_us=summary.response_time_us,

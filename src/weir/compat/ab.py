@@ -1,247 +1,176 @@
-"""ab (ApacheBench): its flags, made into a load, and what it says of one.
+"""ab (ApacheBench 2.3): its flags, the load that these ask for, and its front end. Requests are ab's, but HTTP/1.1."""
 
-ab 2.3 of httpd 2.4 is the arbiter. Its requests are sent as it sends them but for their version, which is HTTP/1.1.
-"""
-
-import ipaddress
-import os
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 
-from weir.compat.ab_flags import AbFlags, VersionAskedError, parse
-from weir.compat.ab_html import banner_html, report_html
-from weir.compat.ab_report import AbResult, Clocks, gnuplot_lines, percentages_csv
-from weir.compat.front_end import Asked, Outcome, ToolExit, not_offered, said
-from weir.compat.native import command_of
+from weir.compat import ab_report
+from weir.compat.flags import Flag, ToolFlags, format_path, parse_whole
+from weir.compat.front_end import TOOLS, FrontEnd, LoadResult, is_unknown_host
+from weir.load_spec import LoadSpec
 from weir.model.errors import TargetError, WeirError
-from weir.model.load import LONGEST_S, LONGEST_TIMEOUT_S, METHODS, ClosedLoad, LoadPlan, Request, Tls
+from weir.model.load import LONGEST_S, LONGEST_TIMEOUT_S
+from weir.parsing import parse_header, parse_method
 
 _PROGRESS_FROM, _PROGRESS_STEPS, _LEAST_STEP = 150, 10, 100
-_CONNECTION_REFUSED, _CONNECTION_RESET, _TIMED_OUT, _NO_ADDRESS = 111, 104, 70007, 670002
-"""Numbers of errors as APR has them; of an exit code they have eight bits."""
+_TIMED_REQUESTS = 50_000
+_INVALID, _CONNECTION_RESET, _CONNECTION_REFUSED = 22, 104, 111
+# APR's numbers of errors, of which an exit code keeps eight bits.
+_TIMED_OUT, _NO_ADDRESS = 70007 & 255, 670002 & 255
+
+_TABLE = ToolFlags(
+    tool="ab",
+    example=TOOLS["ab"],
+    flags=(
+        Flag("requests", "-n", parse_whole, 1, "requests in all (1)"),
+        Flag("concurrency", "-c", parse_whole, 1, "requests at a time (1)"),
+        Flag("time_limit_s", "-t", parse_whole, 0, "seconds after which the load ends; sets -n to 50000"),
+        Flag("timeout_s", "-s", parse_whole, 30, "seconds that an answer may take (30)"),
+        Flag("keep_alive", "-k", None, False, "keep connections"),
+        Flag("post_file", "-p", str, "", "file to POST"),
+        Flag("put_file", "-u", str, "", "file to PUT"),
+        Flag("is_head", "-i", None, False, "HEAD instead of GET"),
+        Flag("method", "-m", parse_method, "", "another method"),
+        Flag("content_type", "-T", str, "text/plain", "Content-type of the file (text/plain)"),
+        Flag("headers", "-H", parse_header, [], "a header, 'NAME: VALUE'; may be repeated"),
+        Flag("cookie", "-C", str, "", "a cookie, NAME=VALUE; the last one counts"),
+        Flag("credentials", "-A", str, "", "basic authentication, USER:PASSWORD"),
+        Flag("address", "-B", str, "", "address of this machine to connect from"),
+        Flag("csv_file", "-e", str, "", "write the percentages as CSV"),
+        Flag("is_quiet", "-q", None, False, "no progress, which is shown from 151 requests on"),
+        Flag("no_percentages", "-d", None, False, "no table of percentages"),
+        Flag("goes_on", "-r", None, False, "go on after errors of sockets, as weir always does"),
+        Flag("any_length", "-l", None, False, "answers may differ in length"),
+        Flag("verbosity", "-v", parse_whole, 0, "changes nothing: requests and answers are not shown"),
+    ),
+    instead={
+        "-X -P": "weir load --connect-to HOST:PORT URL reaches the URL at another address",
+        "-g": "weir load --hdr FILE URL writes the response times of every interval",
+        "-w -x -y -z": "weir load --out FILE.weir URL, then weir report FILE.weir writes HTML",
+        "-S": "leave out -S: the table then has medians and deviations",
+        "-b": "sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem; weir leaves the buffers of sockets to the kernel",
+        "-E": "weir load --cert FILE --key FILE URL",
+        "-f": "leave out -f: weir speaks TLS 1.2 and 1.3, whichever the server prefers",
+        "-Z": "leave out -Z: weir offers the ciphers of its TLS library",
+        "-I": "an IP address in the URL: no name is asked for then",
+    },
+    version=ab_report.VERSION,
+    version_flags=("-V",),
+    wrong_code=_INVALID,
+    default_scheme="http",
+)
 
 
-def read(argv: Sequence[str]) -> "Ab":
-    """The load that `ab ARGV…` asks for.
+@dataclass(frozen=True, kw_only=True)
+class AbFrontEnd(FrontEnd):
+    """A command line of ab."""
 
-    Raises:
-        ToolExit: wrong flags, in ab's words, or what weir does not do, in weir's; or `-h` and `-V`.
-    """
-    try:
-        flags = parse(argv)
-    except VersionAskedError:
-        raise ToolExit(out="\n".join([*_banner(), "", ""]), code=0) from None
-    if flags.method not in METHODS:
-        raise not_offered(f"-m: found {flags.method!r}, expected one of {', '.join(METHODS)}", "weir ab -m GET …", 22)
-    if not flags.has_address:
-        raise _unknown_host(flags, "")
-    if not flags.concurrency:
-        raise ToolExit(out=_heading(flags), err=f"{flags.complaint}apr_pollset_poll: Invalid argument (22)\n", code=22)
-    certificate = os.path.abspath(flags.certificate) if flags.certificate else None
-    request = _request(flags)
-    plan = LoadPlan(
-        request=request,
-        load=ClosedLoad(flags.concurrency),
+    def format_heading(self) -> str:
+        return ab_report.format_heading(self.flags.url.hostname) + ("\n" if _choose_step(self.flags) else "...")
+
+    def format_progress(self, before: int, now: int, *, has_ended: bool) -> str:
+        if not (step := _choose_step(self.flags)):
+            return ""
+        if has_ended:
+            return f"Finished {now} requests\n"
+        return "".join(f"Completed {tenth * step} requests\n" for tenth in range(before // step + 1, now // step + 1))
+
+    def format_report(self, result: LoadResult) -> str:
+        report = ab_report.format_report(self.flags, result, has_body=self.plan.request.body is not None)
+        return report if _choose_step(self.flags) else f"..done\n{report}"
+
+    def format_files(self, result: LoadResult) -> Mapping[str, str]:
+        if not self.flags.csv_file or not result.end.summary.requests.completed:
+            return {}
+        return {self.flags.csv_file: ab_report.format_csv(ab_report.read_clocks(result).total)}
+
+    def list_differences(self, result: LoadResult) -> list[str]:
+        summary = result.end.summary
+        connection = "keep-alive" if self.flags.keep_alive else "close"
+        notes = [f"requests are HTTP/1.1 with Connection: {connection}; ab's are HTTP/1.0"]
+        if failed := summary.requests.failed - summary.errors.check:
+            notes.append(f"Complete requests were answered; ab counts the {failed:,} that were not among them")
+        if self._find_socket_error(result):
+            notes.append("without -r ab ends at the first error of a socket and reports nothing; weir has gone on")
+        return notes
+
+    def choose_exit_code(self, result: LoadResult) -> int:
+        return self._find_socket_error(result) or int(result.end.stopped == "signal")
+
+    def _find_socket_error(self, result: LoadResult) -> int:
+        """Returns ab's exit code at an error of a socket; 0 if there was none or ab goes on after it."""
+        errors = result.end.summary.errors
+        if errors.timeout and not result.end.summary.requests.completed:
+            return _TIMED_OUT
+        was_reset = any(event.kind == "reset" and "reset" in event.detail for event in result.events)
+        return _CONNECTION_RESET if errors.reset and was_reset and not self.flags.goes_on else 0
+
+    def format_failed_start(self, error: WeirError) -> tuple[str, int]:
+        if isinstance(error, TargetError):
+            return self.format_heading(), _CONNECTION_REFUSED
+        return (self.format_heading(), _NO_ADDRESS) if is_unknown_host(error) else ("", _INVALID)
+
+
+def read_command_line(tool: str, words: Sequence[str]) -> AbFrontEnd:
+    """Returns the front end for a command line of ab."""
+    flags = _TABLE.parse(words)
+    if flags.arguments:
+        raise _TABLE.reject(f"URL: found {flags.arguments[0]!r} behind it, expected flags in front of the URL")
+    if not flags.url.path:
+        raise _TABLE.reject(f"URL: found {flags.url.geturl()!r}, expected a path such as / behind the host")
+    # As in ab, -t sets the number of requests, and -n behind it sets it again.
+    if "time_limit_s" in flags.order and "requests" not in flags.order[flags.order.index("time_limit_s") :]:
+        flags.requests = _TIMED_REQUESTS
+    if flags.requests < 1:
+        raise _TABLE.reject(f"-n: found {flags.requests}, expected 1 or more", code=1)
+    if not 1 <= flags.concurrency <= flags.requests:
+        raise _TABLE.reject(f"-c: found {flags.concurrency}, expected 1 to {flags.requests}, the requests in all (-n)")
+    is_tls, file = flags.url.scheme == "https", flags.post_file or flags.put_file
+    method, url, headers, body = _build_request(flags)
+    spec = LoadSpec(
+        urls=(url,),
+        method=method,
+        headers=headers,
+        body=body,
+        body_file=file or None,
+        connections=flags.concurrency,
         requests=flags.requests,
         duration_s=float(flags.time_limit_s) or LONGEST_S,
         timeout_s=min(float(flags.timeout_s), LONGEST_TIMEOUT_S) if flags.timeout_s > 0 else LONGEST_TIMEOUT_S,
         keep_alive=flags.keep_alive,
-        local_addresses=(flags.bind,) if flags.bind else (),
-        # A connection's handshake is done for each request unless it is kept, and ab resumes no session.
-        tls=Tls(certificate=certificate, key=certificate, insecure=True, resumption=False) if flags.is_tls else None,
+        bind=(flags.address,) if flags.address else (),
+        # ab trusts every certificate, and resumes no session.
+        tls_insecure=is_tls,
+        tls_resumption=not is_tls,
     )
-    # With TLS the log alone says how long a connection took with its handshake.
-    needs_requests = bool(flags.gnuplot_file) or flags.is_tls
-    return Ab(plan=plan, native=command_of(plan, body_file=flags.body_file or None), needs_requests=needs_requests, flags=flags)
+    # With TLS only the log has the time of a connection with its handshake.
+    return AbFrontEnd(spec=spec, needs_request_log=is_tls, flags=flags)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ab(Asked):
-    """A command line of ab."""
-
-    flags: AbFlags
-
-    def heading(self) -> str:
-        """The banner, and which host it is."""
-        return _heading(self.flags)
-
-    def progress(self, before: int, now: int) -> str:
-        """A line for each tenth of the requests, of a hundred at least."""
-        step = _step(self.flags)
-        told = range(before // step + 1, now // step + 1) if step else ()
-        return "".join(f"Completed {number * step} requests\n" for number in told)
-
-    def complaints(self, outcome: Outcome) -> str:
-        """That it is done, or the error of a socket that ends ab."""
-        if (fatal := self._fatal(outcome)) is not None:
-            return self.flags.complaint + fatal[1]
-        return self.flags.complaint + (f"Finished {outcome.end.summary.requests.completed} requests\n" if _step(self.flags) else "")
-
-    def report(self, outcome: Outcome) -> str:
-        """The report, as text or as an HTML table."""
-        result = self._result(outcome)
-        done = "" if _step(self.flags) else "..done\n"
-        if self.flags.html is not None:
-            return done + report_html(result, *self.flags.html)
-        return self._request_told() + done + result.text(percentages=self.flags.percentages, confidence=self.flags.confidence)
-
-    def files(self, outcome: Outcome) -> Mapping[str, str]:
-        """The percentages of `-e`, the answers of `-g`."""
-        found: dict[str, str] = {}
-        if not outcome.end.summary.requests.completed:
-            return found
-        if self.flags.csv_file:
-            found[self.flags.csv_file] = percentages_csv(_clocks(outcome).total)
-        if self.flags.gnuplot_file and outcome.requests is not None:
-            found[self.flags.gnuplot_file] = gnuplot_lines(outcome.requests, outcome.start_unix_ns)
-        return found
-
-    def cannot_write(self, path: str, error: OSError) -> ToolExit:
-        """As C's `perror` has it."""
-        what = "gnuplot" if path == self.flags.gnuplot_file else "CSV"
-        return ToolExit(err=f"Cannot open {what} output file: {error.strerror}\n", code=1)
-
-    def notes(self, outcome: Outcome) -> list[str]:
-        """What ab would have done otherwise."""
-        summary, flags = outcome.end.summary, self.flags
-        how = "keep-alive" if flags.keep_alive else "close"
-        found = [f"requests are HTTP/1.1 with Connection: {how}, where ab's are HTTP/1.0"]
-        unanswered = summary.requests.failed - summary.errors.check
-        if unanswered:
-            found.append(f"Complete requests are those that were answered; ab counts the {unanswered:,} that were not among them")
-        if self._fatal(outcome) is not None:
-            found.append("without -r ab ends at the first error of a socket and reports nothing; weir has gone on")
-        if flags.verbosity > 1:
-            found.append("-v: the request is shown, answers are not")
-        return found
-
-    def exit_code(self, outcome: Outcome) -> int:
-        """0, 1 after Ctrl-C, or that of the socket's error at which ab ends without `-r`."""
-        fatal = self._fatal(outcome)
-        return int(outcome.interrupted) if fatal is None else fatal[0]
-
-    def cannot_begin(self, error: WeirError) -> ToolExit:
-        """ab ends at its first connection."""
-        message = said(error.message, error.hint)
-        if isinstance(error, TargetError):
-            why = "Connection refused" if "refused" in error.message else error.message
-            return ToolExit(out=self.heading(), err=f"apr_socket_recv: {why} ({_CONNECTION_REFUSED})\n{message}", code=_CONNECTION_REFUSED)
-        if "key target" in error.message:
-            return _unknown_host(self.flags, message)
-        return ToolExit(err=message, code=22)
-
-    def _fatal(self, outcome: Outcome) -> tuple[int, str] | None:
-        """The exit code and the words with which ab ends at an error of a socket; None where there was none, or `-r`."""
-        errors = outcome.end.summary.errors
-        was_reset = any(event.kind == "reset" and "reset" in event.detail for event in outcome.events)
-        if errors.timeout and not outcome.end.summary.requests.completed:
-            return _TIMED_OUT & 255, f"apr_pollset_poll: The timeout specified has expired ({_TIMED_OUT})\n"
-        if errors.reset and was_reset and not self.flags.goes_on:
-            return _CONNECTION_RESET, f"apr_socket_recv: Connection reset by peer ({_CONNECTION_RESET})\n"
-        return None
-
-    def _request_told(self) -> str:
-        if self.flags.verbosity < 2:
-            return ""
-        request = self.plan.request
-        head = "\n".join([f"{request.method} {self.flags.path} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers), "", ""])
-        return f"INFO: {request.method} header == \n---\n{head}\n---\n"
-
-    def _result(self, outcome: Outcome) -> AbResult:
-        summary, flags = outcome.end.summary, self.flags
-        first, errors, clocks = summary.first_answer, summary.errors, _clocks(outcome)
-        failures = {
-            "Connect": errors.connect,
-            "Receive": errors.reset,
-            "Length": 0 if flags.any_length else summary.other_length,
-            "Exceptions": errors.timeout + errors.protocol,
-        }
-        return AbResult(
-            server=(first.server.split() or [""])[0] if first is not None else "",
-            host=flags.host,
-            port=flags.port,
-            tls=self._tls_lines(),
-            path=flags.path,
-            document_bytes=None if flags.any_length else first.body_bytes if first is not None else 0,
-            concurrency=flags.concurrency,
-            taken_s=summary.duration_s,
-            complete=summary.requests.completed,
-            failures=failures,
-            not_2xx=sum(count for status, count in summary.status.items() if not status.startswith("2")),
-            keep_alive=_kept(clocks, summary.requests.completed, flags.concurrency) if flags.keep_alive else None,
-            received_bytes=summary.bytes.received,
-            body_bytes=summary.bytes.received_body,
-            sent_bytes=summary.bytes.sent if flags.body is not None else None,
-            clocks=clocks,
-        )
-
-    def _tls_lines(self) -> list[tuple[str, str]]:
-        if not self.flags.is_tls:
-            return []
-        lines = [("SSL/TLS Protocol:", "not recorded"), ("Server Temp Key:", "not recorded")]
-        host = self.flags.host
-        return lines if _is_address(host) else [*lines, ("TLS Server Name:", host)]
+def _choose_step(flags: SimpleNamespace) -> int:
+    """Returns the requests from one line of progress to the next; 0 if there are none."""
+    has_progress = not flags.is_quiet and flags.requests > _PROGRESS_FROM
+    return max(_LEAST_STEP, flags.requests // _PROGRESS_STEPS) if has_progress else 0
 
 
-def _heading(flags: AbFlags) -> str:
-    if flags.html is not None:
-        return banner_html(_banner())
-    end = "\n" if _step(flags) else "..."
-    return "\n".join([*_banner(), "", f"Benchmarking {flags.host} (be patient){end}"])
-
-
-def _step(flags: AbFlags) -> int:
-    """Requests from one line of progress to the next; 0 where there are none."""
-    return max(_LEAST_STEP, flags.requests // _PROGRESS_STEPS) if flags.progress and flags.requests > _PROGRESS_FROM else 0
-
-
-def _unknown_host(flags: AbFlags, message: str) -> ToolExit:
-    error = f"apr_sockaddr_info_get() for {flags.host}: Name or service not known ({_NO_ADDRESS})\n"
-    return ToolExit(out=_heading(flags), err=f"{flags.complaint}{error}{message}", code=_NO_ADDRESS & 255)
-
-
-def _clocks(outcome: Outcome) -> Clocks:
-    return Clocks.of(outcome.end) if outcome.requests is None else Clocks.logged(outcome.requests)
-
-
-def _kept(clocks: Clocks, answers: int, concurrency: int) -> int:
-    """Answers after which the connection was kept: for each of the others one was made in place of it."""
-    made = clocks.connect.count - clocks.connect.up_to(0)
-    if made >= answers > concurrency:
-        # The last ones were closed as all others were, and nothing came in their place.
-        return 0
-    # Those that took the place of one that failed are among them: there may be more than answers.
-    return max(0, answers - max(0, made - concurrency))
-
-
-def _banner() -> tuple[str, str, str]:
-    # Here and not above: the package's metadata take a while to find.
-    from weir import __version__
-
-    return (
-        f"This is ApacheBench, Version 2.3 <its flags and report as weir {__version__} does them>",
-        "Measured by weir-engine, told in the form of ab; what differs is on standard error",
-        "Licensed under the Apache License, Version 2.0",
-    )
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
-def _request(flags: AbFlags) -> Request:
-    """The request with the headers of ab's, in its order."""
-    given = {name.lower() for name, _ in flags.headers}
+def _build_request(flags: SimpleNamespace) -> tuple[str, str, tuple[tuple[str, str], ...], bytes | None]:
+    """Returns method, URL, headers in ab's order, and body."""
+    files = {"POST": ("-p", flags.post_file), "PUT": ("-u", flags.put_file), "HEAD": ("-i", flags.is_head)}
+    chosen = [method for method, (_, value) in files.items() if value]
+    if len(chosen) > 1:
+        raise _TABLE.reject(f"found flags for {' and '.join(chosen)}, expected one of -i, -p and -u", code=1)
+    body = _TABLE.read_file(*files[chosen[0]]) if chosen and not flags.is_head else None
+    url, given = flags.url, {name.lower() for name, _ in flags.headers}
+    host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+    authority = host if url.port in (None, 443 if url.scheme == "https" else 80) else f"{host}:{url.port}"
     headers = [("Connection", "Keep-Alive" if flags.keep_alive else "close")] if "connection" not in given else []
     headers += [("Cookie", flags.cookie)] if flags.cookie else []
-    headers += flags.authorization
-    if flags.body is not None:
-        headers += [("Content-length", str(len(flags.body))), ("Content-type", flags.content_type)]
-    headers += flags.headers
-    usual = ("Host", flags.authority), ("User-Agent", "ApacheBench/2.3"), ("Accept", "*/*")
-    headers += [(name, value) for name, value in usual if name.lower() not in given]
-    return Request(flags.method, flags.url, tuple(headers), flags.body)
+    if flags.credentials:
+        headers.append(("Authorization", f"Basic {b64encode(flags.credentials.encode()).decode()}"))
+    if body is not None:
+        headers += [("Content-length", str(len(body))), ("Content-type", flags.content_type)]
+    usual = ("Host", authority), ("User-Agent", "ApacheBench/2.3"), ("Accept", "*/*")
+    headers += [*flags.headers, *((name, value) for name, value in usual if name.lower() not in given)]
+    method = flags.method or (chosen or ["GET"])[0]
+    return method, f"{url.scheme}://{authority}{format_path(url)}", tuple(headers), body

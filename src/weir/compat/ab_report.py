@@ -1,214 +1,151 @@
-"""ab's report, its CSV and its lines for gnuplot, from what weir's engine measured. Formats and ab's roundings, nothing else.
+"""Formats a load's result as ab's report and CSV.
 
 ab counts in whole microseconds and prints milliseconds, rounded half up.
 """
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
 
-from weir.compat.times import Times, answers_in
+from weir.compat.flags import format_path
+from weir.compat.front_end import LoadResult
+from weir.compat.latencies import Times, read_answers, read_times, sort_array
 
-if TYPE_CHECKING:
-    from weir.model.records import LoadEnd
-
-_PERCENTS = (50, 66, 75, 80, 90, 95, 98, 99, 100)
+VERSION = "This is ApacheBench, Version 2.3"
+"""The start of the first line, in which scripts look for ab's version."""
+_PERCENTS = (50, 66, 75, 80, 90, 95, 98, 99)
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The four rows of ab's table of times; all but the first have a time for each answer."""
+    """The four rows of ab's table of times, each with the times of all answers."""
 
     connect: Times
-    """Making a connection, nothing for an answer that found one."""
+    """Time to make a connection; 0 for a request that found one."""
     processing: Times
     """From the request's write to the answer's last byte."""
     waiting: Times
-    """To its first byte."""
+    """From the request's write to the answer's first byte."""
     total: Times
 
-    @staticmethod
-    def of(end: "LoadEnd") -> "Clocks":
-        """Those of a load, from its histograms."""
-        summary, histograms = end.summary, end.histograms
 
-        def recorded(clock: str, zeros: int = 0) -> Times:
-            return Times.recorded(histograms.get(f"{clock}_ns"), getattr(summary, f"{clock}_us"), zeros=zeros)
-
-        found = max(0, summary.requests.completed - recorded("connect_time").count)
-        return Clocks(recorded("connect_time", found), recorded("service_time"), recorded("time_to_first_byte"), recorded("response_time"))
-
-    @staticmethod
-    def logged(log: Path) -> "Clocks":
-        """Those of a load, from its request log: here the time of a connection has its TLS handshake in it."""
-        answered = answers_in(log)
-        written = answered["written_ns"]
-        return Clocks(
-            Times.of_each(answered["connect_ns"]),
-            Times.of_each(answered["last_byte_ns"] - written),
-            Times.of_each(answered["first_byte_ns"] - written),
-            Times.of_each(answered["last_byte_ns"] - answered["intended_ns"]),
-        )
-
-    def rows(self) -> tuple[tuple[str, str, Times], ...]:
-        """Label, what a warning calls it, and times."""
-        return (
-            ("Connect:", "initial connection time", self.connect),
-            ("Processing:", "processing time", self.processing),
-            ("Waiting:", "waiting time", self.waiting),
-            ("Total:", "total time", self.total),
-        )
+def read_clocks(result: LoadResult) -> Clocks:
+    """Returns the times of a load. With a request log they are exact, and `connect` includes the TLS handshake."""
+    if result.request_log is None:
+        end = result.end
+        found = max(0, end.summary.requests.completed - read_times(end, "connect_time").count)
+        clocks = ("service_time", "time_to_first_byte", "response_time")
+        return Clocks(read_times(end, "connect_time", zeros=found), *(read_times(end, clock) for clock in clocks))
+    answers = read_answers(result.request_log)
+    moments = ("intended", "written", "first_byte", "last_byte")
+    intended, written, first, last = (answers[f"{moment}_ns"] for moment in moments)
+    return Clocks(*map(sort_array, (answers["connect_ns"], last - written, first - written, last - intended)))
 
 
-@dataclass(frozen=True, slots=True)
-class AbResult:
-    """The figures of ab's report."""
+def format_heading(host: str) -> str:
+    """Returns ab's banner and the start of the line with the host."""
+    # Here and not above: the package's metadata take long to read.
+    from weir import __version__
 
-    server: str
-    host: str
-    port: int
-    tls: Sequence[tuple[str, str]]
-    """Lines on TLS."""
-    path: str
-    document_bytes: int | None
-    """None: answers may differ in length."""
-    concurrency: int
-    taken_s: float
-    complete: int
-    failures: Mapping[str, int]
-    """By what ab calls them, in its order."""
-    not_2xx: int
-    keep_alive: int | None
-    """Answers on connections that were kept; None where none was to be."""
-    received_bytes: int
-    body_bytes: int
-    sent_bytes: int | None
-    """With their heads; None where requests have no body."""
-    clocks: Clocks
-
-    @property
-    def failed(self) -> int:
-        """All failures."""
-        return sum(self.failures.values())
-
-    def lines(self) -> list[tuple[str, str]]:
-        """Label and value of each line before the table of times; two empty texts are an empty line."""
-        length = "Variable" if self.document_bytes is None else f"{self.document_bytes} bytes"
-        found = [
-            ("Server Software:", self.server), ("Server Hostname:", self.host), ("Server Port:", str(self.port)), *self.tls, ("", ""),
-            ("Document Path:", self.path), ("Document Length:", length), ("", ""),
-            ("Concurrency Level:", str(self.concurrency)), ("Time taken for tests:", f"{self.taken_s:.3f} seconds"),
-            ("Complete requests:", str(self.complete)), ("Failed requests:", str(self.failed)),
-        ]  # fmt: skip
-        if self.failed:
-            found.append(("   (" + ", ".join(f"{kind}: {count}" for kind, count in self.failures.items()) + ")", ""))
-        if self.not_2xx:
-            found.append(("Non-2xx responses:", str(self.not_2xx)))
-        if self.keep_alive is not None:
-            found.append(("Keep-Alive requests:", str(self.keep_alive)))
-        found.append(("Total transferred:", f"{self.received_bytes} bytes"))
-        if self.sent_bytes is not None:
-            found.append(("Total body sent:", str(self.sent_bytes)))
-        found.append(("HTML transferred:", f"{self.body_bytes} bytes"))
-        if self.complete and self.taken_s:
-            found += self._rates()
-        return found
-
-    def _rates(self) -> list[tuple[str, str]]:
-        each_ms = self.taken_s * 1000 / self.complete
-
-        def kilobytes(count: int) -> str:
-            return f"{count / 1024 / self.taken_s:.2f}"
-
-        found = [
-            ("Requests per second:", f"{self.complete / self.taken_s:.2f} [#/sec] (mean)"),
-            ("Time per request:", f"{self.concurrency * each_ms:.3f} [ms] (mean)"),
-            ("Time per request:", f"{each_ms:.3f} [ms] (mean, across all concurrent requests)"),
-            ("Transfer rate:", f"{kilobytes(self.received_bytes)} [Kbytes/sec] received"),
-        ]
-        if self.sent_bytes is not None:
-            found.append(("", f"{kilobytes(self.sent_bytes)} kb/s sent"))
-            found.append(("", f"{kilobytes(self.received_bytes + self.sent_bytes)} kb/s total"))
-        return found
-
-    def text(self, *, percentages: bool, confidence: bool) -> str:
-        """The report as ab prints it, without the banner."""
-        head = [f"{label:<24}{value}" if value or label.endswith(":") else label for label, value in self.lines()]
-        parts = ["", "", *head]
-        if self.complete:
-            parts += ["", "Connection Times (ms)", *(times_table(self.clocks) if confidence else short_table(self.clocks))]
-            if percentages and self.complete > 1:
-                parts += ["", "Percentage of the requests served within a certain time (ms)", *_percentages(self.clocks.total)]
-        return "\n".join([*parts, ""])
+    return (
+        f"{VERSION} <its flags and report as weir {__version__} does them>\n"
+        "Measured by weir-engine, in the layout of ab; differences are on standard error\n"
+        "Licensed under the Apache License, Version 2.0\n"
+        f"\nBenchmarking {host} (be patient)"
+    )
 
 
-def whole_ms(time_ns: float) -> int:
-    """Milliseconds as ab prints them: whole microseconds, rounded half up.
+def format_report(flags: SimpleNamespace, result: LoadResult, *, has_body: bool) -> str:
+    """Returns the report behind the heading, with the number of sent bytes if requests had a body."""
+    summary, url, clocks = result.end.summary, flags.url, read_clocks(result)
+    completed, errors, first = summary.requests.completed, summary.errors, summary.first_answer
+    failures = {
+        "Connect": errors.connect,
+        "Receive": errors.reset,
+        "Length": 0 if flags.any_length else summary.other_length,
+        "Exceptions": errors.timeout + errors.protocol,
+    }
+    failed = ", ".join(f"{kind}: {count}" for kind, count in failures.items())
+    not_2xx = sum(count for status, count in summary.status.items() if not status.startswith("2"))
+    length = "Variable" if flags.any_length else f"{0 if first is None else first.body_bytes} bytes"
+    lines = [
+        "",
+        "",
+        _label("Server Software", "" if first is None else (first.server.split() or [""])[0]),
+        _label("Server Hostname", url.hostname),
+        _label("Server Port", url.port or (443 if url.scheme == "https" else 80)),
+        "",
+        _label("Document Path", format_path(url)),
+        _label("Document Length", length),
+        "",
+        _label("Concurrency Level", flags.concurrency),
+        _label("Time taken for tests", f"{summary.duration_s:.3f} seconds"),
+        _label("Complete requests", completed),
+        _label("Failed requests", sum(failures.values())),
+        *([f"   ({failed})"] if any(failures.values()) else []),
+        *([_label("Non-2xx responses", not_2xx)] if not_2xx else []),
+    ]
+    if flags.keep_alive:
+        lines.append(_label("Keep-Alive requests", count_kept(clocks.connect, completed, flags.concurrency)))
+    lines.append(_label("Total transferred", f"{summary.bytes.received} bytes"))
+    lines += [_label("Total body sent", summary.bytes.sent)] if has_body else []
+    lines.append(_label("HTML transferred", f"{summary.bytes.received_body} bytes"))
+    if completed:
+        lines += _list_rates(result, flags.concurrency, has_body=has_body)
+        lines += ["", "Connection Times (ms)", *list_times(clocks)]
+    if completed > 1 and not flags.no_percentages:
+        lines += ["", "Percentage of the requests served within a certain time (ms)", *_list_percentages(clocks.total)]
+    return "\n".join([*lines, ""])
 
-    >>> [whole_ms(time_ns) for time_ns in (499_999, 500_000, 1_499_999, 1_500_000)]
-    [0, 1, 1, 2]
-    """
+
+def _label(label: str, value: object) -> str:
+    return f"{label + ':':<24}{value}"
+
+
+def _list_rates(result: LoadResult, concurrency: int, *, has_body: bool) -> Iterator[str]:
+    summary = result.end.summary
+    taken_s, received, sent = summary.duration_s, summary.bytes.received / 1024, summary.bytes.sent / 1024
+    each_ms = taken_s * 1000 / summary.requests.completed
+    yield _label("Requests per second", f"{summary.requests.completed / taken_s:.2f} [#/sec] (mean)")
+    yield _label("Time per request", f"{concurrency * each_ms:.3f} [ms] (mean)")
+    yield _label("Time per request", f"{each_ms:.3f} [ms] (mean, across all concurrent requests)")
+    yield _label("Transfer rate", f"{received / taken_s:.2f} [Kbytes/sec] received")
+    if has_body:
+        yield f"{'':24}{sent / taken_s:.2f} kb/s sent"
+        yield f"{'':24}{(received + sent) / taken_s:.2f} kb/s total"
+
+
+def count_kept(connect: Times, answers: int, concurrency: int) -> int:
+    """Counts the answers that kept their connection: each other answer needed a new connection in its place."""
+    made = connect.count - connect.count_up_to(0)
+    if made >= answers > concurrency:
+        # Nothing replaced the last connections, which closed as all others did.
+        return 0
+    # New connections after failures count too: there may be more than answers.
+    return max(0, answers - max(0, made - concurrency))
+
+
+def round_ms(time_ns: float) -> int:
+    """Returns milliseconds as ab prints them: whole microseconds, rounded half up."""
     return (int(time_ns) // 1000 + 500) // 1000
 
 
-def times_table(clocks: Clocks) -> list[str]:
-    """Shortest, mean with standard deviation, median and longest, and warnings where mean and median are apart."""
-    lines = ["              min  mean[+/-sd] median   max"]
-    warnings: list[str] = []
-    for label, name, times in clocks.rows():
-        mean, median, deviation = whole_ms(times.mean), whole_ms(times.median), times.deviation / 1e6
-        lines.append(f"{label:<12}{whole_ms(times.shortest):5} {mean:4} {deviation:5.1f} {median:6} {whole_ms(times.longest):7}")
-        apart = abs(mean - median)
-        if apart > 2 * deviation:
-            warnings += [
-                f"ERROR: The median and mean for the {name} are more than twice the standard",
-                "       deviation apart. These results are NOT reliable.",
-            ]
-        elif apart > deviation:
-            warnings += [
-                f"WARNING: The median and mean for the {name} are not within a normal deviation",
-                "        These results are probably not that reliable.",
-            ]
-    return lines + warnings
+def list_times(clocks: Clocks) -> Iterator[str]:
+    """Yields the lines of ab's table of times."""
+    yield "              min  mean[+/-sd] median   max"
+    for label in ("Connect", "Processing", "Waiting", "Total"):
+        times: Times = getattr(clocks, label.lower())
+        low, mean, median, high = map(round_ms, (times.shortest, times.mean, times.median, times.longest))
+        yield f"{label + ':':<12}{low:5} {mean:4} {times.deviation / 1e6:5.1f} {median:6} {high:7}"
 
 
-def short_table(clocks: Clocks) -> list[str]:
-    """Shortest, mean and longest."""
-    rows = (
-        f"{label:<12}{whole_ms(times.shortest):5} {whole_ms(times.mean):5}{whole_ms(times.longest):5}" for label, _, times in clocks.rows()
-    )
-    return ["              min   avg   max", *rows]
+def _list_percentages(total: Times) -> Iterator[str]:
+    for percent in _PERCENTS:
+        yield f"  {percent}%  {round_ms(total.at(total.count * percent // 100)):5}"
+    yield f" 100%  {round_ms(total.longest):5} (longest request)"
 
 
-def _percentages(total: Times) -> list[str]:
-    *most, _ = _PERCENTS
-    lines = [f"  {percent}%  {whole_ms(total.at(total.count * percent // 100)):5}" for percent in most]
-    return [*lines, f" 100%  {whole_ms(total.longest):5} (longest request)"]
-
-
-def percentages_csv(total: Times) -> str:
-    """The time within which each percentage was served, in milliseconds."""
+def format_csv(total: Times) -> str:
+    """Returns the time within which each percentage was served, in milliseconds."""
     rows = (f"{percent},{total.at(int(0.5 + total.count * percent / 100)) / 1e6:.3f}" for percent in range(101))
     return "\n".join(["Percentage served,Time in ms", *rows, ""])
-
-
-def gnuplot_lines(log: Path, start_unix_ns: int) -> str:
-    """A line for each answer, the shortest first: when it was asked for, and its times in milliseconds."""
-    answered = answers_in(log)
-    answered = answered[(answered["last_byte_ns"] - answered["intended_ns"]).argsort(kind="stable")]
-    times = (
-        answered["connect_ns"],
-        answered["last_byte_ns"] - answered["written_ns"],
-        answered["last_byte_ns"] - answered["intended_ns"],
-        answered["first_byte_ns"] - answered["written_ns"],
-    )
-    seconds = ((answered["intended_ns"] + start_unix_ns) // 1_000_000_000).tolist()
-    rows = zip(seconds, *(((clock // 1000 + 500) // 1000).tolist() for clock in times), strict=True)
-    return "\n".join(["starttime\tseconds\tctime\tdtime\tttime\twait", *(_gnuplot_line(*row) for row in rows), ""])
-
-
-def _gnuplot_line(second: int, connect: int, processing: int, total: int, waiting: int) -> str:
-    started = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(second))
-    return f"{started}\t{second}\t{connect}\t{processing}\t{total}\t{waiting}"

@@ -1,15 +1,18 @@
-"""What a drop-in front end is: a command line of wrk, wrk2, hey or ab understood, run as a load, and told in the tool's own words.
+"""A drop-in front end: turns a command line of wrk, wrk2, hey or ab into a load, and its result into the tool's report.
 
-Each tool is a module `weir.compat.TOOL` with a function `read(argv) -> Asked`, which raises `ToolExit` where the tool would end without
-putting a load on anything. Nothing here prints, measures or reads anything but the files that flags name; `weir.cli.front_ends` does.
+It reads only the files that flags name; `weir.cli.front_ends` measures and prints.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from weir.load_spec import LoadSpec
 from weir.model.errors import WeirError
 from weir.model.load import LoadPlan
 
@@ -26,102 +29,83 @@ TOOLS = {
 """The tools that weir stands in for, each with an example."""
 
 
-class ToolExit(Exception):  # noqa: N818 - it is an end, and of -h no error
-    """The tool's own answer to wrong flags, to -h or -v, or to a target that is not there: it ends with this and reports no load.
-
-    Args:
-        out: what it writes on standard output, to the last newline.
-        err: what it writes on standard error.
-        code: its exit code.
-    """
-
-    def __init__(self, *, out: str = "", err: str = "", code: int) -> None:
-        super().__init__(err or out)
-        self.out = out
-        self.err = err
-        self.code = code
-
-
-def not_offered(message: str, hint: str, code: int) -> ToolExit:
-    """The answer to what the tool does and weir does not: weir's words, and the exit code that the tool has for wrong flags.
-
-    Args:
-        message: the flag, what was found and why not.
-        hint: the native way.
-        code: the exit code.
-    """
-    return ToolExit(err=said(message, hint), code=code)
-
-
-def said(message: str, hint: str) -> str:
-    """A message of weir's own, with what to do next where there is something."""
-    return f"weir: {message}\n" + (f"  try: {hint}\n" if hint else "")
-
-
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a load."""
+class LoadResult:
+    """The records of a load that has ended."""
 
     end: "LoadEnd"
-    intervals: "Sequence[Interval]"
-    """All of them, a tenth of a second each but for the last, without their histograms."""
-    requests: Path | None
-    """The log of all requests (`weir.model.request_log`), where `Asked.needs_requests`. It is gone when the report has been made."""
-    interrupted: bool
-    """Whether Ctrl-C or SIGTERM ended it early."""
+    intervals: "Sequence[Interval]" = ()
+    """All intervals, without their histograms. Each is a tenth of a second long, the last one is shorter."""
     events: "Sequence[LoadEvent]" = ()
-    """What happened while it ran, in order: the first of each kind of failure, and at most one a second."""
-    start_unix_ns: int = 0
-    """When its clock started."""
+    """Failures in order: the first of each kind, then at most one a second."""
+    request_log: Path | None = None
+    """The log of all requests (`weir.model.request_log`) if the front end needs one. It exists until the report."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(ABC):
-    """One command line of a tool, understood."""
+@dataclass(frozen=True, kw_only=True)
+class FrontEnd(ABC):
+    """A command line of a tool. Every text that it formats is printed as it is."""
 
-    plan: LoadPlan
-    """The load that it asks for; `request_log` is left to the one who runs it."""
-    native: str
-    """The `weir load …` command line that does the same."""
-    needs_requests: bool = False
+    flags: SimpleNamespace
+    """The values of the tool's flags, by the names in its table."""
+    spec: LoadSpec
+    waits_for_answers: bool = False
+    """Whether the tool waits for the answers to its last requests after its time."""
+    needs_request_log: bool = False
     """Whether the report needs every single request."""
 
-    @abstractmethod
-    def heading(self) -> str:
-        """What the tool prints as its load begins, to the last newline; printed as it is."""
+    @cached_property
+    def plan(self) -> LoadPlan:
+        """The plan of the load, without a request log."""
+        plan = self.spec.to_plan()
+        return plan.answered_to_the_end() if self.waits_for_answers else plan
 
-    @abstractmethod
-    def report(self, outcome: Outcome) -> str:
-        """What the tool prints after its load, on standard output, to the last newline; printed as it is."""
+    @property
+    def command(self) -> str:
+        """The `weir load …` command line of the same load."""
+        return self.spec.without_implied_settings().to_command()
 
-    @abstractmethod
-    def notes(self, outcome: Outcome) -> list[str]:
-        """What differs from the tool, a sentence each, without a full stop; standard error has them behind the verdict."""
-
-    @abstractmethod
-    def exit_code(self, outcome: Outcome) -> int:
-        """The tool's exit code."""
-
-    @abstractmethod
-    def cannot_begin(self, error: WeirError) -> ToolExit:
-        """What the tool says, heading included where it has printed one by then, when the load does not even begin.
-
-        Args:
-            error: the engine's. A `TargetError`: no connection can be made; a `UsageError` on `plan, key target`: the host has no address.
-        """
-
-    def progress(self, before: int, now: int) -> str:
-        """What the tool writes on standard error while its load runs, when after `before` requests `now` are done; printed as it is."""
+    def format_heading(self) -> str:
+        """Returns the tool's output at the start of its load."""
         return ""
 
-    def complaints(self, outcome: Outcome) -> str:
-        """What the tool writes on standard error after its load; printed as it is."""
+    def format_progress(self, before: int, now: int, *, has_ended: bool) -> str:
+        """Returns the tool's line on standard error when the number of requests goes from `before` to `now`."""
         return ""
 
-    def files(self, outcome: Outcome) -> Mapping[str, str]:
-        """What the tool writes into files, by their paths."""
+    @abstractmethod
+    def format_report(self, result: LoadResult) -> str:
+        """Returns the tool's output at the end of its load."""
+
+    def format_files(self, result: LoadResult) -> Mapping[str, str]:
+        """Returns the content of the files that the tool writes, by their paths."""
         return {}
 
-    def cannot_write(self, path: str, error: OSError) -> ToolExit:
-        """What the tool says when one of its files cannot be written."""
-        return ToolExit(err=f"weir: {path}: cannot be written: {error.strerror}\n", code=1)
+    @abstractmethod
+    def list_differences(self, result: LoadResult) -> list[str]:
+        """Returns a sentence, without a full stop, for each figure that the tool would have measured differently."""
+
+    def choose_exit_code(self, result: LoadResult) -> int:
+        """Returns the tool's exit code after a load."""
+        return 0
+
+    @abstractmethod
+    def format_failed_start(self, error: WeirError) -> tuple[str, int]:
+        """Returns the tool's output and exit code after a `TargetError` (no connection) or a `UsageError`."""
+
+
+def read_command_line(tool: str, words: Sequence[str]) -> FrontEnd:
+    """Returns the front end for the words behind the name of a tool of `TOOLS`.
+
+    Raises:
+        ToolError: the command line is wrong, or asks for something that weir does not offer.
+        ToolExit: the command line asks for help or for the version.
+    """
+    module = import_module(f"weir.compat.{tool.removesuffix('2')}")
+    front_end: FrontEnd = module.read_command_line(tool, words)
+    return front_end
+
+
+def is_unknown_host(error: WeirError) -> bool:
+    """Tells whether a load could not begin because its host has no address."""
+    return error.message.startswith("plan, key target:")

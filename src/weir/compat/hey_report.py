@@ -1,168 +1,113 @@
-"""hey's summary and its CSV, from what weir's engine measured. Formats alone: nothing is decided here."""
+"""Formats a load's result as hey's summary and CSV."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weir.compat.times import Times, answers_in
+from weir.compat.latencies import Times, read_answers, read_times, sort_counts
 
 if TYPE_CHECKING:
     from weir.model.records import LoadEnd, Quantiles
 
 _PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
-_ROWS = 10
-"""Of the histogram; hey has one more, the fastest alone."""
+_STEPS = 10
+"""Rows of the histogram; hey has one more, the fastest alone."""
 _BAR, _LONGEST_BAR = "■", 40
 CSV_HEAD = "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n"
 """The first line of a CSV."""
 
+_CLOCKS = ("DNS+dialup", "DNS-lookup", "req write", "resp wait", "resp read")
+
 Spread = tuple[float, float, float]
 """Average, fastest and slowest, in seconds."""
+_NO_SPREAD = (math.nan, 0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class HeySummary:
-    """The figures of hey's summary."""
-
-    total_s: float
-    throughput_rps: float
-    average_s: float
-    """Not a number where nothing was answered."""
-    times: Times
-    """Response times."""
-    body_bytes: int
-    dialup: Spread
-    wait: Spread
-    """From the request's end to the first byte of the answer."""
-    read: Spread
-    """From there to its last byte."""
-    statuses: Mapping[int, int]
-    errors: Mapping[str, int]
-
-    @staticmethod
-    def of_failures(errors: Mapping[str, int]) -> "HeySummary":
-        """Nothing but errors."""
-        nothing = (math.nan, 0.0, 0.0)
-        return HeySummary(0.0, 0.0, math.nan, Times.of({}), 0, nothing, nothing, nothing, {}, errors)
-
-    @staticmethod
-    def of(end: "LoadEnd", errors: Mapping[str, int]) -> "HeySummary":
-        """What a load came to.
-
-        Args:
-            end: of the load.
-            errors: how many requests failed, by what hey would say of them.
-        """
-        summary = end.summary
-        return HeySummary(
-            total_s=summary.duration_s,
-            throughput_rps=summary.throughput_rps,
-            average_s=_seconds(summary.response_time_us.mean, math.nan),
-            times=Times.recorded(end.histograms.get("response_time_ns"), summary.response_time_us),
-            body_bytes=summary.bytes.received_body,
-            dialup=_dialup(end),
-            wait=_spread(summary.time_to_first_byte_us),
-            read=_spread(summary.read_time_us),
-            statuses={int(status): count for status, count in summary.status.items()},
-            errors=errors,
-        )
-
-    def text(self) -> str:
-        """The summary as hey prints it."""
-        answered = self.times.count
-        unmeasured = (0.0, 0.0, 0.0) if answered else (math.nan, 0.0, 0.0)
-        data = ""
-        if self.body_bytes:
-            data = f"\n  Total data:\t{self.body_bytes} bytes\n  Size/request:\t{self.body_bytes // answered} bytes"
-        return "".join(
-            [
-                "\nSummary:",
-                f"\n  Total:\t{number(self.total_s)} secs",
-                f"\n  Slowest:\t{number(self.times.longest / 1e9)} secs",
-                f"\n  Fastest:\t{number(self.times.shortest / 1e9)} secs",
-                f"\n  Average:\t{number(self.average_s)} secs",
-                f"\n  Requests/sec:\t{number(self.throughput_rps)}",
-                f"\n  {data}\n",
-                f"\nResponse time histogram:\n{histogram_rows(self.times)}\n",
-                "\nLatency distribution:",
-                *(f"\n  {percent}% in {number(self.times.percentile(percent) / 1e9)} secs" for percent in _PERCENTILES if answered),
-                "\n\nDetails (average, fastest, slowest):",
-                _detail("DNS+dialup", self.dialup),
-                _detail("DNS-lookup", unmeasured),
-                _detail("req write", unmeasured),
-                _detail("resp wait", self.wait),
-                _detail("resp read", self.read),
-                "\n\nStatus code distribution:",
-                *(f"\n  [{status}]\t{count} responses" for status, count in sorted(self.statuses.items())),
-                "\n\n",
-                "Error distribution:" if self.errors else "",
-                *(f"\n  [{count}]\t{message}" for message, count in sorted(self.errors.items())),
-                "\n\n",
-            ]
-        )
+def format_summary(end: "LoadEnd | None", errors: Mapping[str, int]) -> str:
+    """Returns the summary of a load that ended or, without `end`, could not begin; `errors` has counts by message."""
+    times, average_s, total_s, rate_rps, data, statuses = sort_counts({}), math.nan, 0.0, 0.0, "", {}
+    spreads = [_NO_SPREAD] * len(_CLOCKS)
+    if end is not None:
+        summary, times = end.summary, read_times(end, "response_time")
+        average_s, total_s = _read_spread(summary.response_time_us)[0], summary.duration_s
+        rate_rps, statuses = summary.throughput_rps, summary.status
+        if (size := summary.bytes.received_body) and times.count:
+            data = f"\n  Total data:\t{size} bytes\n  Size/request:\t{size // times.count} bytes"
+        unmeasured = (0.0, 0.0, 0.0) if times.count else _NO_SPREAD
+        wait, read = _read_spread(summary.time_to_first_byte_us), _read_spread(summary.read_time_us)
+        spreads = [_read_dialup(end), unmeasured, unmeasured, wait, read]
+    details = [", ".join(f"{format_number(value)} secs" for value in spread) for spread in spreads]
+    percentiles = {percent: times.percentile(percent) / 1e9 for percent in _PERCENTILES if times.count}
+    return "".join(
+        [
+            "\nSummary:",
+            f"\n  Total:\t{format_number(total_s)} secs",
+            f"\n  Slowest:\t{format_number(times.longest / 1e9)} secs",
+            f"\n  Fastest:\t{format_number(times.shortest / 1e9)} secs",
+            f"\n  Average:\t{format_number(average_s)} secs",
+            f"\n  Requests/sec:\t{format_number(rate_rps)}",
+            f"\n  {data}\n",
+            f"\nResponse time histogram:\n{format_histogram(times)}\n",
+            "\nLatency distribution:",
+            *(f"\n  {percent}% in {format_number(value_s)} secs" for percent, value_s in percentiles.items()),
+            "\n\nDetails (average, fastest, slowest):",
+            *(f"\n  {name}:\t{detail}" for name, detail in zip(_CLOCKS, details, strict=True)),
+            "\n\nStatus code distribution:",
+            *(f"\n  [{status}]\t{count} responses" for status, count in sorted(statuses.items())),
+            "\n\n",
+            "Error distribution:" if errors else "",
+            *(f"\n  [{count}]\t{message}" for message, count in sorted(errors.items())),
+            "\n\n",
+        ]
+    )
 
 
-def number(value: float) -> str:
-    """Four decimals, as hey has them of seconds and rates."""
+def format_number(value: float) -> str:
+    """Returns seconds or a rate with four decimals."""
     return " NaN" if math.isnan(value) else f"{value:.4f}"
 
 
-def histogram_rows(times: Times) -> str:
-    """Ten steps of equal width from the fastest to the slowest, each with how many lie between the one before and itself, and a bar."""
+def format_histogram(times: Times) -> str:
+    """Returns ten equal steps from the fastest to the slowest time, each with the count since the step before."""
     if not times.count:
         return ""
-    step = (times.longest - times.shortest) / _ROWS
-    marks = [*(times.shortest + step * row for row in range(_ROWS)), float(times.longest)]
-    reached = [times.up_to(mark) for mark in marks]
+    step = (times.longest - times.shortest) / _STEPS
+    marks = [*(times.shortest + step * row for row in range(_STEPS)), float(times.longest)]
+    reached = [times.count_up_to(mark) for mark in marks]
     counts = [now - before for now, before in zip(reached, [0, *reached], strict=False)]
     most = max(counts)
     bars = [_BAR * ((count * _LONGEST_BAR + most // 2) // most) for count in counts]
-    return "".join(f"  {mark / 1e9:.3f} [{count}]\t|{bar}\n" for mark, count, bar in zip(marks, counts, bars, strict=True))
+    rows = zip(marks, counts, bars, strict=True)
+    return "".join(f"  {mark / 1e9:.3f} [{count}]\t|{bar}\n" for mark, count, bar in rows)
 
 
-def csv_text(log: Path) -> str:
-    """A row for each answer, in the order of their ends: seconds, and the offset of the start from that of the load."""
-    answered = answers_in(log)
-    seconds = (
-        (answered["last_byte_ns"] - answered["intended_ns"]) / 1e9,
-        answered["connect_ns"] / 1e9,
-        (answered["first_byte_ns"] - answered["written_ns"]) / 1e9,
-        (answered["last_byte_ns"] - answered["first_byte_ns"]) / 1e9,
-        answered["intended_ns"] / 1e9,
-    )
-    rows = zip(*(column.tolist() for column in (*seconds, answered["status"])), strict=True)
-    lines = (
+def format_csv(log: Path) -> str:
+    """Returns a row for each answer, in the order of their ends. The offset is from the load's start."""
+    answers = read_answers(log)
+    moments = ("intended", "written", "first_byte", "last_byte", "connect")
+    intended, written, first, last, connect = (answers[f"{moment}_ns"] for moment in moments)
+    times_ns = (last - intended, connect, first - written, last - first, intended)
+    columns = (*(column / 1e9 for column in times_ns), answers["status"])
+    return CSV_HEAD + "".join(
         f"{total:.4f},{dialup:.4f},0.0000,0.0000,{wait:.4f},{read:.4f},{status},{offset:.4f}\n"
-        for total, dialup, wait, read, offset, status in rows
+        for total, dialup, wait, read, offset, status in zip(*(column.tolist() for column in columns), strict=True)
     )
-    return CSV_HEAD + "".join(lines)
 
 
-def _detail(name: str, spread: Spread) -> str:
-    average, fastest, slowest = spread
-    return f"\n  {name}:\t{number(average)} secs, {number(fastest)} secs, {number(slowest)} secs"
+def _read_spread(clock: "Quantiles | None") -> Spread:
+    if clock is None or clock.mean is None:
+        return _NO_SPREAD
+    return clock.mean / 1e6, (clock.min or 0.0) / 1e6, (clock.max or 0.0) / 1e6
 
 
-def _spread(clock: "Quantiles | None") -> Spread:
-    if clock is None:
-        return math.nan, 0.0, 0.0
-    return _seconds(clock.mean, math.nan), _seconds(clock.min), _seconds(clock.max)
-
-
-def _dialup(end: "LoadEnd") -> Spread:
-    """Of all requests, most of which found a connection: nothing for them."""
-    completed, made = end.summary.requests.completed, end.summary.connect_time_us
+def _read_dialup(end: "LoadEnd") -> Spread:
+    """Returns the time to connect of all requests: 0 for each that found a connection."""
+    completed = end.summary.requests.completed
     if not completed:
-        return math.nan, 0.0, 0.0
-    connections = Times.recorded(end.histograms.get("connect_time_ns"), made).count
-    parts: Sequence[Spread] = [
-        _spread(clock) for clock in (made, end.summary.tls_handshake_us) if clock is not None and clock.mean is not None
-    ]
-    average, fastest, slowest = (sum(part[index] for part in parts) for index in range(3))
+        return _NO_SPREAD
+    connections = read_times(end, "connect_time").count
+    spreads = [_read_spread(clock) for clock in (end.summary.connect_time_us, end.summary.tls_handshake_us)]
+    known = [spread for spread in spreads if spread is not _NO_SPREAD]
+    average, fastest, slowest = (sum(spread[index] for spread in known) for index in range(3))
     return average * min(1.0, connections / completed), fastest if connections >= completed else 0.0, slowest
-
-
-def _seconds(microseconds: float | None, nothing: float = 0.0) -> float:
-    return nothing if microseconds is None else microseconds / 1e6

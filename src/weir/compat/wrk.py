@@ -1,61 +1,137 @@
-"""wrk 4.1: its command line and its report, of a closed loop."""
+"""wrk 4.1 and wrk2: their flags, the loads that these ask for, and the front end of both."""
 
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.compat import wrk_report
-from weir.compat.front_end import Outcome
-from weir.compat.native import command_of
-from weir.compat.wrk_flags import plan_of, read_flags
-from weir.compat.wrk_report import AskedOfEither
-from weir.compat.wrk_units import aligned, microseconds
-from weir.model.load import ClosedLoad
+from weir.compat.flags import Flag, ToolFlags, format_authority, format_path
+from weir.compat.front_end import TOOLS, FrontEnd, LoadResult
+from weir.load_spec import LoadSpec
+from weir.model.errors import InvalidValueError, WeirError
 
-USAGE = """\
-Usage: wrk <options> <url>
-  Options:
-    -c, --connections <N>  Connections that are kept open (10)
-    -d, --duration    <T>  How long (10s)
-    -t, --threads     <N>  Threads, with as many connections each (2)
-
-    -s, --script      <S>  Not with weir: docs/guides/scenarios.md
-    -H, --header      <H>  A header, as 'Name: value'
-    -L, --latency          Print percentiles of the latency
-    -T, --timeout     <T>  How long an answer may take (2s)
-    -v, --version          Print the version
-
-  A number may have a unit: 1k, 1M, 1G
-  A time may have a unit: 2s, 2m, 2h
-"""
+_FAILED = 1
+"""The exit code of both for everything that ends them before a load."""
+_CALIBRATION_S = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedOfWrk(AskedOfEither):
-    """A command line of wrk, understood."""
-
-    def report(self, outcome: Outcome) -> str:
-        """Thread statistics, percentiles where they were asked for, and totals."""
-        summary = outcome.end.summary
-        lines = ""
-        if self.flags.latency:
-            times = summary.response_time_us
-            shown = {50: times.p50, 75: times.p75, 90: times.p90, 99: times.p99}
-            lines = "  Latency Distribution\n"
-            lines += "".join(f"{percent:7d}%{aligned(value or 0.0, microseconds, 10)}\n" for percent, value in shown.items())
-        return wrk_report.thread_stats(self.flags, outcome, self.plan.interval_s) + lines + wrk_report.totals(summary)
-
-    def notes(self, outcome: Outcome) -> list[str]:
-        """That nothing was corrected, and what else differs."""
-        corrected = "latencies are those measured, from the moment a user was free; wrk adds some of its own, to correct for stalls"
-        return [corrected, *wrk_report.common_notes(self.flags, self.plan.threads, outcome.end.summary)]
+def _parse_scaled(text: str, scale: int, units: Sequence[str], expected: str) -> int:
+    match = re.fullmatch(r"([0-9]+)([a-z]?)", text.lower())
+    if match is None or (match[2] and match[2] not in units):
+        raise InvalidValueError(text, expected)
+    return int(match[1]) * int(scale ** units.index(match[2] or units[0]))
 
 
-def read(argv: Sequence[str]) -> AskedOfWrk:
-    """What a command line of wrk asks for.
+def _parse_count(text: str) -> int:
+    return _parse_scaled(text, 1000, ("", "k", "m", "g"), "a whole number such as 400, 10k or 1M")
 
-    Raises:
-        ToolExit: wrk would print its usage, or this is something that weir does not do.
-    """
-    flags = read_flags("wrk", argv, USAGE)
-    plan = plan_of(flags, ClosedLoad(flags.connections))
-    return AskedOfWrk(plan=plan, native=command_of(plan), flags=flags)
+
+def _parse_seconds(text: str) -> int:
+    return _parse_scaled(text, 60, ("s", "m", "h"), "whole seconds, minutes or hours such as 30s, 2m or 1h")
+
+
+_FLAGS = (
+    Flag("connections", "-c --connections", _parse_count, 10, "connections that are kept open (10)"),
+    Flag("duration_s", "-d --duration", _parse_seconds, 10, "how long the load lasts (10s)"),
+    Flag("threads", "-t --threads", _parse_count, 2, "threads, at most as many as there are CPUs (2)"),
+    Flag("headers", "-H --header", str, [], "a header, 'Name: value'; may be repeated"),
+    Flag("latency", "-L --latency", None, False, "print percentiles"),
+    Flag("timeout_s", "-T --timeout", _parse_seconds, 2, "how long an answer may take (2s)"),
+)
+_RATE_FLAGS = (
+    Flag("rate_rps", "-R --rate", _parse_count, 0, "requests per second; required"),
+    Flag("uncorrected", "-U --u_latency", None, False, "print percentiles, also since each request was sent"),
+    Flag("batch", "-B --batch_latency", None, False, "changes nothing: only scripts make batches"),
+)
+_TABLES = {
+    tool: ToolFlags(
+        tool=tool,
+        example=TOOLS[tool],
+        flags=flags,
+        instead={"-s --script": "weir load URL --scenario FILE, as docs/guides/scenarios.md shows; weir runs no Lua"},
+        version="wrk 4.1.0",
+        version_flags=("-v", "--version"),
+        version_code=_FAILED,
+        wrong_code=_FAILED,
+        flags_follow_url=True,
+    )
+    for tool, flags in (("wrk", _FLAGS), ("wrk2", _FLAGS + _RATE_FLAGS))
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrkFrontEnd(FrontEnd):
+    """A command line of wrk or wrk2."""
+
+    tool: str
+
+    def format_heading(self) -> str:
+        flags = self.flags
+        running = f"Running {wrk_report.format_length(flags.duration_s)} test @ {flags.url.geturl()}"
+        return f"{running}\n  {flags.threads} threads and {flags.connections} connections\n"
+
+    def format_report(self, result: LoadResult) -> str:
+        end, flags = result.end, self.flags
+        blocks = ""
+        if self.tool == "wrk2":
+            blocks = wrk_report.format_spectra(end, has_latency=flags.latency, has_uncorrected=flags.uncorrected)
+        elif flags.latency:
+            blocks = wrk_report.format_percentiles(end.summary.response_time_us)
+        thread_stats = wrk_report.format_thread_stats(result, self.plan.interval_s, flags.threads)
+        return thread_stats + blocks + wrk_report.format_totals(end.summary)
+
+    def list_differences(self, result: LoadResult) -> list[str]:
+        flags, tool, threads = self.flags, self.tool, self.plan.threads
+        notes = [
+            "latencies are those measured, since a user was free; wrk adds some of its own, to correct for stalls"
+            if tool == "wrk"
+            else "requests are due to the microsecond; wrk2 waits whole milliseconds, and catches up at twice the rate"
+        ]
+        if tool == "wrk2" and flags.duration_s > _CALIBRATION_S:
+            notes.append("the latencies are of the whole run; wrk2 leaves out its first 10 s, in which it calibrates")
+        if threads < flags.threads:
+            carried = f"{threads} thread{'s' if threads > 1 else ''} carried the load, as many as there are CPUs"
+            notes.append(f"{carried}; Req/Sec is its rate divided by {flags.threads}")
+        if spare := flags.connections % flags.threads:
+            opened = flags.connections - spare
+            notes.append(f"{flags.connections} connections; {tool} opens {opened}, the same for each thread")
+        if result.end.summary.errors.timeout:
+            notes.append(f"a timeout ended its connection; {tool} goes on waiting, and counts a late answer")
+        return notes
+
+    def format_failed_start(self, error: WeirError) -> tuple[str, int]:
+        return "", _FAILED
+
+
+def read_command_line(tool: str, words: Sequence[str]) -> WrkFrontEnd:
+    """Returns the front end for a command line of wrk or wrk2."""
+    table = _TABLES[tool]
+    flags = table.parse(words)
+    for name, spelling in (("threads", "-t"), ("duration_s", "-d"), ("timeout_s", "-T")):
+        if not getattr(flags, name):
+            raise table.reject(f"{spelling}: found 0, expected 1 or more")
+    if flags.connections < flags.threads:
+        raise table.reject(f"-c: found {flags.connections}, expected {flags.threads} or more: one for each thread (-t)")
+    if tool == "wrk2" and not flags.rate_rps:
+        raise table.reject("-R: found no rate, expected requests per second", hint=table.example)
+    target = f"{flags.url.scheme}://{format_authority(flags.url)}{format_path(flags.url)}"
+    spec = LoadSpec(
+        urls=(target,),
+        headers=_choose_headers(flags.headers),
+        connections=flags.connections,
+        rate_rps=float(flags.rate_rps) if tool == "wrk2" else None,
+        duration_s=float(flags.duration_s),
+        timeout_s=float(flags.timeout_s),
+        # Both tools trust every certificate.
+        tls_insecure=flags.url.scheme == "https",
+        # weir's threads never wait for one another: more than there are CPUs would only take these from each other.
+        threads=min(flags.threads, len(os.sched_getaffinity(0))),
+    )
+    return WrkFrontEnd(spec=spec, tool=tool, flags=flags)
+
+
+def _choose_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Returns the headers that wrk sends: the last of each name, none without `: `, and no length without a body."""
+    parts = [text.partition(": ") for text in texts]
+    return tuple({name: value for name, colon, value in parts if colon and name != "Content-Length"}.items())

@@ -1,91 +1,96 @@
-"""What wrk and wrk2 have in common: how they begin and end, and the parts of a report, from what a load of weir's came to. Pure."""
+"""Formats a load's result as the report of wrk and wrk2.
+
+A printed value changes to the next unit at 0.85 of it. Times have no unit above minutes: two hours are `120.00m`.
+"""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from weir.compat.front_end import Asked, Outcome, ToolExit
-from weir.compat.wrk_flags import WrkFlags, cannot_begin
-from weir.compat.wrk_units import Format, aligned, binary, metric, microseconds, whole_seconds
-from weir.model.errors import WeirError
+from weir.compat.front_end import LoadResult
+from weir.compat.latencies import Times, list_spectrum, read_times
 
 if TYPE_CHECKING:
     # At run time the records come later, with pydantic: the heading is printed without them.
-    from weir.model.records import Interval, LoadSummary
+    from weir.model.records import Interval, LoadEnd, LoadSummary, Quantiles
 
+_UNIT_LETTERS = 2
+"""Width of the unit in a column: spaces fill shorter units, so that digits stand below digits."""
+_STEP_UP = 0.85
 _WHOLE = 0.99
-"""An interval of at least this share of the usual length counts for the spread of rates; the last one is mostly shorter."""
+"""The spread of rates includes intervals from this share of the usual length; the last one is mostly shorter."""
+_BUCKET_WIDTH = 0.001
+"""Relative width of a histogram's bucket, the precision of its times."""
+_SPECTRUM_PERCENTS = (50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedOfEither(Asked):
-    """A command line of one of them, understood."""
-
-    flags: WrkFlags
-
-    def heading(self) -> str:
-        """The two lines that both print as the load begins, and the version where it was asked for."""
-        flags = self.flags
-        return (
-            f"{flags.version}Running {whole_seconds(flags.duration_s)} test @ {flags.url}\n"
-            f"  {flags.threads} threads and {flags.connections} connections\n"
-        )
-
-    def exit_code(self, outcome: Outcome) -> int:
-        """0, whatever failed."""
-        return 0
-
-    def cannot_begin(self, error: WeirError) -> ToolExit:
-        """That the host has no address, or nobody answers."""
-        return cannot_begin(self.flags, error)
+def _scale(value: float, step: int, units: Sequence[str], decimals: int = 2) -> str:
+    power = 0
+    while power < len(units) - 1 and value >= step * _STEP_UP:
+        value /= step
+        power += 1
+    return f"{value:.{decimals}f}{units[power]}"
 
 
-def thread_stats(flags: WrkFlags, outcome: Outcome, interval_s: float) -> str:
-    """The table of latencies and of the rate of one thread."""
-    times = outcome.end.summary.response_time_us
-    mean_us, stdev_us = times.mean or 0.0, times.stdev or 0.0
-    within = share_within(outcome.end.histograms["response_time_ns"], mean_us - stdev_us, mean_us + stdev_us)
-    rates = thread_rates(outcome.intervals, interval_s, flags.threads)
+def format_count(value: float) -> str:
+    """Returns a number with a unit of thousands."""
+    return _scale(value, 1000, ("", "k", "M", "G", "T"))
+
+
+def format_bytes(value: float) -> str:
+    """Returns a number of bytes with its unit."""
+    return _scale(value, 1024, ("B", "KB", "MB", "GB", "TB"))
+
+
+def format_time(value_us: float) -> str:
+    """Returns a time that is given in microseconds with its unit."""
+    return _scale(value_us / 1e6, 60, ("s", "m")) if value_us >= 1e6 else _scale(value_us, 1000, ("us", "ms"))
+
+
+def format_length(value_s: int) -> str:
+    """Returns the length of a run, without decimals."""
+    return _scale(value_s, 60, ("s", "m"), decimals=0)
+
+
+def align(text: str, width: int) -> str:
+    """Returns a value in a column of `width`, unit included. The column cuts a longer value."""
+    missing = _UNIT_LETTERS - sum(character.isalpha() for character in text[-_UNIT_LETTERS:])
+    return f"{text[: width - missing]:>{width - missing}}" + " " * missing
+
+
+def format_thread_stats(result: LoadResult, interval_s: float, threads: int) -> str:
+    """Returns the table of latencies and of the rate of one of `threads` threads."""
+    clock, times = result.end.summary.response_time_us, read_times(result.end, "response_time")
+    mean_us, stdev_us = clock.mean or 0.0, clock.stdev or 0.0
+    within = measure_share(times, (mean_us - stdev_us) * 1e3, (mean_us + stdev_us) * 1e3)
+    rates = list_thread_rates(result.intervals, interval_s, threads)
     return (
         f"  Thread Stats{'Avg':>6}{'Stdev':>11}{'Max':>8}{'+/- Stdev':>12}\n"
-        + _row("Latency", microseconds, mean_us, stdev_us, times.max or 0.0, within)
-        + _row("Req/Sec", metric, *spread(rates))
+        + _format_row("Latency", format_time, mean_us, stdev_us, clock.max or 0.0, within)
+        + _format_row("Req/Sec", format_count, *measure_spread(rates))
     )
 
 
-def _row(name: str, form: Format, mean: float, stdev: float, most: float, within: float) -> str:
-    columns = aligned(mean, form, 8) + aligned(stdev, form, 10) + aligned(most, form, 9)
+def _format_row(name: str, form: Callable[[float], str], mean: float, stdev: float, most: float, share: float) -> str:
+    columns = align(form(mean), 8) + align(form(stdev), 10) + align(form(most), 9)
     # As C prints 0 ÷ 0.
-    share = "-nan" if math.isnan(within) else f"{within * 100:.2f}"
-    return f"    {name:<10}{columns}{share:>8}%\n"
+    percent = "-nan" if math.isnan(share) else f"{share * 100:.2f}"
+    return f"    {name:<10}{columns}{percent:>8}%\n"
 
 
-def share_within(encoded: str, lowest_us: float, highest_us: float) -> float:
-    """How much of a histogram lies between two times, as a share; not a number of an empty one.
+def measure_share(times: Times, lowest_ns: float, highest_ns: float) -> float:
+    """Returns the share of times between two others; not a number if there are none.
 
-    Args:
-        encoded: of nanoseconds, as a record carries it.
-        lowest_us: the one time.
-        highest_us: the other.
+    A bucket that reaches into the range counts with all of it: equal times lie within a deviation of their mean.
     """
-    # Here and not above: what decodes histograms takes a while to import, and is needed when the load is over.
-    from weir.model import histogram
-
-    counts = histogram.counts_in(histogram.bytes_of_text(encoded))
-    if not counts:
+    if not times.count:
         return math.nan
-    # A bucket counts with all of it, so that a single sample lies within its own mean.
-    inside = (
-        count
-        for bucket, count in counts.items()
-        if histogram.highest_at(bucket) >= lowest_us * 1e3 and histogram.highest_at(bucket - 1) < highest_us * 1e3
-    )
-    return sum(inside) / sum(counts.values())
+    below = times.count_up_to(lowest_ns * (1 - _BUCKET_WIDTH))
+    return (times.count_up_to(highest_ns * (1 + _BUCKET_WIDTH)) - below) / times.count
 
 
-def thread_rates(intervals: "Sequence[Interval]", interval_s: float, threads: int) -> list[int]:
-    """Requests a second of one of `threads` threads in each interval that had an answer, in whole numbers as both tools have them."""
+def list_thread_rates(intervals: "Sequence[Interval]", interval_s: float, threads: int) -> list[int]:
+    """Returns the requests per second of one of `threads` threads in each whole interval that had an answer."""
     return [
         round(interval.completed / (interval.end_s - interval.start_s) / threads)
         for interval in intervals
@@ -93,45 +98,73 @@ def thread_rates(intervals: "Sequence[Interval]", interval_s: float, threads: in
     ]
 
 
-def spread(values: Sequence[int]) -> tuple[float, float, float, float]:
-    """Mean, standard deviation, maximum and the share within one standard deviation of the mean, which of nothing is not a number."""
+def measure_spread(values: Sequence[int]) -> tuple[float, float, float, float]:
+    """Returns mean, standard deviation, maximum and the share within a deviation of the mean (not a number of none)."""
     if not values:
         return 0.0, 0.0, 0.0, math.nan
     mean = sum(values) / len(values)
-    stdev = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)) if len(values) > 1 else 0.0
+    squares = sum((value - mean) ** 2 for value in values)
+    stdev = math.sqrt(squares / (len(values) - 1)) if len(values) > 1 else 0.0
     return mean, stdev, max(values), sum(abs(value - mean) <= stdev for value in values) / len(values)
 
 
-def totals(summary: "LoadSummary") -> str:
-    """The lines from the number of requests on."""
-    received = summary.bytes.received
-    lines = [f"  {summary.requests.completed} requests in {microseconds(summary.duration_s * 1e6)}, {binary(received)}B read"]
+def format_percentiles(clock: "Quantiles") -> str:
+    """Returns wrk's block of percentiles."""
+    values = {50: clock.p50, 75: clock.p75, 90: clock.p90, 99: clock.p99}
+    lines = (f"{percent:7d}%{align(format_time(value or 0.0), 10)}\n" for percent, value in values.items())
+    return "  Latency Distribution\n" + "".join(lines)
+
+
+def format_totals(summary: "LoadSummary") -> str:
+    """Returns the end of the report, from the number of requests on."""
+    completed, received, duration_s = summary.requests.completed, summary.bytes.received, summary.duration_s
+    lines = [f"  {completed} requests in {format_time(duration_s * 1e6)}, {format_bytes(received)} read"]
     errors = summary.errors
-    # What is no HTTP is an error of reading to both; a request that cannot be written shows as its connection's end.
+    # An answer that is not HTTP is a read error to both; a failed write shows as the connection's end.
     read = errors.reset + errors.protocol
     if errors.connect or read or errors.timeout:
         lines.append(f"  Socket errors: connect {errors.connect}, read {read}, write 0, timeout {errors.timeout}")
     if wrong := sum(count for status, count in summary.status.items() if int(status) > 399):
         lines.append(f"  Non-2xx or 3xx responses: {wrong}")
-    lines.append(f"Requests/sec: {summary.requests.completed / summary.duration_s:9.2f}")
-    lines.append(f"Transfer/sec: {binary(received / summary.duration_s):>10}B")
+    lines.append(f"Requests/sec: {completed / duration_s:9.2f}")
+    lines.append(f"Transfer/sec: {format_bytes(received / duration_s):>11}")
     return "\n".join(lines) + "\n"
 
 
-def common_notes(flags: WrkFlags, threads: int, summary: "LoadSummary") -> list[str]:
-    """What differs from both tools, a sentence each.
+def format_spectra(end: "LoadEnd", *, has_latency: bool, has_uncorrected: bool) -> str:
+    """Returns wrk2's blocks of percentiles, one for each clock that the flags ask for."""
+    blocks = []
+    if has_latency or has_uncorrected:
+        blocks.append(_format_spectrum("Recorded Latency", end, "response_time"))
+    if has_uncorrected:
+        title = "Uncorrected Latency (measured without taking delayed starts into account)"
+        blocks.append(_format_spectrum(title, end, "service_time"))
+    return "\n".join(blocks)
 
-    Args:
-        flags: what was asked for.
-        threads: how many carried the load.
-        summary: what came of it.
-    """
-    notes = []
-    if threads < flags.threads:
-        what = f"{threads} thread{'s' if threads > 1 else ''} carried the load, as many as there are CPUs"
-        notes.append(f"{what}; Req/Sec is its rate divided by {flags.threads}")
-    if spare := flags.connections % flags.threads:
-        notes.append(f"{flags.connections} connections, where {flags.tool} opens {flags.connections - spare}: as many for each thread")
-    if summary.errors.timeout:
-        notes.append(f"a request that timed out ended its connection; {flags.tool} goes on waiting, and counts an answer that is late")
-    return notes
+
+def _format_spectrum(title: str, end: "LoadEnd", name: str) -> str:
+    """Returns the block of one clock: eight percentiles, and HdrHistogram's percentile spectrum in its classic form."""
+    # Here and not above: the import takes long, and a front end starts its load first.
+    from weir.model.hdr import RANGES, SUB_BUCKETS
+
+    times, clock = read_times(end, name), getattr(end.summary, f"{name}_us")
+    mean_ms, stdev_ms, max_ms = ((value or 0.0) / 1e3 for value in (clock.mean, clock.stdev, clock.max))
+    percentiles = ((percent, format_time(times.percentile(percent) / 1e3)) for percent in _SPECTRUM_PERCENTS)
+    lines = [
+        f"  Latency Distribution (HdrHistogram - {title})",
+        *(f"{percent:7.3f}%{align(value, 10)}" for percent, value in percentiles),
+        "",
+        "  Detailed Percentile spectrum:",
+        f"{'Value':>12} {'Percentile':>12} {'TotalCount':>12} {'1/(1-Percentile)':>12}",
+        "",
+    ]
+    for value_ns, share, count in list_spectrum(times):
+        inverse = 1 / (1 - share) if share < 1 else math.inf
+        lines.append(f"{value_ns / 1e6:12.3f} {share:12f} {count:12d} {inverse:12.2f}")
+    lines += [
+        f"#[Mean    = {mean_ms:12.3f}, StdDeviation   = {stdev_ms:12.3f}]",
+        f"#[Max     = {max_ms:12.3f}, Total count    = {times.count:12d}]",
+        f"#[Buckets = {RANGES:12d}, SubBuckets     = {SUB_BUCKETS:12d}]",
+        "-" * 58,
+    ]
+    return "\n".join(lines) + "\n"

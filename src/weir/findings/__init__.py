@@ -1,28 +1,36 @@
-"""From a run file to conclusions that a sceptic accepts: each with its interval, its evidence and what would change it.
+"""Turns a run file into conclusions, each with its interval, its evidence and what would change it.
 
 Reads the store and calls `stats`; runs nothing and draws nothing.
 """
 
-from weir.findings.breakeven import METRICS as BREAK_EVEN_METRICS
-from weir.findings.breakeven import WantedPoint
-from weir.findings.capacity import Answers, Capacity, KneeFinding, capacity_of, knee_of
-from weir.findings.generator_types import GeneratorFindings, SameServer
-from weir.findings.load import LoadFindings, of_load
-from weir.findings.measured import Comparison, Measure
+from weir.findings.break_even import METRICS as BREAK_EVEN_METRICS
+from weir.findings.break_even import WantedPoint
+from weir.findings.capacity_estimate import (
+    Answers,
+    Capacity,
+    KneeFinding,
+    combine_capacity_searches,
+    combine_knee_searches,
+)
+from weir.findings.load_findings import LoadFindings, trials_to_show
 from weir.findings.metrics import BY_KEY, METRICS, Metric
-from weir.findings.run import break_evens_in, of_run, wanted_points_in
+from weir.findings.run_findings import break_evens_in, of_run, wanted_points_in
 from weir.findings.types import (
     FINDINGS_SCHEMA,
     Answer,
     Audit,
     BreakEven,
     Caution,
+    Comparison,
+    GeneratorFindings,
     Held,
     IdenticalCopies,
     LeftOut,
+    Measure,
     Point,
     Published,
     RunFindings,
+    SameServer,
     Scaling,
     StackFindings,
     TrialCounts,
@@ -61,9 +69,10 @@ __all__ = [
     "WantedPoint",
     "WhatRan",
     "break_evens_in",
-    "capacity_of",
-    "knee_of",
+    "combine_capacity_searches",
+    "combine_knee_searches",
     "of_load",
     "of_run",
+    "trials_to_show",
     "wanted_points_in",
 ]

@@ -1,23 +1,21 @@
-"""The headline: the run's question answered in one sentence, with its interval, or why it cannot be answered."""
+"""The headline: answers the run's question in one sentence with its interval, or explains why it cannot."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from weir.findings.compare import basis, turned
-from weir.findings.generator_types import SameServer
-from weir.findings.measured import Comparison
+from weir.findings.compare import describe_basis, invert
+from weir.findings.formatting import counted, listed, ratio_text, significant
 from weir.findings.metrics import THROUGHPUT
-from weir.findings.types import Answer, LeftOut, Point, StackFindings, TrialCounts
-from weir.findings.words import counted, listed, ratio_text, significant
+from weir.findings.types import Answer, Comparison, LeftOut, Point, SameServer, StackFindings, TrialCounts
 from weir.model.records import Validity
 from weir.model.verdict import worst
 
 _MOST_SERVERS = 3
-"""Servers and loads whose generators the answer tells; the others have sentences of their own."""
+"""Most servers and loads in the answer on generators; the others have their own sentences."""
 
 
-def answer_of(
+def build_answer(
     points: Sequence[Point],
     generators: Sequence[SameServer],
     trials: TrialCounts,
@@ -27,17 +25,26 @@ def answer_of(
     is_interim: bool,
     indicative: bool,
 ) -> Answer:
-    """Answer from the first point at which the baseline meets another stack; other points have sentences of their own.
+    """Answers from the first point with the baseline and another stack; other points have their own sentences.
 
-    A study that varies the generator asks about generators: what stands out among them is the answer.
+    A study that varies the generator asks about generators; its answer is the notable differences among them.
     """
     tail = ""
     if stopped_early:
         far = f"{trials.tried:,} of {trials.planned:,} trials"
-        tail = f" This is an interim answer, from {far}." if is_interim and trials.used else f" The run was interrupted after {far}."
+        tail = (
+            f" This is an interim answer, from {far}."
+            if is_interim and trials.used
+            else f" The run was interrupted after {far}."
+        )
     if trials.used == 0:
         return Answer(
-            _nothing(trials, left_out) + tail, "invalid", (), indicative, (), "A run with at least one valid trial of each stack."
+            _nothing(trials, left_out) + tail,
+            "invalid",
+            (),
+            indicative,
+            (),
+            "A run with at least one valid trial of each stack.",
         )
     of_generators = _of_generators(generators, tail)
     if of_generators is not None:
@@ -50,7 +57,9 @@ def answer_of(
             sentence = point.where + point.sentence + _over_points(points, told) + tail
             reasons = tuple(dict.fromkeys(reason for found in told for reason in found.reasons))
             validity = worst(found.validity for found in told)
-            return Answer(sentence, validity, reasons, any(found.indicative for found in told), told, told[0].would_change)
+            return Answer(
+                sentence, validity, reasons, any(found.indicative for found in told), told, told[0].would_change
+            )
     for point in points:
         if any(stack.evidence.used for stack in point.stacks):
             unpaired: Validity = "valid" if len(_main(point.stacks)) == 1 else "invalid"
@@ -59,7 +68,7 @@ def answer_of(
 
 
 def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None:
-    """What stands out among generators on each server; None where no two of them can be compared."""
+    """Returns the answer on generators; None if no two of them can be compared."""
     told = [
         (one, [found for found in one.comparisons(THROUGHPUT) if found.ratio is not None]) for one in generators
     ]  # fmt: skip
@@ -70,10 +79,12 @@ def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None
     more = f" So for {len(told) - _MOST_SERVERS} more, below." if len(told) > _MOST_SERVERS else ""
     least = min((found for _, measured in told for found in measured), key=lambda found: found.pairs)
     below = "95 % intervals below, " if any(found.low is not None for _, measured in told for found in measured) else ""
-    sentence = f"{'. '.join(told_first)} ({below}{basis(least)}).{more}"
+    sentence = f"{'. '.join(told_first)} ({below}{describe_basis(least)}).{more}"
     several = len(told) > 1
     comparisons = tuple(
-        replace(found, name=f"{found.name}, {one.name}") if several else found for one, measured in told for found in measured
+        replace(found, name=f"{found.name}, {one.name}") if several else found
+        for one, measured in told
+        for found in measured
     )
     reasons = tuple(dict.fromkeys(reason for found in comparisons for reason in found.reasons))
     validity = worst(found.validity for found in comparisons)
@@ -82,7 +93,7 @@ def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None
 
 
 def _over_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
-    """How the headline's ratio moves over the other points; nothing where there are several ratios, or no other point."""
+    """Returns how the headline's ratio varies over the other points; empty with several ratios or a single point."""
     if len(told) != 1:
         return ""
     ratios = []
@@ -102,7 +113,7 @@ def _over_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
 
 
 def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Comparison]) -> str:
-    """What a point says about throughput: the sentence that the headline takes over."""
+    """Returns the sentence on a point's throughput, which the headline may reuse."""
     measured = [found for found in comparisons if found.metric == THROUGHPUT and found.ratio is not None]
     missing = [found.name for found in comparisons if found.metric == THROUGHPUT and found.ratio is None]
     main = _main(stacks)
@@ -110,11 +121,11 @@ def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Compar
         told = _told(measured)
         sentence = told[0].sentence if len(told) == 1 else _several(told)
         if missing:
-            sentence += f" Nothing can be said of {listed(missing)}: no block has a usable trial of {_both(missing)}."
+            sentence += f" {listed(missing)}: not measured yet (no block has a usable trial of {_both(missing)})."
         return sentence
     seen = [stack for stack in main if stack.evidence.used]
     if not seen:
-        return "Nothing can be said: no stack has a usable trial here."
+        return "Not measured yet: no stack has a usable trial here."
     rates = listed([_rate(stack) for stack in seen])
     if len(main) == 1:
         return f"{rates}. There is no other stack to compare it with."
@@ -124,15 +135,17 @@ def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Compar
 
 
 def _told(measured: Sequence[Comparison]) -> list[Comparison]:
-    """As the sentence says them: a single one with the faster stack first; several against the baseline, best first."""
+    """Returns the comparisons in the order of the sentence: one with the faster stack first, or several against the
+    baseline, best first."""
     if len(measured) == 1:
         only = measured[0]
-        return [turned(only) if only.ratio is not None and only.ratio < 1 else only]
+        return [invert(only) if only.ratio is not None and only.ratio < 1 else only]
     return sorted(measured, key=lambda found: -(found.ratio or 0.0))
 
 
 def _several(told: Sequence[Comparison]) -> str:
-    """'Compared with Flask, Sanic answers 4.1× (3.6–4.7) and … as many requests per second (95 % intervals, 3 blocks: indicative).'"""
+    """'Compared with Flask, Sanic answers 4.1× (3.6–4.7) and … as many requests per second (95 % intervals, 3 blocks:
+    indicative).'"""
     baseline = told[0].against_name
     different = [found for found in told if found.outcome in ("more", "less", "no interval")]
     same = [_ratio(found) for found in told if found.outcome == "same"]
@@ -144,10 +157,14 @@ def _several(told: Sequence[Comparison]) -> str:
         # A sentence begins with a capital, but a stack's label stays as it is.
         parts.append(f"Compared with {baseline}, {listed(ratios)} as many requests per second")
     if same:
-        parts.append(f"{listed(same)} {'is' if len(same) == 1 else 'are'} the same as {baseline} on throughput within ±2 %")
+        parts.append(
+            f"{listed(same)} {'is' if len(same) == 1 else 'are'} the same as {baseline} on throughput within ±2 %"
+        )
     if undecided:
-        parts.append(f"{listed(undecided)} cannot be told apart from {baseline} on throughput")
-    return f"{'; '.join(parts)} (95 % intervals, {basis(min(told, key=lambda found: found.pairs))})."
+        parts.append(
+            f"{listed(undecided)} {'shows' if len(undecided) == 1 else 'show'} no clear difference from {baseline} on throughput"
+        )
+    return f"{'; '.join(parts)} (95 % intervals, {describe_basis(min(told, key=lambda found: found.pairs))})."
 
 
 def _ratio(found: Comparison) -> str:
@@ -172,7 +189,11 @@ def _nothing(trials: TrialCounts, left_out: Sequence[LeftOut]) -> str:
         return "No answer: no trial was finished."
     reasons = Counter(reason for trial in left_out for reason in trial.reasons).most_common(1)
     text = f"No answer: none of {counted(trials.finished, 'trial')} is usable."
-    return f"{text} Most frequent reason: {reasons[0][0].rstrip('.')} ({counted(reasons[0][1], 'trial')})." if reasons else text
+    return (
+        f"{text} Most frequent reason: {reasons[0][0].rstrip('.')} ({counted(reasons[0][1], 'trial')})."
+        if reasons
+        else text
+    )
 
 
 def _missing(point: Point) -> str:

@@ -1,16 +1,16 @@
-"""The physics audit of a run: every trial that measured something, held against the laws of `weir.audit.physics`."""
+"""The physics audit of a run: checks every trial with figures against `weir.audit.laws`."""
 
 from collections.abc import Sequence
 
-from weir.audit.own import claims_of
-from weir.audit.physics import examine
+from weir.audit.laws import check_laws
+from weir.audit.trial_claims import build_claims
+from weir.findings.formatting import counted
 from weir.findings.types import Audit, BrokenLaw
-from weir.findings.words import counted
-from weir.model.run import Cell, Placement, Trial
+from weir.model.run_types import Cell, Placement, Trial
 
 
 def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
-    """Hold every trial that measured something against every law that its figures say enough for."""
+    """Checks every trial against every law for which it has the figures."""
     checks = measured = 0
     broken: list[BrokenLaw] = []
     for trial in trials:
@@ -18,13 +18,19 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
         if result.summary is None:
             continue
         measured += 1
-        # The laws are of a load with its beginning and its end, also where only a part of it counts.
+        # The laws hold for a whole load, even if only a part of it counts.
         whole, used_s = result.whole_load or result.summary, result.summary.duration_s
         cpus = _cpus(trial.cell, placement)
-        for claim in claims_of(whole, trial.cell.load, result.resources, cpus=cpus, used_s=used_s, said=result.claim):
-            examined = examine(claim)
-            checks += examined.laws
-            broken += [BrokenLaw(trial.id, found.law, found.found) for found in examined.breaches if found.kind == "impossible"]
+        for claim in build_claims(
+            whole, trial.cell.load, result.resources, cpus=cpus, used_s=used_s, said=result.claim
+        ):
+            checked = check_laws(claim)
+            checks += checked.laws
+            broken += [
+                BrokenLaw(trial.id, found.law, found.found)
+                for found in checked.violations
+                if found.kind == "impossible"
+            ]
     if not measured:
         sentence = "No trial measured anything that could be audited."
     elif not broken:
@@ -36,7 +42,7 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
 
 
 def _cpus(cell: Cell, placement: Placement) -> int | None:
-    """How many CPUs the stack and its services had together; None of a server that weir did not start, and so did not bind."""
+    """CPUs of the stack and its services together; None for a server that weir did not start and so did not bind."""
     if not cell.started:
         return None
     stack = placement.stack if cell.cpus is None else placement.stack[-cell.cpus :]

@@ -1,7 +1,8 @@
-"""What holds a stack back: the resource that is full, a limit of the software, or the load itself.
+"""Finds the limit of a stack's throughput: a full resource, a limit of the software, or the load itself.
 
-A resource is a set of CPUs or a quota; tiers that share one add their demands. The bottleneck is the fullest, if it is full; a plateau
-with every resource below that is a limit of the software: threads, a pool, or requests that wait for something else.
+A resource is a set of CPUs or a quota; tiers that share it add up their demands. The bottleneck is the fullest
+resource, if it is full. A throughput that stops growing while no resource is full means a software limit: threads, a
+pool, or requests that wait for something else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,35 +11,34 @@ from statistics import fmean
 
 from weir import stats
 from weir.findings.compare import CLAIM_BLOCKS
-from weir.findings.experiment import experiment_on, would_prove
-from weir.findings.measured import Evidence
+from weir.findings.experiment import describe_experiment, propose_experiment
+from weir.findings.formatting import counted, listed, significant
 from weir.findings.metrics import BY_KEY, THROUGHPUT
 from weir.findings.points import PointCells
-from weir.findings.types import Bottleneck, BottleneckKind, ResourceKind, ResourceUse, TierDemand
-from weir.findings.words import counted, listed, significant
+from weir.findings.types import Bottleneck, BottleneckKind, Evidence, ResourceKind, ResourceUse, TierDemand
 from weir.model.load import ClosedLoad, Load
-from weir.model.records import THREAD_STATE_WORDS
+from weir.model.records import BUSY_FRACTION, THREAD_STATE_WORDS
 from weir.model.resources import StackResources, TierResources
-from weir.model.run import WEIR, Cell, Placement, Trial
+from weir.model.run_types import WEIR, Cell, Placement, Trial
 from weir.store import RunReader
 
 _AT_CEILING = 0.85
-"""Who reaches this share of what arithmetic allows is held back by that."""
+"""A stack that reaches this share of an upper bound is limited by that bound."""
 _GENERATOR = "generator"
 _BLOCKED = 0.6
-"""An event loop that spends this share of its time in waits other than for events is blocked by what its handlers call,"""
+"""An event loop is blocked if its threads spend this share of the time in waits other than for events,"""
 _LISTENS = 0.25
-"""unless it waits for events as much as this: then it has nothing to do."""
+"""unless they wait for events at least this share of the time: then they are idle."""
 _FLAT = 0.05
-"""Throughputs that differ by no more are one level."""
+"""Throughputs within this share of each other are one level."""
 _FEWEST_LOOPS = 4
-"""A loop for each CPU, or so many on fewer: what Netty, Vert.x and the like start."""
+"""Netty, Vert.x and similar servers start one loop per CPU, or this many on fewer CPUs."""
 _BLOCKING_WAITS = ("sleep", "lock", "socket_io", "disk")
 _JVMS_OWN = (
     "C1 Compiler", "C2 Compiler", "G1 ", "GC Thread", "VM ", "Reference Handl", "Finalizer", "Signal Dispatch", "Service Thread",
     "Monitor Deflati", "Sweeper", "Common-Cleaner", "Notification T", "Attach Listener",
 )  # fmt: skip
-"""How HotSpot calls the threads of its own, which answer no request."""
+"""Name prefixes of HotSpot's own threads, which serve no requests."""
 _KIND_OF: dict[str, BottleneckKind] = {"stack": "software limit", "load": "load", "upstream": "upstream"}
 
 
@@ -48,13 +48,13 @@ class ServiceNode:
 
     name: str
     cpus: int
-    """0 where the run file does not tell how many it has."""
+    """0 if the run file lacks the number."""
     tiers: frozenset[str]
-    """What ran there: a proxy before the stack stays beside it."""
+    """Its tiers. A proxy in front of the stack is not among them."""
 
 
 def service_node(reader: RunReader) -> ServiceNode | None:
-    """The machine that the run's services had for themselves; None where they were beside their stacks."""
+    """Returns the machine of the run's services; None if they ran beside their stacks."""
     node = reader.info.placement.services_on
     if node is None:
         return None
@@ -76,24 +76,28 @@ class _Loaded:
         return fmean(rates) if rates else 0.0
 
 
-def bottlenecks(
+def find_bottlenecks(
     groups: Sequence[PointCells], names: Mapping[int, str], placement: Placement, node: ServiceNode | None = None
 ) -> tuple[Bottleneck, ...]:
-    """Of each stack at each place that differs in more than the load: what held it back where it answered most.
+    """Finds the bottleneck of each stack at its highest throughput, at each place that differs in more than the load.
 
     Args:
         groups: the cells of each point, with their trials.
         names: of the cells, for sentences.
-        placement: where everything ran,
-        node: but for what ran there.
+        placement: the CPUs of everything,
+        node: except for services on this machine.
     """
     places: dict[tuple[str, str], dict[int, _Loaded]] = {}
     for group in groups:
         for member in group.members:
             trials = tuple(trial for trial in member.used if trial.result.resources is not None)
             if member.cell.arm == "main" and trials:
-                places.setdefault((group.where, member.cell.stack_label), {})[member.cell.id] = _Loaded(member.cell, group.load, trials)
-    return tuple(_bottleneck(where, list(loaded.values()), names, placement, node) for (where, _), loaded in places.items())
+                places.setdefault((group.where, member.cell.stack_label), {})[member.cell.id] = _Loaded(
+                    member.cell, group.load, trials
+                )
+    return tuple(
+        _bottleneck(where, list(loaded.values()), names, placement, node) for (where, _), loaded in places.items()
+    )
 
 
 def _bottleneck(
@@ -109,7 +113,7 @@ def _bottleneck(
     lowest = cell.ceilings[0] if cell.ceilings else None
     kind: BottleneckKind = "unknown"
     what, most = "nothing that was watched is full", None
-    if fullest is not None and fullest.utilisation >= stats.BUSY:
+    if fullest is not None and fullest.utilisation >= BUSY_FRACTION:
         kind = "generator" if fullest.kind == "generator" else "resource"
         what, most = fullest.name, fullest.width_rps
     elif loops is not None:
@@ -141,30 +145,35 @@ def _bottleneck(
         cell=cell.id,
         experiment=None,
     )
-    experiment = experiment_on(found, cell)
-    return replace(found, sentence=_sentence(found, blocks), would_prove=would_prove(found, experiment), experiment=experiment)
+    experiment = propose_experiment(found, cell)
+    return replace(
+        found,
+        sentence=_sentence(found, blocks),
+        would_prove=describe_experiment(found, experiment),
+        experiment=experiment,
+    )
 
 
 def _demands(loaded: Sequence[_Loaded]) -> dict[str, stats.Demand]:
-    """The service demand of each tier, over all loads."""
+    """Returns the service demand of each tier over all loads."""
     busy: dict[str, list[tuple[float, float, int]]] = {}
     for number, one in enumerate(loaded):
         for trial in one.trials:
-            if (told := busy_of(trial)) is not None:
+            if (told := compute_busy_cpus(trial)) is not None:
                 rate, of_tiers = told
                 for tier, used in of_tiers.items():
                     busy.setdefault(tier, []).append((used, rate, number))
     demands = {}
     for tier, pairs in busy.items():
         used_s, rates, loads = zip(*pairs, strict=True)
-        demand = stats.service_demand(used_s, rates, loads)
+        demand = stats.estimate_service_demand(used_s, rates, loads)
         if demand is not None:
             demands[tier] = demand
     return demands
 
 
-def busy_of(trial: Trial) -> tuple[float, dict[str, float]] | None:
-    """A trial's throughput, and how many CPUs each tier had busy on average; None where it does not tell."""
+def compute_busy_cpus(trial: Trial) -> tuple[float, dict[str, float]] | None:
+    """Returns a trial's throughput and each tier's mean number of busy CPUs; None without these figures."""
     rate, summary = BY_KEY[THROUGHPUT].of(trial), trial.result.summary
     if rate is None or rate <= 0 or summary is None or summary.duration_s <= 0 or trial.result.resources is None:
         return None
@@ -182,12 +191,17 @@ def _tiers_of(trial: Trial) -> Mapping[str, TierResources]:
 
 
 def _services_of(trial: Trial) -> set[str]:
-    """Tiers that are services: what wrote a log of its own beside the stack's processes, which are `app` and `app-2` and so on."""
-    return {name for name in trial.result.logs if name.partition("-")[0] != "app"} | {work.service for work in trial.result.work}
+    """Returns the tiers that are services: those with a log or counters of their own. The stack's processes are `app`,
+    `app-2` and so on."""
+    return {name for name in trial.result.logs if name.partition("-")[0] != "app"} | {
+        work.service for work in trial.result.work
+    }
 
 
-def _resources(heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement: Placement, node: ServiceNode | None) -> list[ResourceUse]:
-    """What the tiers work with, the fullest first."""
+def _resources(
+    heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement: Placement, node: ServiceNode | None
+) -> list[ResourceUse]:
+    """Returns the resources of the tiers, the fullest first."""
     services = set().union(*map(_services_of, heaviest.trials))
     stack_cpus = placement.stack if heaviest.cell.cpus is None else placement.stack[-heaviest.cell.cpus :]
     shared: dict[tuple[int, ...], list[str]] = {}
@@ -202,7 +216,10 @@ def _resources(heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement
         if limits is not None and limits.cpus is not None:
             processes = 1 if tier in services else heaviest.cell.replicas
             times = f" × {processes}" if processes > 1 else ""
-            name, kind = f"{tier}'s quota of {limits.cpus:g} CPUs{times}", "service quota" if tier in services else "quota"
+            name, kind = (
+                f"{tier}'s quota of {limits.cpus:g} CPUs{times}",
+                "service quota" if tier in services else "quota",
+            )
             uses.append(_use(name, kind, limits.cpus * processes, [tier], heaviest, demands))
     for cpus, tiers in shared.items():
         noun = "CPU" if len(cpus) == 1 else "CPUs"
@@ -222,12 +239,17 @@ def _generator_busy(trial: Trial) -> float | None:
     if trial.result.summary is None:
         return None
     use = trial.result.summary.generator
-    # Another generator than weir's does not tell; unlike weir's it does not spin while it waits.
+    # Other generators do not report it; unlike weir's they do not spin while they wait.
     return use.busy_fraction if trial.cell.generator == WEIR else use.cpu_fraction
 
 
 def _use(
-    name: str, kind: ResourceKind, servers: float, tiers: Sequence[str], heaviest: _Loaded, demands: Mapping[str, stats.Demand]
+    name: str,
+    kind: ResourceKind,
+    servers: float,
+    tiers: Sequence[str],
+    heaviest: _Loaded,
+    demands: Mapping[str, stats.Demand],
 ) -> ResourceUse:
     used = []
     for trial in heaviest.trials:
@@ -249,13 +271,15 @@ def _tiers(demands: Mapping[str, stats.Demand], resources: Sequence[ResourceUse]
         narrowest = min(mine, key=lambda use: use.servers)
         widths[tier] = (demand, narrowest.name, narrowest.servers / demand.per_request_s.value)
     least = min((width for _, _, width in widths.values()), default=1.0)
-    return tuple(TierDemand(tier, demand, resource, width, width / least) for tier, (demand, resource, width) in widths.items())
+    return tuple(
+        TierDemand(tier, demand, resource, width, width / least) for tier, (demand, resource, width) in widths.items()
+    )
 
 
 def _full_limit(heaviest: _Loaded) -> str:
-    """A number of threads or connections that the requests in hand fill; empty where none is known to be.
+    """Returns a limit on threads or connections that the concurrent requests fill; empty if none is known.
 
-    What a manifest says to hold a request each is known beforehand; a setting by a name that says so is the second best.
+    A limit declared in the manifest has precedence over a setting with a suggestive name.
     """
     in_hand = fmean(
         [
@@ -268,7 +292,7 @@ def _full_limit(heaviest: _Loaded) -> str:
     for ceiling in cell.ceilings:
         if ceiling.of == "stack" and ceiling.at_once is not None and in_hand >= _AT_CEILING * ceiling.at_once:
             return f"{ceiling.because}, with {significant(in_hand)} requests in hand,"
-    # A worker with an event loop has any number of requests in hand.
+    # A worker with an event loop can hold any number of requests.
     limiting = ("threads", "pool") if "event loop" in cell.model else ("threads", "pool", "workers")
     found = []
     for name, text in cell.settings.items():
@@ -278,18 +302,20 @@ def _full_limit(heaviest: _Loaded) -> str:
         return ""
     _, name, text = min(found)
     times = f" × {cell.replicas} processes" if cell.replicas > 1 else ""
-    return f"{name} {text}{times}, with {significant(in_hand)} requests in hand and every CPU below {stats.BUSY:.0%}"
+    return f"{name} {text}{times}, with {significant(in_hand)} requests in hand and every CPU below {BUSY_FRACTION:.0%}"
 
 
 def _blocked_loops(heaviest: _Loaded, stack_cpus: int) -> str | None:
-    """What the event loops of a stack wait for while requests do; None of a stack that has none, or whose loops wait for events.
+    """Describes the waits of a stack's blocked event loops; None if it has no loops, or they wait for events.
 
-    The loops are the threads that compute most, since who answers requests does; they are no more than a few for each CPU, unlike a pool
-    that is there to wait.
+    The loops are the threads with the most CPU time, since they serve the requests. Unlike a pool of waiting threads
+    they are few per CPU.
     """
     if "event loop" not in heaviest.cell.model:
         return None
-    most_threads = max(_FEWEST_LOOPS, 2 * stack_cpus) * max(resources.peak_processes for resources in _resources_of(heaviest))
+    most_threads = max(_FEWEST_LOOPS, 2 * stack_cpus) * max(
+        resources.peak_processes for resources in _resources_of(heaviest)
+    )
     states: dict[str, dict[str, float]] = {}
     threads: dict[str, int] = {}
     for trial in heaviest.trials:
@@ -316,7 +342,7 @@ def _blocked_loops(heaviest: _Loaded, stack_cpus: int) -> str | None:
 
 
 def _plateau(loaded: Sequence[_Loaded], heaviest: _Loaded) -> str:
-    """Throughput that twice as many users do not raise while no resource is full; empty where it grows, or nobody looked."""
+    """Describes a throughput that twice as many users do not raise while no resource is full; empty otherwise."""
     if not heaviest.trials or not isinstance(heaviest.load, ClosedLoad):
         return ""
     level = heaviest.throughput_rps

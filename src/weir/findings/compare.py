@@ -1,24 +1,25 @@
-"""Stacks against the baseline: paired ratios with intervals, Holm's correction, and the sentence of each comparison."""
+"""Compares stacks with the baseline: paired ratios with intervals, Holm's correction, and the sentence of each
+comparison."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from weir import stats
 from weir.findings.evidence import CellTrials, Pairs, pair_by_block
-from weir.findings.measured import Comparison, Outcome
+from weir.findings.formatting import basis_text, counted, ratio_text
 from weir.findings.metrics import BY_KEY, METRICS, Metric
-from weir.findings.words import counted, ratio_text
+from weir.findings.types import Comparison, Outcome
 
 CLAIM_BLOCKS = 10
 """Fewer blocks than this make a finding indicative."""
 ALPHA = 0.05
 AIM = 0.05
-"""The half-width that `would_change` aims at, ±5 %."""
+"""`would_change` aims at this half-width, ±5 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A comparison before the family it belongs to is known."""
+    """A comparison before its family is complete."""
 
     comparison: Comparison
     metric: Metric
@@ -33,10 +34,9 @@ def compare(
     indicative: bool,
     metrics: Sequence[Metric] = METRICS,
 ) -> list[list[Comparison]]:
-    """Compare each (stack, baseline) on every metric: for each pair its comparisons, in the order of `metrics`.
+    """Compares each (stack, baseline) on every metric; returns the comparisons of each pair in the order of `metrics`.
 
-    The family of Holm's correction is all comparisons on one metric, whatever point they belong to: each metric answers a question of its
-    own.
+    The family of Holm's correction is all comparisons on one metric at any point: each metric answers its own question.
     """
     compared: list[list[Comparison]] = [[] for _ in pairs_of_cells]
     for metric in metrics:
@@ -49,8 +49,8 @@ def compare(
     return compared
 
 
-def turned(comparison: Comparison) -> Comparison:
-    """The same comparison seen from the other stack: B ÷ A."""
+def invert(comparison: Comparison) -> Comparison:
+    """Inverts a comparison: B ÷ A."""
     assert comparison.ratio is not None
     other: dict[Outcome, Outcome] = {"more": "less", "less": "more"}
     seen = replace(
@@ -64,7 +64,7 @@ def turned(comparison: Comparison) -> Comparison:
         high=None if comparison.low is None else 1 / comparison.low,
         outcome=other.get(comparison.outcome, comparison.outcome),
     )
-    return replace(seen, sentence=sentence_of(seen, BY_KEY[seen.metric]))
+    return replace(seen, sentence=describe_comparison(seen, BY_KEY[seen.metric]))
 
 
 def _draft(one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[int, str], indicative: bool) -> _Draft:
@@ -94,9 +94,13 @@ def _draft(one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[in
 
 
 def _conclude(draft: _Draft, p_adjusted: float | None, family: int) -> Comparison:
-    """Fill in what only the family can tell: the outcome and the words."""
+    """Adds the outcome and the sentences, which depend on the family."""
     comparison = replace(draft.comparison, p_adjusted=p_adjusted, outcome=_outcome(draft, p_adjusted))
-    return replace(comparison, sentence=sentence_of(comparison, draft.metric), would_change=_would_change(comparison, draft.spread, family))
+    return replace(
+        comparison,
+        sentence=describe_comparison(comparison, draft.metric),
+        would_change=_would_change(comparison, draft.spread, family),
+    )
 
 
 def _outcome(draft: _Draft, p_adjusted: float | None) -> Outcome:
@@ -105,42 +109,43 @@ def _outcome(draft: _Draft, p_adjusted: float | None) -> Outcome:
         return "not measured"
     if p_adjusted is None:
         return "no interval"
-    if stats.equivalent(draft.pairs.values, draft.pairs.against):
+    if stats.tost_equivalent(draft.pairs.values, draft.pairs.against):
         return "same"
     if p_adjusted >= ALPHA:
         return "undecided"
     return "more" if ratio > 1 else "less"
 
 
-def basis(comparison: Comparison) -> str:
-    """What the interval rests on: '3 blocks: indicative'."""
-    return counted(comparison.pairs, "block") + (": indicative" if comparison.indicative else "")
+def describe_basis(comparison: Comparison) -> str:
+    """Returns the number of blocks behind the interval: '3 blocks: indicative'."""
+    return basis_text(comparison.pairs, comparison.indicative)
 
 
-def sentence_of(comparison: Comparison, metric: Metric) -> str:
-    """The comparison on a metric in plain words."""
+def describe_comparison(comparison: Comparison, metric: Metric) -> str:
+    """Describes the comparison on a metric in a sentence."""
     ratio = comparison.ratio
     if ratio is None:
-        return (
-            f"{comparison.name} and {comparison.against_name} cannot be compared on {metric.title}: "
-            "no block has a usable trial of both that gives it."
-        )
+        both = f"{comparison.name} and {comparison.against_name}"
+        return f"{both} cannot be compared on {metric.title}: no block has a usable trial of both with this figure."
     value, interval = ratio_text(ratio, comparison.low, comparison.high)
     phrase = f"{comparison.name} {metric.phrase.format(ratio=value)} {comparison.against_name}"
     if comparison.outcome == "no interval":
-        why = "the only block with both" if comparison.pairs == 1 else f"each of {counted(comparison.pairs, 'block')}, without any spread"
+        why = (
+            "the only block with both"
+            if comparison.pairs == 1
+            else f"each of {counted(comparison.pairs, 'block')}, without any spread"
+        )
         return f"{phrase} in {why}: no interval, so no claim."
-    if comparison.outcome == "same":
-        return (
-            f"{comparison.name} and {comparison.against_name} are the same on {metric.title} within ±2 %: "
-            f"ratio {value}, 95 % interval {interval} ({basis(comparison)})."
+    if comparison.outcome in ("same", "undecided"):
+        both = f"{comparison.name} and {comparison.against_name}"
+        is_same = comparison.outcome == "same"
+        text = (
+            f"{both} are the same on {metric.title} within ±2 %"
+            if is_same
+            else f"{both} show no clear difference on {metric.title}"
         )
-    if comparison.outcome == "undecided":
-        return (
-            f"{comparison.name} and {comparison.against_name} cannot be told apart on {metric.title}: "
-            f"ratio {value}, 95 % interval {interval} ({basis(comparison)})."
-        )
-    return f"{phrase} (95 % interval {interval}, {basis(comparison)})."
+        return f"{text}: ratio {value}, 95 % interval {interval} ({describe_basis(comparison)})."
+    return f"{phrase} (95 % interval {interval}, {describe_basis(comparison)})."
 
 
 def _would_change(comparison: Comparison, spread: float | None, family: int) -> str:
@@ -150,13 +155,17 @@ def _would_change(comparison: Comparison, spread: float | None, family: int) -> 
         return "A second block: an interval needs two pairs whose ratios differ."
     parts = []
     if spread is not None:
-        blocks = stats.needed_blocks(spread, AIM)
+        blocks = stats.blocks_for_precision(spread, AIM)
         if blocks > comparison.pairs:
             parts.append(f"About {max(blocks, CLAIM_BLOCKS):,} blocks would narrow the interval to ±5 %.")
         elif comparison.indicative:
             parts.append(f"The interval is narrow enough; {CLAIM_BLOCKS} blocks would make it a claim.")
-    excludes_one = comparison.low is not None and comparison.high is not None and not comparison.low <= 1 <= comparison.high
+    excludes_one = (
+        comparison.low is not None and comparison.high is not None and not comparison.low <= 1 <= comparison.high
+    )
     if comparison.outcome == "undecided" and excludes_one:
-        parts.append(f"Alone the interval excludes 1; corrected for {family} comparisons on this metric it does not suffice.")
+        parts.append(
+            f"Alone the interval excludes 1; corrected for {family} comparisons on this metric it does not suffice."
+        )
     parts.append("Another machine, load, number of workers or version may answer otherwise.")
     return " ".join(parts)

@@ -1,13 +1,14 @@
-"""Which trials count. Valid and suspect trials are used, invalid ones left out; stacks meet in the blocks where both have one."""
+"""Decides which trials count: valid and suspect ones are used, invalid ones left out. Stacks are paired in blocks that
+have both."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
-from weir.findings.measured import Evidence
+from weir.findings.types import Evidence
 from weir.model.records import Validity
-from weir.model.run import Cell, Trial
+from weir.model.run_types import Cell, Trial
 from weir.model.verdict import Reason, worst
 
 
@@ -25,24 +26,25 @@ class CellTrials:
 
     @cached_property
     def used(self) -> tuple[Trial, ...]:
-        """Those that averages use."""
+        """The trials for averages."""
         return tuple(trial for trial in self.trials if is_used(trial))
 
     @property
     def evidence(self) -> Evidence:
-        """Used and left out, by id."""
+        """The ids of its used trials and of those left out."""
         return Evidence(
-            tuple(trial.id for trial in self.trials if is_used(trial)), tuple(trial.id for trial in self.trials if not is_used(trial))
+            tuple(trial.id for trial in self.trials if is_used(trial)),
+            tuple(trial.id for trial in self.trials if not is_used(trial)),
         )
 
 
-def by_cell(cells: Iterable[Cell], trials: Sequence[Trial]) -> list[CellTrials]:
-    """Each cell with those of the trials that are its own."""
+def group_by_cell(cells: Iterable[Cell], trials: Sequence[Trial]) -> list[CellTrials]:
+    """Groups trials by cell."""
     return [CellTrials(cell, tuple(trial for trial in trials if trial.cell.id == cell.id)) for cell in cells]
 
 
-def told_together(trials: Sequence[Trial]) -> tuple[str, ...]:
-    """Why trials are not valid: each kind of reason once, the most frequent first: one of them, and how many trials have it."""
+def summarize_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
+    """Returns the reasons against trials, most frequent first: an example of each kind, with its number of trials."""
     kinds: dict[str, list[tuple[int, Reason]]] = {}
     for trial in trials:
         for reason in trial.result.verdict.reasons:
@@ -53,13 +55,15 @@ def told_together(trials: Sequence[Trial]) -> tuple[str, ...]:
     for found in sorted(kinds.values(), key=len, reverse=True):
         having = sorted({trial for trial, _ in found})
         (first, reason), of = found[0], f"{len(having)} of {len(trials)} trials"
-        texts.append(f"{of}, trial {first} for one: {reason.text}" if len(having) > 1 else f"trial {first}: {reason.text}")
+        texts.append(
+            f"{of}, trial {first} for one: {reason.text}" if len(having) > 1 else f"trial {first}: {reason.text}"
+        )
     return tuple(texts)
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Values of two cells in the blocks where both have a used trial that gives the metric."""
+    """Values of two cells in the blocks in which both have a used trial with the metric."""
 
     blocks: tuple[int, ...]
     values: tuple[float, ...]
@@ -67,17 +71,20 @@ class Pairs:
     evidence: Evidence
     validity: Validity
     reasons: tuple[str, ...]
-    """Why the validity is no better."""
+    """Why the validity is not better."""
 
 
 def pair_by_block(one: CellTrials, other: CellTrials, metric: Callable[[Trial], float | None]) -> Pairs:
-    """Pair two cells by block. A block where a cell has several used trials (a retry beside its own) counts once, with their mean.
+    """Pairs two cells by block. Several used trials of a cell in a block (a retry beside the original) count once, with
+    their mean.
 
-    Values that are not positive cannot enter a ratio and count as not measured.
+    A value that is not positive has no ratio and counts as not measured.
     """
     mine, theirs = _by_block(one, metric), _by_block(other, metric)
     blocks = tuple(sorted(mine.keys() & theirs.keys()))
-    trials = sorted((trial for side in (mine, theirs) for block in blocks for trial, _ in side[block]), key=lambda trial: trial.id)
+    trials = sorted(
+        (trial for side in (mine, theirs) for block in blocks for trial, _ in side[block]), key=lambda trial: trial.id
+    )
     used = {trial.id for trial in trials}
     everything = sorted(trial.id for trial in (*one.trials, *other.trials))
     return Pairs(
@@ -86,7 +93,7 @@ def pair_by_block(one: CellTrials, other: CellTrials, metric: Callable[[Trial], 
         against=tuple(fmean(value for _, value in theirs[block]) for block in blocks),
         evidence=Evidence(tuple(sorted(used)), tuple(trial for trial in everything if trial not in used)),
         validity=worst(trial.result.verdict.validity for trial in trials) if blocks else "invalid",
-        reasons=told_together(trials) if blocks else ("no block has a usable trial of both",),
+        reasons=summarize_reasons(trials) if blocks else ("no block has a usable trial of both",),
     )
 
 

@@ -1,4 +1,4 @@
-"""What an earlier run tells about one that is planned: how far trials differ, and what a trial takes beyond its load."""
+"""Takes the spread of trials and their overhead from an earlier run, to plan another."""
 
 import math
 from dataclasses import dataclass
@@ -9,29 +9,30 @@ from weir.findings.evidence import pair_by_block
 from weir.findings.metrics import BY_KEY, THROUGHPUT
 from weir.findings.points import group_points
 from weir.model.errors import UsageError
-from weir.model.run import Cell
+from weir.model.run_types import Cell
 from weir.store import RunReader
 
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """What a run measured about itself."""
+    """A run's measurements of itself."""
 
     spread: float
-    """Standard deviation of the log ratio of throughput of two trials in one block, pooled over all pairs of cells that were compared."""
+    """Standard deviation of the log ratio of throughput of two trials in one block, pooled over all compared pairs of
+    cells."""
     pairs: int
     """Degrees of freedom behind it."""
     overhead_s: dict[str, float]
-    """What a trial takes beyond its load, priming and pause: the median of each stack, by its label."""
+    """Time of a trial beside load, warm-up and pause: the median of each stack, by its label."""
     memory_bytes: dict[str, int]
-    """The most that a process of each stack used, by its label."""
+    """Peak memory of a process of each stack, by its label."""
 
 
-def pilot_of(reader: RunReader) -> Pilot:
-    """What a run measured about itself.
+def measure_pilot(reader: RunReader) -> Pilot:
+    """Computes a run's measurements of itself.
 
     Raises:
-        UsageError: the run has no two blocks in which two stacks can be compared.
+        UsageError: no two blocks compare two stacks.
     """
     cells, trials = reader.cells(), reader.trials()
     squares, degrees = 0.0, 0
@@ -46,14 +47,15 @@ def pilot_of(reader: RunReader) -> Pilot:
                 degrees += len(logs) - 1
     if not degrees:
         raise UsageError(
-            f"--pilot: {reader.path}: found no two blocks in which two stacks can be compared, expected some", hint="--assume-cv 5%"
+            f"--pilot: {reader.path}: found no two blocks in which two stacks can be compared, expected some",
+            hint="--assume-cv 5%",
         )
     overheads: dict[str, list[float]] = {}
     for trial, following in pairwise(trials):
         phases_s = trial.result.phases_s
         if "load" in phases_s:
             whole_s = (following.started_unix_ns - trial.started_unix_ns) / 1e9
-            asked_for_s = phases_s["load"] + phases_s.get("prime", 0.0) + phases_s.get("pause", 0.0)
+            asked_for_s = phases_s["load"] + phases_s.get("warmup", 0.0) + phases_s.get("pause", 0.0)
             overheads.setdefault(_label(trial.cell), []).append(whole_s - asked_for_s)
     memory: dict[str, int] = {}
     for trial in trials:
@@ -64,7 +66,7 @@ def pilot_of(reader: RunReader) -> Pilot:
     return Pilot(
         spread=math.sqrt(squares / degrees),
         pairs=degrees,
-        # The median: a run that was interrupted and resumed has a long pause between two of its trials.
+        # The median, since an interrupted and resumed run has one long gap.
         overhead_s={label: max(0.0, median(found)) for label, found in overheads.items()},
         memory_bytes=memory,
     )

@@ -1,8 +1,8 @@
-"""Where the cells of a run meet: its points, and names for them that say only what varies.
+"""Groups the cells of a run into points, and names points by what varies.
 
-A point is a workload under a load, at a value of each coordinate that the study varies (a limit, replicas, CPUs). A cell stands in every
-point that none of its own coordinates contradicts: a stack without the setting `threads` is compared at each of its values. Nothing is
-compared across points.
+A point is a workload under a load, at a value of each coordinate that the study varies (a limit, replicas, CPUs). A
+cell belongs to every point that none of its coordinates contradicts: a stack without the setting `threads` is compared
+at each of its values. No comparison crosses points.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from weir.findings.evidence import CellTrials, by_cell
+from weir.findings.evidence import CellTrials, group_by_cell
 from weir.model.load import Load, OpenLoad
-from weir.model.run import Cell, Trial, coordinate_text
+from weir.model.run_types import Cell, Trial, coordinate_text
 
 
 @dataclass(frozen=True, slots=True)
 class PointCells:
-    """The cells of a point with their trials: in the order of their ids, an A/A copy right after its original."""
+    """The cells of a point with their trials: by id, an A/A copy right after its original."""
 
     workload: str
     load: Load
@@ -26,42 +26,42 @@ class PointCells:
 
     @property
     def axis(self) -> Literal["connections", "rate_rps"]:
-        """What `amount` is of."""
+        """The unit of `amount`."""
         return "rate_rps" if isinstance(self.load, OpenLoad) else "connections"
 
     @property
     def amount(self) -> float | None:
-        """How much load there is: users or arrivals a second; None where it changes over time."""
+        """Amount of load: users or arrivals a second; None if it changes over time."""
         level = self.load.rate_rps if isinstance(self.load, OpenLoad) else self.load.users
         return None if isinstance(level, tuple) else float(level)
 
     @property
     def load_label(self) -> str:
-        """How its load is named on screen."""
+        """The load's name on screen."""
         return self.load.label
 
     @property
     def where(self) -> str:
-        """Everything but its load: 'echo, threads 200'."""
-        return where_text(self.workload, self.coordinates)
+        """Everything but the load: 'echo, threads 200'."""
+        return format_where(self.workload, self.coordinates)
 
     @property
     def place(self) -> dict[str, str]:
-        """Everything that says where the point lies, as a published figure may."""
+        """The point's place, in the keys of a published figure."""
         place = {"workload": self.workload, "connections": str(self.load.connections), **self.coordinates}
         if isinstance(self.load, OpenLoad) and not isinstance(self.load.rate_rps, tuple):
-            place["rates_rps"] = f"{self.load.rate_rps:g}"
+            place["rate_rps"] = f"{self.load.rate_rps:g}"
         return place
 
 
-def where_text(workload: str, coordinates: Mapping[str, str]) -> str:
-    """A workload and what else a study varies, but for the load: 'echo, threads 200'."""
+def format_where(workload: str, coordinates: Mapping[str, str]) -> str:
+    """Names a workload and its coordinates: 'echo, threads 200'."""
     return ", ".join([workload, *(coordinate_text(name, value) for name, value in coordinates.items())])
 
 
 def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCells]:
-    """The points of a run, in the order in which its cells name them."""
-    found = {of.cell.id: of for of in by_cell(cells, trials)}
+    """Groups cells into points, in the order of the cells."""
+    found = {of.cell.id: of for of in group_by_cell(cells, trials)}
     together: dict[tuple[str, Load], list[Cell]] = {}
     for cell in sorted(cells, key=lambda cell: cell.id):
         together.setdefault((cell.workload, cell.load), []).append(cell)
@@ -76,26 +76,28 @@ def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCe
     return points
 
 
-def baseline_of(members: Sequence[CellTrials], named: str | None) -> CellTrials | None:
-    """The stack that the study names, by its label or its id; else the first."""
+def find_baseline(members: Sequence[CellTrials], named: str | None) -> CellTrials | None:
+    """Returns the baseline by label or id; else the first stack."""
     main = [member for member in members if member.cell.arm == "main"]
     wanted = [member for member in main if named in (member.cell.stack_label, member.cell.stack)]
     return next(iter([*wanted, *main]), None)
 
 
-def planned_comparisons(cells: Sequence[Cell], baseline: str | None) -> int:
-    """How many comparisons on one metric there will be: the family of Holm's correction."""
+def count_planned_comparisons(cells: Sequence[Cell], baseline: str | None) -> int:
+    """Returns the number of planned comparisons on one metric: the family of Holm's correction."""
     pairs = set()
     for point in group_points(cells, []):
-        against = baseline_of(point.members, baseline)
+        against = find_baseline(point.members, baseline)
         pairs |= {
-            (member.cell.id, against.cell.id) for member in point.members if against and member.cell.arm == "main" and member is not against
+            (member.cell.id, against.cell.id)
+            for member in point.members
+            if against and member.cell.arm == "main" and member is not against
         }
     return len(pairs)
 
 
 class PointNames:
-    """Names points: by what varies among the cells of a run, or by workload and load where nothing does."""
+    """Names points by the parts that vary in a run, or by workload and load if nothing does."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._workloads = {cell.workload for cell in cells}
@@ -110,11 +112,12 @@ class PointNames:
         return ", ".join(parts) or f"{workload}, {load.label}"
 
     def of_cell(self, cell: Cell) -> str:
-        """The same of a cell, which says nothing of coordinates that it has not."""
+        """Names a cell, without coordinates that it lacks."""
         return self.of(cell.workload, cell.load, cell.coordinates)
 
     def where(self, workload: str, load: Load, coordinates: Mapping[str, str]) -> str:
-        """At the beginning of a sentence: 'With 50 connections and threads 200 on echo: '; nothing where there is only one point."""
+        """Returns the beginning of a sentence: 'With 50 connections and threads 200 on echo: '; empty with a single
+        point."""
         parts = self._parts(load, coordinates)
         with_parts = f"With {', '.join(parts)}" if parts else ""
         if len(self._workloads) > 1:
@@ -127,7 +130,7 @@ class PointNames:
 
 
 def _values(cells: Sequence[Cell]) -> dict[str, list[str]]:
-    """The values of each coordinate, in the order in which cells name them."""
+    """Returns the values of each coordinate, in the order of the cells."""
     values: dict[str, dict[str, None]] = {}
     for cell in cells:
         for name, value in cell.coordinates.items():
@@ -143,4 +146,6 @@ def _copies_last(members: Sequence[CellTrials]) -> list[CellTrials]:
     systems: dict[tuple[str, str | None], list[CellTrials]] = {}
     for member in members:
         systems.setdefault((member.cell.stack, member.cell.variant), []).append(member)
-    return [member for copies in systems.values() for member in sorted(copies, key=lambda member: member.cell.arm == "aa")]
+    return [
+        member for copies in systems.values() for member in sorted(copies, key=lambda member: member.cell.arm == "aa")
+    ]

@@ -1,4 +1,4 @@
-"""How well a run knows the ratios of its main comparisons so far: what it is stopped on."""
+"""Precision of a run's main ratios so far, for the stopping rule."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -6,34 +6,39 @@ from dataclasses import dataclass
 
 from weir import stats
 from weir.findings.evidence import pair_by_block
+from weir.findings.formatting import sentence_names
 from weir.findings.metrics import BY_KEY
-from weir.findings.points import PointNames, baseline_of, group_points
-from weir.findings.words import sentence_names
-from weir.model.run import Cell, RunInfo, Trial
+from weir.findings.points import PointNames, find_baseline, group_points
+from weir.model.run_types import Cell, RunInfo, Trial
 
 
 @dataclass(frozen=True, slots=True)
 class MainRatio:
-    """The ratio of one stack to the baseline at one point, and how wide its interval is."""
+    """The ratio of one stack to the baseline at one point, with the width of its interval."""
 
     name: str
     half_width: float | None
-    """To either side, as a share of the ratio; None where there is no interval."""
+    """Relative; None without an interval."""
     spread: float | None
     """Standard deviation of the log ratio between blocks."""
 
 
-def main_ratios(info: RunInfo, cells: Sequence[Cell], trials: Sequence[Trial], metric: str) -> Iterator[MainRatio]:
-    """The ratio of every stack to the baseline, point by point, on a metric; the A/A copy is no main comparison."""
+def iter_main_ratios(info: RunInfo, cells: Sequence[Cell], trials: Sequence[Trial], metric: str) -> Iterator[MainRatio]:
+    """Yields the ratio of every stack to the baseline at each point on a metric, without A/A copies."""
     names = sentence_names(cells)
     points = group_points(cells, trials)
     labels, seen = PointNames(cells), set[tuple[int, int]]()
     for point in points:
-        baseline = baseline_of(point.members, info.baseline)
+        baseline = find_baseline(point.members, info.baseline)
         for member in point.members:
-            if baseline is None or member is baseline or member.cell.arm != "main" or (member.cell.id, baseline.cell.id) in seen:
+            if (
+                baseline is None
+                or member is baseline
+                or member.cell.arm != "main"
+                or (member.cell.id, baseline.cell.id) in seen
+            ):
                 continue
-            # Cells that lack a coordinate stand in several points; two of them are compared once.
+            # A cell that lacks a coordinate belongs to several points; each pair counts once.
             seen.add((member.cell.id, baseline.cell.id))
             where = f" at {labels.of(point.workload, point.load, point.coordinates)}" if len(points) > 1 else ""
             name = f"{names[member.cell.id]} ÷ {names[baseline.cell.id]}{where}"
@@ -46,6 +51,6 @@ def main_ratios(info: RunInfo, cells: Sequence[Cell], trials: Sequence[Trial], m
                 yield MainRatio(name, ratio.high / ratio.value - 1, ratio.spread)
 
 
-def blocks_needed(spread: float, half_width: float) -> int:
-    """How many blocks bring an interval to ±`half_width`, by the spread of its ratios so far: n = (t·CV/h)²."""
-    return stats.needed_blocks(spread, math.log1p(half_width))
+def estimate_blocks(spread: float, half_width: float) -> int:
+    """Returns the blocks for an interval of ±`half_width`, from the spread of the ratios so far: n = (t·CV/h)²."""
+    return stats.blocks_for_precision(spread, math.log1p(half_width))

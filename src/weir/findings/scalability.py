@@ -1,25 +1,24 @@
-"""How a stack's throughput grows with concurrency: the universal scalability law, where the run measured enough of the curve."""
+"""Fits the universal scalability law to a stack's throughput over concurrency, if the run has enough of the curve."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from weir import stats
 from weir.findings.compare import CLAIM_BLOCKS
-from weir.findings.measured import Evidence
+from weir.findings.formatting import amount, counted, listed, significant
 from weir.findings.metrics import BY_KEY, THROUGHPUT
 from weir.findings.points import PointCells
-from weir.findings.types import Scaling
-from weir.findings.words import amount, counted, listed, significant
+from weir.findings.types import Evidence, Scaling
 from weir.model.load import ClosedLoad
 
 _STRONG = 0.02
-"""A coefficient of contention from which on the work is held up noticeably: half of what 50 users could gain."""
+"""A coefficient of contention that limits work noticeably: 50 users gain half of what they could."""
 
 
-def scalings(groups: Sequence[PointCells], names: Mapping[int, str]) -> tuple[Scaling, ...]:
-    """One for each stack that was measured in closed loops of at least `stats.LEAST_PLACES` concurrencies, all else equal."""
+def fit_scalings(groups: Sequence[PointCells], names: Mapping[int, str]) -> tuple[Scaling, ...]:
+    """Fits each stack with closed loops at `stats.LEAST_PLACES` concurrencies or more, all else equal."""
     curves: dict[tuple[str, str, str], dict[int, dict[float, float]]] = {}
-    told: dict[tuple[str, str, str], tuple[str, list[int]]] = {}
+    evidence_of: dict[tuple[str, str, str], tuple[str, list[int]]] = {}
     for group in groups:
         if not isinstance(group.load, ClosedLoad) or isinstance(group.load.users, tuple):
             continue
@@ -29,7 +28,7 @@ def scalings(groups: Sequence[PointCells], names: Mapping[int, str]) -> tuple[Sc
                 continue
             key = (group.workload, where, member.cell.stack_label)
             blocks = curves.setdefault(key, {})
-            _, trials = told.setdefault(key, (names[member.cell.id], []))
+            _, trials = evidence_of.setdefault(key, (names[member.cell.id], []))
             for trial in member.used:
                 value = BY_KEY[THROUGHPUT].of(trial)
                 if value is not None and value > 0:
@@ -37,15 +36,14 @@ def scalings(groups: Sequence[PointCells], names: Mapping[int, str]) -> tuple[Sc
                     trials.append(trial.id)
     found = []
     for key, blocks in curves.items():
-        fitted = stats.scalability(list(blocks.values())) if blocks else None
+        fitted = stats.fit_scalability(list(blocks.values())) if blocks else None
         if fitted is not None:
             _, where, label = key
-            name, trials = told[key]
+            name, trials = evidence_of[key]
             evidence = Evidence(tuple(sorted(trials)))
-            scaling = Scaling(
-                where, label, name, None if fitted.is_poor else fitted, fitted.misfit, fitted.blocks < CLAIM_BLOCKS, evidence, "", ""
-            )
-            found.append(replace(scaling, sentence=_sentence(scaling, fitted), would_change=_would_change(fitted)))
+            indicative, curve = fitted.blocks < CLAIM_BLOCKS, None if fitted.is_poor else fitted
+            scaling = Scaling(where, label, name, indicative, evidence, "", curve, fitted.misfit, _would_change(fitted))
+            found.append(replace(scaling, sentence=_sentence(scaling, fitted)))
     return tuple(found)
 
 
@@ -61,24 +59,35 @@ def _sentence(scaling: Scaling, fitted: stats.Scalability) -> str:
         f"contention α {_interval(fitted.alpha)}{_contention(fitted.alpha.value)}",
         f"coherency β {_interval(fitted.beta)}",
     ]
-    return (
-        f"{scaling.name} on {scaling.where}: {'; '.join(parts)} (universal scalability law, {fitted.misfit:.1%} off on average, {basis})."
-    )
+    fit = f"universal scalability law, {fitted.misfit:.1%} off on average"
+    return f"{scaling.name} on {scaling.where}: {'; '.join(parts)} ({fit}, {basis})."
 
 
 def _peak(fitted: stats.Scalability) -> str:
     peak = fitted.peak_at
     level = "" if fitted.peak_throughput is None else f"{significant(fitted.peak_throughput)} req/s"
     if peak is None or fitted.peak_throughput is None:
-        return f"throughput levels off at {level}" if level else "throughput grows with concurrency as far as was measured"
-    interval = "" if peak.low is None or peak.high is None else f" (95 % interval {significant(peak.low)}–{significant(peak.high)})"
-    beyond = f", beyond the {amount(fitted.highest)} that were measured: the law's word alone" if fitted.is_beyond else ""
+        return (
+            f"throughput levels off at {level}" if level else "throughput grows with concurrency as far as was measured"
+        )
+    interval = (
+        ""
+        if peak.low is None or peak.high is None
+        else f" (95 % interval {significant(peak.low)}–{significant(peak.high)})"
+    )
+    beyond = (
+        f", beyond the {amount(fitted.highest)} that were measured: the law's word alone" if fitted.is_beyond else ""
+    )
     return f"throughput peaks at {significant(peak.value)} connections{interval} with {level}{beyond}"
 
 
 def _interval(estimate: stats.Estimate) -> str:
     value = significant(estimate.value, 2)
-    return value if estimate.low is None or estimate.high is None else f"{value} ({listed_range(estimate.low, estimate.high)})"
+    return (
+        value
+        if estimate.low is None or estimate.high is None
+        else f"{value} ({listed_range(estimate.low, estimate.high)})"
+    )
 
 
 def listed_range(low: float, high: float) -> str:

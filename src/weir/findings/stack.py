@@ -1,25 +1,24 @@
-"""What one stack did at one point: every metric over its used trials, with the interval that they support."""
+"""Measures one stack at one point: every metric over its used trials, with the interval that they support."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
 from weir import stats
+from weir.findings.bursts import find_waves
+from weir.findings.db_work import sum_work_per_request
 from weir.findings.evidence import CellTrials
-from weir.findings.measured import Measure, TrialValue
 from weir.findings.metrics import METRICS, Metric
-from weir.findings.types import Held, Published, StackFindings, WhatRan
-from weir.findings.waves import waves_of
-from weir.findings.work import work_per_request
-from weir.model.run import Cell, PublishedFigure, Trial
+from weir.findings.types import Held, Measure, Published, StackFindings, TrialValue, WhatRan
+from weir.model.run_types import Cell, PublishedFigure, Trial
 from weir.objective import Judged, judged_from_json
 
 Histogram = Callable[[int], bytes | None]
-"""The response-time histogram of a trial, by its id."""
+"""Returns the response-time histogram of a trial by its id."""
 
 
-def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baseline: bool) -> StackFindings:
-    """Measure `cell` on every metric."""
+def measure_stack(cell: CellTrials, name: str, histogram: Histogram, *, baseline: bool) -> StackFindings:
+    """Measures `cell` on every metric."""
     quantiles = _merged(cell, histogram)
     summaries = [trial.result.summary for trial in cell.used if trial.result.summary is not None]
     intended = sum(summary.requests.intended for summary in summaries)
@@ -37,21 +36,21 @@ def stack_findings(cell: CellTrials, name: str, histogram: Histogram, *, baselin
         peak_threads=max((used.peak_threads for used in resources), default=None),
         peak_processes=max((used.peak_processes for used in resources), default=None),
         failed_share=sum(summary.requests.failed for summary in summaries) / intended if intended else 0.0,
-        measures=tuple(measure_of(cell, metric, quantiles.get(metric.key)) for metric in METRICS),
+        measures=tuple(measure_metric(cell, metric, quantiles.get(metric.key)) for metric in METRICS),
         objectives=_objectives(cell),
         evidence=cell.evidence,
-        work=work_per_request(cell),
+        work=sum_work_per_request(cell),
         ceilings=cell.cell.ceilings,
-        waves=waves_of(cell, histogram),
+        waves=find_waves(cell, histogram),
     )
 
 
-def published_beside(
+def match_published(
     figures: Sequence[PublishedFigure], stacks: Sequence[StackFindings], point: Mapping[str, str]
 ) -> tuple[Published, ...]:
-    """The published figures of the stacks at a point, beside what we measured. The A/A copy gets none.
+    """Returns the published figures of the stacks at a point beside our measurements, without A/A copies.
 
-    A figure of `stack` is also one of its variants where the stack itself did not run.
+    A figure of `stack` also belongs to its variants if the stack itself did not run.
     """
     figures = [figure for figure in figures if figure.where.items() <= point.items()]
     units = {metric.key: metric.unit for metric in METRICS}
@@ -62,18 +61,24 @@ def published_beside(
             if stack.arm == "main" and figure.stack == (stack.label if figure.stack in labels else stack.stack):
                 ours = stack.measure(figure.metric).value if figure.metric in units else None
                 unit = units.get(figure.metric, "")
-                found.append(Published(stack.label, stack.name, figure.metric, unit, figure.value, ours, figure.source, figure.note))
+                found.append(
+                    Published(
+                        stack.label, stack.name, figure.metric, unit, figure.value, ours, figure.source, figure.note
+                    )
+                )
     return tuple(found)
 
 
-def what_ran(cells: Sequence[Cell], trials: Sequence[Trial], names: Mapping[int, str], baseline: str | None) -> tuple[WhatRan, ...]:
-    """What each stack was built into and what ran it, in the order of the study.
+def list_what_ran(
+    cells: Sequence[Cell], trials: Sequence[Trial], names: Mapping[int, str], baseline: str | None
+) -> tuple[WhatRan, ...]:
+    """Returns the build and the runtime of each stack, in the order of the study.
 
     Args:
         cells: all cells of the run.
-        trials: its finished trials, in the order in which they ran; those that count for nothing tell as well.
+        trials: its finished trials in their order, rejected ones too.
         names: the short name of each cell's stack, by the cell's id.
-        baseline: the label of the stack that the others are compared with.
+        baseline: the label of the baseline.
     """
     found: list[WhatRan] = []
     for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():
@@ -83,7 +88,9 @@ def what_ran(cells: Sequence[Cell], trials: Sequence[Trial], names: Mapping[int,
         found.append(WhatRan(label, name, sizes[-1] if sizes else None, None, tuple(runtimes)))
     against = next((one.artifact_bytes for one in found if one.label == baseline), None)
     return tuple(
-        replace(one, size_ratio=one.artifact_bytes / against) if against and one.artifact_bytes and one.label != baseline else one
+        replace(one, size_ratio=one.artifact_bytes / against)
+        if against and one.artifact_bytes and one.label != baseline
+        else one
         for one in found
     )
 
@@ -91,28 +98,32 @@ def what_ran(cells: Sequence[Cell], trials: Sequence[Trial], names: Mapping[int,
 def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]:
     parts = [data for trial in cell.used if (data := histogram(trial.id)) is not None]
     wanted = {metric.key: metric.quantile for metric in METRICS if metric.quantile is not None}
-    return dict(zip(wanted, stats.merged_quantiles(parts, list(wanted.values())), strict=True)) if parts else {}
+    return dict(zip(wanted, stats.merge_quantiles(parts, list(wanted.values())), strict=True)) if parts else {}
 
 
-def measure_of(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
-    """One metric over the used trials of a cell.
+def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
+    """Measures one metric over the used trials of a cell.
 
     Args:
         cell: the cell.
-        metric: what is measured.
-        quantile: of a quantile, the one of all trials together; None where they kept no histograms.
+        metric: the metric.
+        quantile: for a quantile metric, the one of all trials together; None without histograms.
     """
     trials = tuple(
         TrialValue(trial.id, trial.block, value) for trial in cell.used if (value := metric.of(trial)) is not None
     )  # fmt: skip
     if metric.quantile is not None and quantile is None and trials:
-        return Measure(metric.key, metric.unit, median(trial.value for trial in trials), None, None, trials, "median over trials")
+        return Measure(
+            metric.key, metric.unit, median(trial.value for trial in trials), None, None, trials, "median over trials"
+        )
     if metric.quantile is not None:
         # Merged, not averaged; its interval needs ten trials.
         if quantile is None or quantile.value is None:
             return Measure(metric.key, metric.unit, None, None, None, trials, "not measured")
         if not quantile.supported:
-            return Measure(metric.key, metric.unit, None, None, None, trials, f"not supported by {quantile.samples:,} samples")
+            return Measure(
+                metric.key, metric.unit, None, None, None, trials, f"not supported by {quantile.samples:,} samples"
+            )
         low, high = (None if edge is None else edge / 1e3 for edge in (quantile.low, quantile.high))
         return Measure(metric.key, metric.unit, quantile.value / 1e3, low, high, trials)
     if not trials:
@@ -122,7 +133,7 @@ def measure_of(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None
 
 
 def _objectives(cell: CellTrials) -> tuple[Held, ...]:
-    """Each objective of the study, with what the used trials found."""
+    """Checks each objective of the study on the used trials."""
     held: dict[str, list[Judged]] = {}
     for trial in cell.used:
         for value in (trial.result.summary and trial.result.summary.objectives) or ():

@@ -1,1 +1,1 @@
-"""What produces the load: weir's engine (and, behind the same interface, external tools)."""
+"""Load generators: weir's engine, and external tools behind the same interface."""

@@ -1,46 +1,25 @@
-"""The blocks of a run, one after the other, until the stop rule says that there are enough."""
+"""Runs the blocks of a run one after the other, until the stopping rule ends it."""
 
 import importlib
 import math
+import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 
-from weir.generators.running import HERE, LoadFrom
-from weir.host import Host
-from weir.lab.onlooker import Onlooker
-from weir.lab.schedule import Done, done_in, schedule
-from weir.lab.services import Services
-from weir.lab.stop import Precision, is_narrow, stop_before, wide
-from weir.lab.trial import Bench, run_trial
+from weir.lab.context import RunContext, TrialContext
+from weir.lab.observer import TrialStart
+from weir.lab.stopping_rule import Precision, describe_wide_intervals, find_stop_reason, is_narrow
+from weir.lab.trial import run_trial
+from weir.lab.trial_order import CompletedTrials, collect_completed, schedule
 from weir.model.errors import UsageError
-from weir.model.run import Trial, TrialResult
-from weir.model.stop import Stop
+from weir.model.run_types import StopReason, Trial
 from weir.stacks.build import BuiltStack
 from weir.store import RunReader, RunWriter
 from weir.study.study import INTERVAL_BLOCKS, PlannedCell, Study
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What a run tells while it goes on. Every function gets plain values and must return quickly."""
-
-    on_step: Callable[[str], None] = lambda _: None
-    """A step before the first trial (building, checking), or what a block has changed."""
-    on_trial: Callable[[int, int | None, PlannedCell, int, float | None], None] = lambda *_: None
-    """A trial begins: how many were done, how many there are if that is known, the cell, the block, and for how many seconds the run goes
-    on from here: by the plan, at the pace so far, and None before there is one."""
-    on_result: Callable[[PlannedCell, TrialResult], None] = lambda *_: None
-    """A trial has ended."""
-    on_answer: Callable[[int, Sequence[str]], None] = lambda *_: None
-    """The run file has enough for an interim answer: after how many blocks, and the labels of the stacks that it is about."""
-    onlooker: Onlooker = field(default_factory=Onlooker)
-    """Who looks on while a trial goes on."""
-
-
-def time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]:
-    """A sentence where the budget has no room for a block."""
+def find_time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]:
+    """Returns a sentence if the budget is shorter than one block, else nothing."""
     budget_s, block_s = study.file.method.budget_s, sum(planned.trial_s for planned in cells)
     if budget_s is None or budget_s >= block_s:
         return []
@@ -51,170 +30,146 @@ def time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]:
 
 
 def require_time(study: Study, cells: Sequence[PlannedCell]) -> None:
-    """Checks that the budget has room for a block.
-
-    Raises:
-        UsageError: it has not.
-    """
-    for lacking in time_shortages(study, cells):
+    """Raises UsageError if the budget is shorter than one block."""
+    for lacking in find_time_shortages(study, cells):
         raise UsageError(lacking, hint="a shorter load.duration_s, fewer stacks or points, or a larger budget_s")
 
 
 def run_blocks(
-    host: Host,
-    services: Services,
-    study: Study,
-    folder: Path,
+    run: RunContext,
     cells: Sequence[PlannedCell],
-    ready: Callable[[PlannedCell], BuiltStack | None],
+    prepare_stack: Callable[[PlannedCell], BuiltStack | None],
     writer: RunWriter,
     earlier: Sequence[Trial],
-    ceiling_rps: Callable[[PlannedCell], float | None],
-    progress: Progress,
-    load_from: LoadFrom = HERE,
+    generator_limit_rps: Callable[[PlannedCell], float | None],
 ) -> None:
-    """Runs what is missing of a run, block by block, and notes why it ends.
-
-    Args:
-        host: starts and stops the stacks.
-        services: what the stacks need.
-        study: the study.
-        folder: the run folder.
-        cells: every cell of a block.
-        ready: gives the built stack of a cell, and builds and checks it if nobody has yet.
-        writer: the run file.
-        earlier: finished trials of a run that goes on.
-        ceiling_rps: what the generator reaches on a null server with the load of a cell.
-        progress: what is told meanwhile.
-        load_from: where weir's own loads come from.
-    """
-    # What looks for a steady state is loaded now, and not beside the first load.
+    """Runs the missing trials, block by block, and records why the run ends. A block has one trial of each of `cells`.
+    `prepare_stack` returns the built stack of a cell; it builds and checks the stack at the first call.
+    `generator_limit_rps` returns the generator's throughput on a null server with the load of a cell."""
+    # A slow import: it must not disturb the first load.
     importlib.import_module("weir.stats.steady")
-    method = study.file.method
-    done = done_in(earlier)
-    rule = _Rule(study, writer, cells, done, earlier, progress)
-    extension = progress.onlooker.extension
+    method, extra_blocks = run.study.file.method, run.controls.extra_blocks
+    done = collect_completed(earlier)
+    rule = _StoppingRule(run, writer, cells, done, earlier)
     trials = schedule(
         cells,
-        rule.begins,
+        rule.should_start_block,
         method.seed,
         method.retries,
         done,
-        head_start=study.head_start(cells),
-        goes_on=rule.goes_on,
-        has_time=rule.has_time,
+        head_start=run.study.head_start(cells),
+        should_continue=rule.should_continue,
+        has_budget_left=rule.has_budget_left,
     )
-    for number, (block, position, planned) in enumerate(trials, start=len(earlier)):
-        built = ready(planned)
-        attempt = done.attempts(planned.cell.id, block) + 1
-        total = None if method.last_block is None else max((method.last_block + extension.blocks) * len(cells), number + 1)
-        progress.on_trial(number, total, planned, block, rule.left_s(extension.blocks))
-        bench = Bench(
-            host=host,
-            services=services,
-            placement=planned.placed(writer.info.placement),
-            load=planned.load,
-            method=planned.method,
-            folder=folder,
-            ceiling_rps=ceiling_rps(planned),
-            objectives=study.objectives,
-            onlooker=progress.onlooker,
-            load_from=load_from,
+    for number, (block, position, planned) in enumerate(trials, start=len(earlier) + 1):
+        built = prepare_stack(planned)
+        attempt, total = done.attempts(planned.cell.id, block) + 1, None
+        if method.last_block is not None:
+            total = max((method.last_block + extra_blocks.blocks) * len(cells), number)
+        left_s = rule.estimate_remaining_s(extra_blocks.blocks)
+        run.observer.on_trial_start(TrialStart(number, total, block, planned, left_s))
+        trial_id = writer.begin_trial(
+            planned.cell, block=block, position=position, attempt=attempt, started_unix_ns=time.time_ns()
         )
-        began = time.monotonic()
-        trial_id = writer.begin_trial(planned.cell, block=block, position=position, attempt=attempt, started_unix_ns=time.time_ns())
+        inputs = random.Random(f"{method.seed}/{block}/{planned.cell.id}/{attempt}")
         try:
-            seed = f"{method.seed}/{block}/{planned.cell.id}/{attempt}"
-            result = run_trial(bench, planned, built, writer, trial_id, seed=seed)
+            result = run_trial(
+                TrialContext(run, planned, built, writer, trial_id, inputs, generator_limit_rps(planned))
+            )
         except BaseException:
             writer.discard_trial(trial_id)
             raise
         writer.finish_trial(trial_id, result)
         done.note(planned.cell.id, block, result.verdict.validity)
-        rule.spent(time.monotonic() - began, planned, is_done=result.verdict.validity != "invalid")
-        progress.on_result(planned, result)
+        rule.record_trial(result.phases_s["total"], planned, is_done=result.verdict.validity != "invalid")
+        run.observer.on_trial_end(planned, result)
     assert rule.stop is not None
     writer.note_stop(rule.stop)
 
 
-class _Rule:
-    """The stop rule with what it has to know: the trials so far, from the run file, and what they took."""
+class _StoppingRule:
+    """The stopping rule with its inputs: the trials so far and their durations."""
 
     def __init__(
-        self, study: Study, writer: RunWriter, cells: Sequence[PlannedCell], done: Done, earlier: Sequence[Trial], progress: Progress
+        self,
+        run: RunContext,
+        writer: RunWriter,
+        cells: Sequence[PlannedCell],
+        done: CompletedTrials,
+        earlier: Sequence[Trial],
     ) -> None:
-        self._study = study
-        self._method = study.file.method
+        self._study, self._method = run.study, run.study.file.method
+        self._observer, self._extra_blocks = run.observer, run.controls.extra_blocks
         self._writer = writer
         self._cells = len(cells)
         self._block_s = sum(planned.trial_s for planned in cells)
         by_id = {planned.cell.id: planned.trial_s for planned in cells}
-        # By the plan: what the trials so far were to take, and those of them that count.
+        # Planned durations of all trials so far, and of the accepted ones.
         self._planned_s = sum(by_id[trial.cell.id] for trial in earlier)
         self._done_s = sum(by_id[cell_id] for cell_id, _ in done.accepted)
         self._done = done
-        self._progress = progress
         self._planned_trial_s = self._block_s / len(cells)
         self._spent_s = sum(trial.result.phases_s.get("total", 0.0) for trial in earlier)
-        self._trials = self._trials_answered = len(earlier)
-        self.stop: Stop | None = None
+        self._trials = self._answered_trials = len(earlier)
+        self.stop: StopReason | None = None
 
-    def left_s(self, blocks_asked_for: int) -> float | None:
-        """How long the trials that are missing take; None before any trial, or if nobody knows how many there will be."""
+    def estimate_remaining_s(self, extra_blocks: int) -> float | None:
+        """Returns the time for the missing trials; None before any trial, or if their number is unknown."""
         if self._method.last_block is None or not self._planned_s:
             return None
-        planned_s = self._block_s * (self._method.last_block + blocks_asked_for) - self._done_s
+        planned_s = self._block_s * (self._method.last_block + extra_blocks) - self._done_s
         return max(0.0, planned_s) * self._spent_s / self._planned_s
 
-    def spent(self, length_s: float, planned: PlannedCell, *, is_done: bool) -> None:
-        """A trial of a cell took so long; it may have to be tried again."""
+    def record_trial(self, length_s: float, planned: PlannedCell, *, is_done: bool) -> None:
+        """Adds a trial's duration; `is_done` is False if it has to be repeated."""
         self._planned_s += planned.trial_s
         self._done_s += planned.trial_s if is_done else 0.0
         self._spent_s += length_s
         self._trials += 1
 
-    def begins(self, block: int) -> bool:
-        """Whether a block begins; where it does not, `stop` says why."""
+    def should_start_block(self, block: int) -> bool:
+        """Returns whether this block starts; if not, sets `stop` to the reason."""
         precisions = self._precisions() if block > 1 and self._method.width is not None else []
-        extension = self._progress.onlooker.extension
         while True:
-            asked_for = extension.blocks
-            self.stop = stop_before(
+            extra_blocks = self._extra_blocks.blocks
+            self.stop = find_stop_reason(
                 block,
                 self._method,
                 precisions=precisions,
                 spent_s=self._spent_s,
                 block_s=self._cells * self._trial_s,
                 trials_in_block=self._done.has_block(block),
-                asked_for=asked_for,
+                extra_blocks=extra_blocks,
             )
-            # Who asks for one more just now is told that it comes, or that it is too late.
-            if self.stop is None or extension.close(asked_for):
+            # A viewer may have requested a block since: then `close` refuses, and the rule runs again.
+            if self.stop is None or self._extra_blocks.close(extra_blocks):
                 break
         if precisions and self.stop is None and self._method.width is not None:
-            enough = is_narrow(precisions, self._method.width)
-            state = f"narrow enough; the study asks for {self._method.blocks} blocks" if enough else wide(precisions, self._method.width)
-            self._progress.on_step(f"after block {block - 1}: {state}")
+            state = describe_wide_intervals(precisions, self._method.width)
+            if is_narrow(precisions, self._method.width):
+                state = f"narrow enough; the study asks for {self._method.blocks} blocks"
+            self._observer.on_step(f"after block {block - 1}: {state}")
         elif self.stop is not None and self.stop.rule != "blocks":
-            self._progress.on_step(f"no further block: {self.stop.text}")
+            self._observer.on_step(f"no further block: {self.stop.text}")
         return self.stop is None
 
-    def goes_on(self, blocks: int, measured: Sequence[PlannedCell]) -> bool:
-        """Tells of an interim answer after so many blocks of these cells; returns whether the run goes on after it."""
+    def should_continue(self, blocks: int, measured: Sequence[PlannedCell]) -> bool:
+        """Reports an interim answer after this many blocks of these cells. Returns whether the run continues."""
         is_last = blocks == self._method.last_block and len(measured) == self._cells
-        # A resumed run repeats no answer.
-        if not self._study.has_interim_answers or is_last or self._trials == self._trials_answered:
+        # A resumed run does not repeat an answer.
+        if not self._study.has_interim_answers or is_last or self._trials == self._answered_trials:
             return True
-        self._trials_answered = self._trials
+        self._answered_trials = self._trials
         labels = list(dict.fromkeys(planned.stack.label for planned in measured))
         if self._study.ends_with_first_answer and blocks >= INTERVAL_BLOCKS:
-            self.stop = Stop("first_answer", blocks, f"{blocks} blocks of {' and '.join(labels)}: the first answer was enough")
+            why = f"{blocks} blocks of {' and '.join(labels)}: the first answer was enough"
+            self.stop = StopReason("first_answer", blocks, why)
             return False
-        self._progress.on_answer(blocks, labels)
+        self._observer.on_answer(blocks, labels)
         return True
 
-    def has_time(self) -> bool:
-        """Whether the budget has room for a trial more."""
+    def has_budget_left(self) -> bool:
+        """Returns whether the budget allows one more trial."""
         return self._method.budget_s is None or self._spent_s + self._trial_s <= self._method.budget_s
 
     @property
@@ -222,11 +177,14 @@ class _Rule:
         return self._spent_s / self._trials if self._trials else self._planned_trial_s
 
     def _precisions(self) -> list[Precision]:
-        # statistics take a while to load: only runs that are stopped on width need it here.
-        from weir.findings.precision import blocks_needed, main_ratios
+        # A slow import: only runs with `width` need the statistics here.
+        from weir.findings.precision import estimate_blocks, iter_main_ratios
 
         width = self._method.width
         assert width is not None
         with RunReader(self._writer.path) as reader:
-            found = main_ratios(self._writer.info, self._writer.cells, reader.trials(), self._method.width_of)
-            return [Precision(one.name, one.half_width, None if one.spread is None else blocks_needed(one.spread, width)) for one in found]
+            found = iter_main_ratios(self._writer.info, self._writer.cells, reader.trials(), self._method.width_of)
+            return [
+                Precision(one.name, one.half_width, None if one.spread is None else estimate_blocks(one.spread, width))
+                for one in found
+            ]

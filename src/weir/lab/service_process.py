@@ -1,18 +1,19 @@
-"""The process of a service: started through the host in a tier of its own, awaited, and stopped in the end."""
+"""The process of a service: a host starts it in a tier of its own and stops it in the end."""
 
 import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from weir.host import Host, User
 from weir.model.errors import TargetError
-from weir.model.run import Limits, Placement
+from weir.model.run_types import Limits, Placement
 from weir.services.database import LOOPBACK
+from weir.services.service_host import ServiceHost
 
 T = TypeVar("T")
 
@@ -22,69 +23,84 @@ _STOP_GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What a server may use: the services' CPUs, or the stack's where they have none of their own, and the limits of its tier."""
+class ResourceAllocation:
+    """CPUs and limits of a service: the services' CPUs, or else the stack's, and the limits of its tier."""
 
     cpus: tuple[int, ...]
     limits: Limits | None
 
     @classmethod
-    def of(cls, name: str, placement: Placement) -> "Room":
-        """That of the service of this name."""
-        return cls(placement.services or placement.stack, placement.limits.get(name))
+    def for_service(cls, name: str, placement: Placement, place: ServiceHost) -> "ResourceAllocation":
+        """Returns the allocation of a service; all CPUs on another machine: a placement has those of this one."""
+        cpus = placement.services or placement.stack if place.node is None else ()
+        return cls(cpus, placement.limits.get(name))
 
 
 @contextmanager
-def service_process(
-    host: Host, name: str, command: Sequence[str], *, cwd: Path, room: Room, log: Path, user: User | None = None
-) -> Iterator[None]:
-    """A server's process, in a tier of its own."""
-    host.start(name, list(command), tier=name, cwd=cwd, env=service_environment(), log=log, cpus=room.cpus, user=user, limits=room.limits)
-    try:
-        yield
-    finally:
-        host.stop(name, grace_s=_STOP_GRACE_S)
+def run_service(
+    place: ServiceHost,
+    name: str,
+    command: Sequence[str],
+    connect: Callable[[], T],
+    *,
+    cwd: Path,
+    resources: ResourceAllocation,
+    log: Path,
+    user: User | None = None,
+    is_log_there: bool = False,
+) -> Iterator[T]:
+    """Starts the process of a service and waits until it is ready. Yields the result of `connect`, and stops it.
 
-
-def awaited(host: Host, name: str, log: Path, reached: Callable[[], T]) -> T:
-    """What `reached` gives once the server is so far; `TargetError` of it says that it is not yet.
-
-    Raises:
-        TargetError: the server ended, or is not so far in time; the message names its log.
+    Args:
+        place: its machine.
+        name: of the service, its process and its tier.
+        command: the program with its arguments.
+        connect: raises TargetError while the server is not ready.
+        cwd: working directory.
+        resources: CPUs and limits.
+        log: file for its output, on this machine unless `is_log_there`.
+        user: its user; None: weir's user.
+        is_log_there: whether `log` is a file of the service's machine.
     """
+    with nullcontext(log) if is_log_there else place.logged(log) as written:
+        environment, cpus, limits = build_environment(), resources.cpus, resources.limits
+        place.host.start(
+            name, command, tier=name, cwd=cwd, env=environment, log=written, cpus=cpus, user=user, limits=limits
+        )
+        try:
+            yield wait_for_service(place.host, name, log, connect)
+        finally:
+            place.host.stop(name, grace_s=_STOP_GRACE_S)
+
+
+def wait_for_service(host: Host, name: str, log: Path, connect: Callable[[], T]) -> T:
+    """Returns the result of `connect` once that raises no TargetError. Raises TargetError, which names the log, if the
+    server ended or is not ready in time."""
     deadline = time.monotonic() + _READY_S
     while True:
         ended = host.ended(name)
         if ended is not None:
-            raise TargetError("\n  ".join([f"{name}: it ended {ended.how} before it was ready; log: {log}", *tail(log)]))
+            lines: list[str] = []
+            with suppress(OSError):
+                lines = log.read_text(errors="replace").strip().splitlines()[-5:]
+            raise TargetError("\n  ".join([f"{name}: it ended {ended.how} before it was ready; log: {log}", *lines]))
         try:
-            return reached()
+            return connect()
         except TargetError as error:
             if time.monotonic() > deadline:
                 raise TargetError(f"{name}: not ready within {_READY_S:g} s: {error.message}; log: {log}") from None
-        # A server does not say when it begins to listen.
+        # A server does not report when it begins to listen.
         time.sleep(_READY_PAUSE_S)
 
 
-def listens(name: str, port: int, address: str = LOOPBACK) -> None:
-    """Connects to a port, for `awaited`.
-
-    Raises:
-        TargetError: nobody listens.
-    """
+def probe_port(name: str, port: int, address: str = LOOPBACK) -> None:
+    """Connects to a port; raises TargetError if no server listens."""
     try:
         socket.create_connection((address, port), timeout=1).close()
     except OSError as error:
         raise TargetError(f"{name}: port {port}: {error.strerror or error}") from None
 
 
-def service_environment() -> dict[str, str]:
-    """What a service is given: nothing of the user's that could tune it."""
+def build_environment() -> dict[str, str]:
+    """Returns the environment of a service, without the user's variables, which could change its settings."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": "/nonexistent", "TZ": "UTC"}
-
-
-def tail(log: Path) -> list[str]:
-    """The last lines of a log; none where there is no log."""
-    with suppress(OSError):
-        return log.read_text(errors="replace").strip().splitlines()[-5:]
-    return []

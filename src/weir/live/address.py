@@ -1,4 +1,4 @@
-"""Where the page listens, and under which names it answers. Pure."""
+"""The page's listening address and the host names that it accepts. Pure."""
 
 import ipaddress
 import re
@@ -13,63 +13,53 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host and a port; port 0 is any that is free."""
+    """A host and a port; port 0 means any free port."""
 
     host: str = LOOPBACK
     port: int = 0
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach it."""
         return self.host == "localhost" or (_ip(self.host) is not None and ipaddress.ip_address(self.host).is_loopback)
 
     @property
     def is_any(self) -> bool:
-        """Whether it is every address of this machine."""
+        """Whether it means every address of this machine."""
         return _ip(self.host) is not None and ipaddress.ip_address(self.host).is_unspecified
 
     @property
     def shown(self) -> str:
-        """Host and port for a URL; of every address the loopback one."""
+        """Host and port for a URL; the loopback address in place of "every address"."""
         host = self.host
         if self.is_any:
             host = "::1" if ":" in host else LOOPBACK
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
-def address_of(text: str | None) -> Address:
-    """The address that `--listen` names, as ADDRESS or ADDRESS:PORT; loopback where it names none.
-
-    Raises:
-        UsageError: it is neither an address, nor a name, nor has it a port that can be.
-    """
+def parse_address(text: str | None) -> Address:
+    """Parses the value of `--listen`: ADDRESS or ADDRESS:PORT; loopback without a value. Raises UsageError: it is
+    neither an address nor a name, or its port is invalid."""
     if text is None:
         return Address()
-    wrong = UsageError(
-        f"--listen: found {text!r}, expected an address of this machine, with or without a port: 127.0.0.1:8089, 0.0.0.0, [::1]:8089"
-    )
+    expected = "expected an address of this machine with an optional port: 127.0.0.1:8089, 0.0.0.0, [::1]:8089"
+    wrong = UsageError(f"--listen: found {text!r}, {expected}")
     if _ip(text) is not None:
         return Address(text)
     match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+))(?::(\d{1,5}))?", text)
     if match is None:
         raise wrong
     host, port = match.group(1) or match.group(2), int(match.group(3) or 0)
-    is_right = _ip(host) is not None and ":" in host if match.group(1) else _ip(host) is not None or _NAME.fullmatch(host)
+    is_ip = _ip(host) is not None
+    is_right = is_ip and ":" in host if match.group(1) else is_ip or _NAME.fullmatch(host)
     if not is_right or port > 65535:
         raise wrong
     return Address(host, port)
 
 
-def answers_to(address: Address, host: str) -> bool:
-    """Whether a request whose `Host` header is `host` was meant for this server.
-
-    A name that somebody else's DNS leads here is refused: a page of theirs would be of one origin with ours (DNS rebinding). An IP
-    address cannot be led elsewhere.
-
-    Args:
-        address: where the server listens, with its port.
-        host: the header's value.
-    """
+def accepts_host(address: Address, host: str) -> bool:
+    """Returns whether the `Host` header of a request names this server. Refuses a foreign DNS name that points here: a
+    page under that name would share our origin (DNS rebinding). An IP address cannot be redirected."""
     match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]/@\s]+))(?::(\d{1,5}))?", host)
     if match is None or int(match.group(3) or 80) != address.port:
         return False

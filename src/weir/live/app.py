@@ -1,151 +1,137 @@
-"""What the page's server answers: the page, its stream of news, logs, past runs and their reports; and what its buttons do.
+"""The HTTP routes of the page: the page, its event stream, logs, past runs with their reports, and the buttons. GET
+reads and changes nothing; POST performs actions. `Guard` checks every request first."""
 
-Reading is GET and changes nothing; what changes something is POST. `Guard` stands in front of all of it.
-"""
-
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
-from weir.bundle import load_bundle, policy_hash
-from weir.live.board import Board
-from weir.live.guard import Guard, Keys, Rules
-from weir.live.hub import Hub
-from weir.live.logs import tail
+from weir.live.auth import Guard, Keys, Rules
+from weir.live.broadcaster import Broadcaster
+from weir.live.event_queue import EventQueue
 from weir.live.runs import RunFolder, UnknownRunError
 from weir.model.errors import WeirError
+from weir.web_assets import hash_for_policy, load_web_assets
 
 LARGEST_BODY = 65_536
-_LATER = "a load is being measured: this is computed when it has ended"
+LOG_TAIL_BYTES = 16_384
+_Handler = Callable[[Request], Awaitable[Response]]
+_LATER = "a load runs: weir computes this after its end"
 
 
 class Site:
-    """One page: of a run, of a load, or of a folder of runs.
+    """The routes of one page: of a run, of a load, or of a folder of runs. Raises WeirError: the web bundle is
+    missing."""
 
-    Args:
-        board: what goes on.
-        hub: its viewers.
-        runs: the folder that can be browsed; None where there is none.
-        keys: the server's secrets.
-
-    Raises:
-        WeirError: the web bundle is missing.
-    """
-
-    def __init__(self, board: Board, hub: Hub, runs: RunFolder | None, keys: Keys) -> None:
-        self._board = board
+    def __init__(self, queue: EventQueue, hub: Broadcaster, runs: RunFolder | None, keys: Keys) -> None:
+        self._queue = queue
         self._hub = hub
         self._runs = runs
         self._keys = keys
-        self._bundle = load_bundle("live")
-        report = load_bundle("report")
-        # The report's own policy, which also stands in it, and no reach to this page: whatever a run file holds stays in there.
+        self._bundle = load_web_assets("live")
+        report = load_web_assets("report")
+        # The report's own policy: its content, which comes from a run file, cannot reach this page.
         self._report_policy = (
-            f"default-src 'none'; script-src {policy_hash(report.script)}; style-src {policy_hash(report.style)}; img-src data:; "
+            f"default-src 'none'; script-src {hash_for_policy(report.script)}; style-src {hash_for_policy(report.style)}; img-src data:; "
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads"
         )
-        environment = Environment(loader=PackageLoader("weir.live", "templates"), autoescape=True, undefined=StrictUndefined)
+        loader = PackageLoader("weir.live", "templates")
+        environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
         self._page = environment.get_template("live.html.j2")
         self._is_starting = False
 
     def app(self, rules: Rules) -> Guard:
-        """The application, behind its guard."""
-        reading: dict[str, Callable[[Request], Awaitable[Response]]] = {
-            "/": self._show,
-            "/live.js": self._script,
-            "/live.css": self._style,
-            "/log": self._log,
-            "/runs": self._list_runs,
-            "/found": self._found,
-            "/report": self._report,
-        }
+        reading: dict[str, _Handler] = {
+            "/": self._show, "/news": self._news, "/log": self._log, "/runs": self._list_runs, "/found": self._found,
+            "/report": self._report, "/live.js": _serve_text(self._bundle.script, "text/javascript"),
+            "/live.css": _serve_text(self._bundle.style, "text/css"),
+        }  # fmt: skip
         doing = {"/stop": self._stop, "/skip": self._skip, "/extend": self._extend, "/start": self._start}
         routes = [Route(path, answer, methods=["GET"]) for path, answer in reading.items()]
         routes += [Route(path, answer, methods=["POST"]) for path, answer in doing.items()]
-        return Guard(Starlette(routes=[*routes, Route("/news", self._news, methods=["GET"])]), rules)
+        return Guard(Starlette(routes=routes), rules)
 
     async def _show(self, _: Request) -> Response:
-        page = self._page.render(form_token=self._keys.form, controls=self._board.controls.names, has_runs=self._runs is not None)
-        return HTMLResponse(page)
-
-    async def _script(self, _: Request) -> Response:
-        return Response(self._bundle.script, media_type="text/javascript")
-
-    async def _style(self, _: Request) -> Response:
-        return Response(self._bundle.style, media_type="text/css")
+        controls, token = self._queue.controls, self._keys.form
+        values = {"form_token": token, "controls": controls.names, "form": controls.form}
+        return HTMLResponse(self._page.render(values, has_runs=self._runs is not None))
 
     async def _news(self, _: Request) -> Response:
-        return _EventStream(self._hub.stream())
+        return StreamingResponse(self._hub.stream(), media_type="text/event-stream")
 
     async def _log(self, request: Request) -> Response:
-        path = self._board.log(request.query_params.get("name", ""))
+        path = self._queue.log(request.query_params.get("name", ""))
         if path is None:
             return _text("no log of that name\n", 404)
-        return _text(await run_in_threadpool(tail, path))
+        return _text(await run_in_threadpool(read_tail, path))
 
     async def _list_runs(self, _: Request) -> Response:
-        if self._runs is None:
-            return _no_runs()
-        entries = await run_in_threadpool(self._runs.entries)
-        return _json({"runs": [entry.to_json() for entry in entries]})
+        entries = await run_in_threadpool(self._folder.entries)
+        return _json({"runs": [asdict(entry) for entry in entries]})
 
     async def _found(self, request: Request) -> Response:
-        if self._runs is None:
-            return _no_runs()
+        folder = self._folder
         if self._is_busy:
             return _json({"later": _LATER})
         try:
-            found = await run_in_threadpool(self._runs.found, request.query_params.get("run", ""))
+            found = await run_in_threadpool(folder.found, request.query_params.get("run", ""))
         except UnknownRunError:
             return _json({"message": "no run of that name"}, 404)
         except WeirError as error:
             return _json({"message": error.message}, 422)
-        return _json(found.to_json())
+        return _json(asdict(found))
 
     async def _report(self, request: Request) -> Response:
-        if self._runs is None:
-            return _no_runs()
+        folder = self._folder
         if self._is_busy:
             return _text(f"{_LATER}\n", 503)
         try:
-            page = await run_in_threadpool(self._runs.report, request.query_params.get("run", ""))
+            page = await run_in_threadpool(folder.report, request.query_params.get("run", ""))
         except UnknownRunError:
             return _text("no run of that name\n", 404)
         except WeirError as error:
             return _text(f"{error.message}\n", 422)
-        return Response(page.encode("utf-8", "replace"), media_type="text/html", headers={"Content-Security-Policy": self._report_policy})
+        headers = {"Content-Security-Policy": self._report_policy}
+        return Response(page.encode("utf-8", "replace"), media_type="text/html", headers=headers)
+
+    @property
+    def _folder(self) -> RunFolder:
+        """The folder of past runs; without one the request gets 404."""
+        if self._runs is None:
+            raise HTTPException(404, "this page shows no past runs; weir ui shows them\n")
+        return self._runs
 
     @property
     def _is_busy(self) -> bool:
-        """Whether a load goes on that computing would disturb."""
-        return self._is_starting or self._board.is_measuring
+        """Whether a load runs that a computation would disturb."""
+        return self._is_starting or self._queue.is_measuring
 
     async def _stop(self, _: Request) -> Response:
-        return await _done(self._board.controls.stop, "nothing goes on that could be stopped")
+        return await _run_action(self._queue.controls.stop, "nothing runs that could be stopped")
 
     async def _skip(self, request: Request) -> Response:
-        asked = await _asked(request)
-        # What was clicked was the button of a trial; a moment later it may be another's.
-        if asked is None or asked.get("trial") != self._board.number:
+        asked = await _read_json(request)
+        # The click was for one trial; another may run by now.
+        if asked is None or asked.get("trial") != self._queue.number:
             return _json({"message": "that trial has ended"}, 409)
-        return await _done(self._board.controls.skip, "no trial goes on that could be skipped")
+        return await _run_action(self._queue.controls.skip, "no trial runs that could be skipped")
 
     async def _extend(self, _: Request) -> Response:
-        return await _done(self._board.controls.extend, "the last block is over")
+        return await _run_action(self._queue.controls.extend, "the last block is over")
 
     async def _start(self, request: Request) -> Response:
-        start = self._board.controls.start
-        asked = await _asked(request)
+        start = self._queue.controls.start
+        asked = await _read_json(request)
         if start is None:
             return _json({"message": "this page starts no loads"}, 404)
         if asked is None or not all(isinstance(value, str) for value in asked.values()):
@@ -153,7 +139,7 @@ class Site:
         try:
             self._is_starting = True
             if self._runs is not None:
-                # What is being computed ends first, and nothing else begins: none of it falls into the load.
+                # Wait for running computations, and let none start: none may overlap with the load.
                 await run_in_threadpool(self._runs.wait)
             await run_in_threadpool(start, asked)
         except WeirError as error:
@@ -163,38 +149,30 @@ class Site:
         return _json({})
 
 
-class _EventStream(Response):
-    """Server-sent events, until the stream ends or the other side goes."""
+def _serve_text(text: str, media_type: str) -> _Handler:
+    async def serve(_: Request) -> Response:
+        return Response(text, media_type=media_type)
 
-    def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
-        super().__init__(media_type="text/event-stream")
-        self._events = events
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        parts = [asyncio.ensure_future(self._send_all(send)), asyncio.ensure_future(_gone(receive))]
-        try:
-            await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for part in parts:
-                part.cancel()
-            await asyncio.gather(*parts, return_exceptions=True)
-
-    async def _send_all(self, send: Send) -> None:
-        headers = [(name, value) for name, value in self.raw_headers if name != b"content-length"]
-        await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
-        async with aclosing(self._events) as events:
-            async for event in events:
-                await send({"type": "http.response.body", "body": event, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    return serve
 
 
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+def read_tail(path: Path) -> str:
+    """Returns the last lines of a growing log file; empty if it does not exist yet. Replaces invalid UTF-8."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - LOG_TAIL_BYTES))
+            data = file.read(LOG_TAIL_BYTES)
+    except OSError:
+        return ""
+    if size > LOG_TAIL_BYTES:
+        # The first line is probably cut.
+        data = data.partition(b"\n")[2]
+    return data.decode("utf-8", "replace")
 
 
-async def _asked(request: Request) -> dict[str, Any] | None:
-    """The request's body, a JSON object; None where it is none, or too long."""
+async def _read_json(request: Request) -> dict[str, Any] | None:
+    """Reads a JSON object from the request; None if there is none or it is too long."""
     body = b""
     async for part in request.stream():
         body += part
@@ -207,18 +185,14 @@ async def _asked(request: Request) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-async def _done(act: Callable[[], bool] | None, otherwise: str) -> Response:
+async def _run_action(act: Callable[[], bool] | None, otherwise: str) -> Response:
     if act is None:
         return _json({"message": "this page has no such button"}, 404)
     return _json({}) if await run_in_threadpool(act) else _json({"message": otherwise}, 409)
 
 
-def _no_runs() -> Response:
-    return _text("this page shows no past runs: weir ui does\n", 404)
-
-
 def _json(value: Any, status: int = 200) -> Response:
-    # In ASCII: what came from elsewhere may hold what is no Unicode.
+    # ASCII escapes: text from elsewhere may contain lone surrogates.
     return Response(json.dumps(value), status, media_type="application/json")
 
 

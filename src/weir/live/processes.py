@@ -1,4 +1,4 @@
-"""The processes and threads of a stack as they are: what the last readings say of each, over the last second. Pure."""
+"""Current figures of a stack's processes and threads: averages over the last second of samples. Pure."""
 
 from collections import deque
 from operator import attrgetter
@@ -9,20 +9,21 @@ from weir.model.records import THREAD_STATES, GroupSample, PoolTimes, Sample
 _SECOND_NS = 1_000_000_000
 _MOST_READINGS = 32
 MOST_POOLS = 24
-"""Of each group, the largest first: a page is no list of hundreds of names."""
+"""Thread pools shown for each group, the largest first."""
 _LEAST_THREADS = 0.005
+_STATES = attrgetter(*(f"{state}_s" for state in THREAD_STATES))
 
 
 class Processes:
-    """Readings of one load's processes, the last of them."""
+    """The last samples of one load's processes."""
 
     def __init__(self) -> None:
         self._readings: deque[Sample] = deque(maxlen=_MOST_READINGS)
         self._sweeps: deque[Sample] = deque(maxlen=2)
-        """Those in which threads were looked at."""
+        """Samples that have thread states."""
 
-    def take(self, sample: Sample) -> Sample | None:
-        """Keeps a reading, and gives the one before it; None where it is the first, or came late."""
+    def add_sample(self, sample: Sample) -> Sample | None:
+        """Adds a sample and returns the one before it; None for the first, or for a late sample."""
         before = self._readings[-1] if self._readings else None
         if before is not None and sample.t_ns <= before.t_ns:
             return None
@@ -31,50 +32,50 @@ class Processes:
             self._sweeps.append(sample)
         return before
 
-    def rows(self) -> list[dict[str, Any]]:
-        """A row for each group: processes, threads, memory, CPUs, and what its threads do."""
+    def build_rows(self) -> list[dict[str, Any]]:
+        """Returns a row for each group: processes, threads, memory, CPUs and thread states."""
         if not self._readings:
             return []
         last = self._readings[-1]
         before = next((one for one in self._readings if last.t_ns - one.t_ns <= 1.05 * _SECOND_NS), last)
         earlier = {group.name: group for group in before.groups}
         seconds = (last.t_ns - before.t_ns) / 1e9
-        return [
-            {
-                "name": group.name,
-                "tier": group.tier,
-                "processes": group.processes,
-                "threads": group.threads,
-                "rss_bytes": group.rss_bytes,
-                "cpus": round(max(cpu_s(group) - cpu_s(earlier[group.name]), 0.0) / seconds, 2)
-                if group.name in earlier and seconds > 0
-                else None,
-                "pools": self._pools(group.name),
-            }
-            for group in last.groups
-        ]
+        rows = []
+        for group in last.groups:
+            cpus = None
+            if group.name in earlier and seconds > 0:
+                cpus = round(max(cpu_s(group) - cpu_s(earlier[group.name]), 0.0) / seconds, 2)
+            rows.append({
+                "name": group.name, "tier": group.tier, "processes": group.processes, "threads": group.threads,
+                "rss_bytes": group.rss_bytes, "cpus": cpus, "pools": self._pools(group.name),
+            })  # fmt: skip
+        return rows
 
     def _pools(self, name: str) -> list[dict[str, Any]]:
-        """Threads by name, and how many of them did what between the last two looks at them."""
+        """Returns thread states by pool, averaged between the last two samples that have them."""
         if len(self._sweeps) < 2:
             return []
         before, after = (_times(sweep, name) for sweep in self._sweeps)
         seconds = (self._sweeps[1].t_ns - self._sweeps[0].t_ns) / 1e9
         found = []
         for pool, times in sorted(after.items(), key=lambda item: -item[1].threads)[:MOST_POOLS]:
-            doing = {state: _spent(times, state) - (_spent(before[pool], state) if pool in before else 0.0) for state in THREAD_STATES}
-            shown = {state: round(spent_s / seconds, 2) for state, spent_s in doing.items() if spent_s / seconds > _LEAST_THREADS}
-            found.append({"pool": pool, "threads": times.threads, "doing": shown})
+            spent = _STATES(times)
+            earlier = _STATES(before[pool]) if pool in before else (0.0,) * len(spent)
+            threads = [(now_s - then_s) / seconds for now_s, then_s in zip(spent, earlier, strict=True)]
+            states = zip(THREAD_STATES, threads, strict=True)
+            doing = {state: round(number, 2) for state, number in states if number > _LEAST_THREADS}
+            found.append({"pool": pool, "threads": times.threads, "doing": doing})
         return found
 
 
 def cpu_s(group: GroupSample) -> float:
-    """The CPU time that a group has used so far."""
+    """Returns the CPU time that a group has used so far."""
     return group.cpu_user_s + group.cpu_system_s
 
 
 def cpu_by_tier(before: Sample, after: Sample) -> dict[str, float]:
-    """The CPU time that each tier used between two readings. A group that is new counts from nothing, one that is gone no more."""
+    """Returns the CPU time of each tier between two samples. A new group counts from 0; an ended one no longer
+    counts."""
     earlier = {group.name: cpu_s(group) for group in before.groups}
     used: dict[str, float] = {}
     for group in after.groups:
@@ -83,9 +84,5 @@ def cpu_by_tier(before: Sample, after: Sample) -> dict[str, float]:
 
 
 def _times(sample: Sample, name: str) -> dict[str, PoolTimes]:
-    return {times.pool: times for group in sample.groups if group.name == name for times in group.threads_by_state or ()}
-
-
-def _spent(times: PoolTimes, state: str) -> float:
-    spent: float = attrgetter(f"{state}_s")(times)
-    return spent
+    groups = [group for group in sample.groups if group.name == name]
+    return {times.pool: times for group in groups for times in group.threads_by_state or ()}

@@ -1,15 +1,12 @@
-"""The folder of runs: which there are, what each found, and the report of each. Nothing outside of it is ever read.
-
-A run is a folder that holds `run.weir`, or a kept load `NAME.weir`; its name is the path below the folder. What it found takes seconds of
-CPU to compute: that is done for one run at a time, when it is asked for, and kept until the file changes.
-"""
+"""The folder of runs: their list, the answer of each, and the report of each. Nothing outside the folder is ever read.
+A run is a folder that holds `run.weir`, or a saved load `NAME.weir`; its name is the path below the folder. An answer
+takes seconds of CPU. The folder computes one at a time, on request, and keeps it until the file changes."""
 
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from weir.model.errors import WeirError
 from weir.model.records import Validity
@@ -17,7 +14,7 @@ from weir.store import RUN_FILE_NAME, RunReader
 
 SUFFIX = ".weir"
 MOST_RUNS = 500
-"""The latest of them; a page is no archive."""
+"""The list shows the latest of them."""
 _DEEPEST = 3
 
 
@@ -27,62 +24,45 @@ class UnknownRunError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run in the list, as far as that is known without computing anything."""
+    """A run in the list, with the facts that need no computation."""
 
     name: str
     title: str
     question: str
     kind: str
-    """`run`, `load`, or empty of a file that cannot be read."""
+    """`run` or `load`; empty if the file cannot be read."""
     scale: str
     ended: str
-    """`complete`, `interrupted`, or empty while it goes on or where its weir was killed."""
+    """`complete` or `interrupted`; empty while it goes on, or if its weir was killed."""
     started_unix_s: float
     problem: str = ""
-    """Why it cannot be read."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Its fields."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a run came to."""
+    """The answer of a run."""
 
     sentence: str
     validity: Validity
     indicative: bool = False
 
-    def to_json(self) -> dict[str, Any]:
-        """Its fields."""
-        return asdict(self)
-
 
 class RunFolder:
-    """A folder of runs. Its methods may be called from several threads.
-
-    Args:
-        path: the folder; it need not be there yet.
-    """
+    """A folder of runs; it need not exist yet. Its methods may be called from several threads."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._computing = threading.Lock()
         self._known: dict[Path, tuple[tuple[int, int], Found]] = {}
-        """With the file's time and size at that moment."""
+        """Answers, each with the time and size of its file."""
 
     def entries(self) -> list[Entry]:
-        """The runs, the latest first."""
         files = sorted(self._files(), key=_modified_ns, reverse=True)[:MOST_RUNS]
         return sorted((self._entry(path) for path in files), key=lambda entry: -entry.started_unix_s)
 
     def find(self, name: str) -> Path:
-        """The file of a run.
-
-        Raises:
-            UnknownRunError: there is no such run in this folder, wherever the name or a link in it may lead.
-        """
+        """Returns the file of a run. Raises UnknownRunError: this folder has no such run, or the name or a link leads
+        out of it."""
         try:
             root = self.path.resolve()
             path = (root / name).resolve()
@@ -96,47 +76,37 @@ class RunFolder:
         return path
 
     def found(self, name: str) -> Found:
-        """What a run came to.
-
-        Raises:
-            UnknownRunError: there is no such run.
-            WeirError: its file is damaged, or a load has nothing in it yet.
-        """
+        """Returns the answer of a run. Raises UnknownRunError (there is no such run), WeirError (its file is damaged,
+        or holds no results yet)."""
         path = self.find(name)
         with self._computing:
             state = path.stat()
             stamp = (state.st_mtime_ns, state.st_size)
             is_written = path.with_name(f"{path.name}-wal").exists()
             if is_written or path not in self._known or self._known[path][0] != stamp:
-                self._known[path] = (stamp, _computed(path))
+                self._known[path] = (stamp, _compute_answer(path))
             return self._known[path][1]
 
     def report(self, name: str) -> str:
-        """The report of a run, as a page.
-
-        Raises:
-            UnknownRunError: there is no such run.
-            WeirError: its file is damaged, or the web bundle is missing.
-        """
-        # Here and not above: findings take as long to import as all else, and a page that nobody looks at needs none of it.
-        from weir.findings import of_load, of_run
-        from weir.report import render_html, render_load_html
+        """Returns the report of a run, as a page. Raises UnknownRunError (there is no such run), WeirError (its file is
+        damaged, or the web bundle is missing)."""
+        # Imported here: findings take as long to import as all else, and a page without a viewer does not need them.
+        from weir.findings import of_run
+        from weir.report import render_html
 
         path = self.find(name)
         with self._computing, RunReader(path) as reader:
-            return render_load_html(reader, of_load(reader)) if reader.info.is_load else render_html(reader, of_run(reader))
+            return render_html(reader, of_run(reader))
 
     def wait(self) -> None:
-        """Waits until nothing is computed."""
         with self._computing:
             pass
 
     def _files(self) -> Iterator[Path]:
-        """Run files in the folder, none of them through a link."""
-        root = self.path
-        for folder, below, names in os.walk(root):
+        """Yields the run files in the folder; it follows no links."""
+        for folder, below, names in os.walk(self.path):
             here = Path(folder)
-            if len(here.relative_to(root).parts) >= _DEEPEST or RUN_FILE_NAME in names:
+            if len(here.relative_to(self.path).parts) >= _DEEPEST or RUN_FILE_NAME in names:
                 below.clear()
             for name in names:
                 path = here / name
@@ -150,30 +120,22 @@ class RunFolder:
         try:
             with RunReader(path) as reader:
                 info, ended = reader.info, reader.ended
-            # A file that somebody else wrote may hold anything anywhere, and must not keep the others from being listed.
+            # A foreign file may hold anything, and must not hide the others.
             return Entry(
-                name=name,
-                title=str(info.title),
-                question=str(info.question),
-                kind="load" if info.is_load else "run",
-                scale=str(info.scale),
-                ended=str(ended or ""),
-                started_unix_s=int(info.started_unix_ns) / 1e9,
-            )
+                name, str(info.title), str(info.question), "load" if info.is_load else "run", str(info.scale),
+                str(ended or ""), int(info.started_unix_ns) / 1e9,
+            )  # fmt: skip
         except (WeirError, ValueError, TypeError, OverflowError) as error:
-            problem = error.message if isinstance(error, WeirError) else f"{path}: found values that weir does not write"
+            foreign = f"{path}: found values that weir does not write"
+            problem = error.message if isinstance(error, WeirError) else foreign
             return Entry(name, name, "", "", "", "", _modified_ns(path) / 1e9, problem=problem)
 
 
-def _computed(path: Path) -> Found:
-    # Here and not above, as in `report`.
-    from weir.findings import of_load, of_run
-    from weir.report.load import headline
+def _compute_answer(path: Path) -> Found:
+    # Imported here, as in `report`.
+    from weir.findings import of_run
 
     with RunReader(path) as reader:
-        if reader.info.is_load:
-            summary = of_load(reader).summary
-            return Found(headline(summary), summary.verdict.validity)
         answer = of_run(reader).answer
         return Found(answer.sentence, answer.validity, answer.indicative)
 
@@ -186,7 +148,7 @@ def _modified_ns(path: Path) -> int:
 
 
 def _is_text(path: Path) -> bool:
-    """Whether a path can stand in an address: bytes that are no UTF-8 cannot."""
+    """Whether a URL can hold the path: bytes that are not UTF-8 cannot stand there."""
     try:
         str(path).encode()
     except UnicodeEncodeError:

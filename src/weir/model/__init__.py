@@ -1,1 +1,1 @@
-"""Plain types of weir: what the other rooms hand to one another. Imports nothing of ours and does no I/O."""
+"""Plain types that all rooms share. Imports nothing of ours and does no I/O."""

@@ -1,39 +1,35 @@
-"""Errors that reach a user: what was found, what was expected, and what to do next.
-
-Every room raises `WeirError`; only `cli` prints it. A traceback that reaches a user is a defect.
-"""
+"""Errors for users. Every room raises `WeirError`; only `cli` prints it. A traceback that reaches a user is a
+defect."""
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a weir command's exit status means."""
+    """The exit status of a weir command."""
 
     DONE = 0
-    """Done. Figures that are not valid change nothing in it: `load` prints its verdict and exits with 0 unless `--strict` asks for more."""
+    """Done. Invalid figures do not change it: `load` prints its verdict, and only `--strict` makes it another code."""
     MISSED = 1
-    """What was asked for did not hold: `load` or `run` missed an objective, `--abort-on` ended a load, `gate` found something worse,
-    `audit` something impossible, or what `prove` predicted did not come."""
+    """A condition did not hold: `load` or `run` missed an objective, `--abort-on` ended a load, `gate` found a
+    regression, `audit` an impossible number, or `prove` did not see the effect that it predicted."""
     USAGE = 2
-    """Wrong usage, an invalid file, or a machine that does not suffice; of `doctor`: something that weir itself needs is missing. A file
-    that cannot be written, as on a full disk, ends a run with it too; what was finished before is kept."""
+    """Wrong usage, an invalid file, or a machine that lacks resources; for `doctor`: weir itself lacks something. Also:
+    a file cannot be written, for example because the disk is full; the run ends and keeps its finished trials."""
     TARGET = 3
-    """A stack, a service or a target failed: it could not be built, started or reached, answered wrong, or ended. Of `run`: every trial of
-    one of its cells."""
+    """A stack, a service or a target failed: it could not be built, started or reached, answered wrong, or ended. For
+    `run`: in every trial of one of its cells."""
     NOT_VALID = 4
-    """Measured, but not valid: a cell of a `run` has no trial that counts, `capacity` found no bound, or a `load` has lost an agent. With
-    `--strict` also a `load` whose verdict is not valid, and a `gate` that is undecided."""
+    """Measured, but not valid: a cell of a `run` has no trial that counts, `capacity` found no bound, or a `load` lost
+    an agent. With `--strict` also: a `load` whose verdict is not valid, and an inconclusive `gate`."""
     DEFECT = 70
     """A defect of weir's own. `WEIR_DEBUG=1` shows where."""
     INTERRUPTED = 130
-    """Interrupted: by Ctrl-C, SIGTERM or a closed terminal. What was finished is kept."""
+    """Interrupted by Ctrl-C, SIGTERM or a closed terminal. Finished trials are kept."""
 
 
 class WeirError(Exception):
-    """A problem to tell the user in one message.
-
-    `message` names the file, the key or the flag, what was found and what was expected; `hint` is the next command to try.
-    """
+    """A problem for the user. `message` names the file, key or flag, what weir found and what it expected; `hint` is
+    the next command."""
 
     exit_code: ExitCode = ExitCode.USAGE
 
@@ -47,6 +43,19 @@ class UsageError(WeirError):
     """Wrong usage, or a file that is not valid."""
 
 
+class InvalidValueError(ValueError):
+    """A text has no value of the expected kind. `expected` follows the word "expected"; `hint` is the next thing to
+    try."""
+
+    def __init__(self, found: str, expected: str, hint: str = "") -> None:
+        super().__init__(f"expected {expected}")
+        self.found, self.expected, self.hint = found, expected, hint
+
+    def at(self, place: str) -> UsageError:
+        """Returns the error with the flag, key or field where the text stands."""
+        return UsageError(f"{place}: found {self.found!r}, expected {self.expected}", hint=self.hint)
+
+
 class TargetError(WeirError):
     """A stack, a service or a target failed."""
 
@@ -54,8 +63,8 @@ class TargetError(WeirError):
 
 
 class GeneratorError(TargetError):
-    """What was to make the load failed: weir's own engine was killed, another program ended badly, hung, or printed what cannot be read
-    (the message names the file that its output is in), or an agent on another machine is gone."""
+    """The generator failed: weir's engine was killed, an external tool failed, hung, or printed an unreadable report
+    (the message names its output file), or an agent on another machine is gone."""
 
 
 class NoAgentLeftError(WeirError):
@@ -65,4 +74,4 @@ class NoAgentLeftError(WeirError):
 
 
 class NotWrittenError(WeirError):
-    """The run file or a log beside it cannot be written, most often for want of space. What was finished before is kept."""
+    """The run file or a log beside it cannot be written, usually because the disk is full. Finished trials are kept."""

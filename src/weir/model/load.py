@@ -1,52 +1,47 @@
-"""How requests arrive: the two primitives of load, and the plan that the engine reads.
-
-*Closed*: users who ask again when they were answered. *Open*: arrivals that do not wait for answers.
-The plan's JSON is described in `docs/reference/engine.md`.
-"""
+"""How requests arrive: the two kinds of load, and the plan that the engine reads. In a *closed* load users ask again
+when they were answered; in an *open* load arrivals do not wait for answers. `docs/reference/engine.md` describes the
+plan's JSON."""
 
 import math
 from base64 import b64encode
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, Literal
 
 PLAN_SCHEMA = 1
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
-"""Those of HTTP that a plan may have."""
+"""The HTTP methods that a plan may have."""
 LONGEST_S = 604_800.0
-"""The longest that a load may last."""
 LONGEST_TIMEOUT_S = 3_600.0
-"""The longest that an answer may be waited for."""
 
 Point = tuple[float, float]
 """Seconds since the start, and a value."""
 Profile = float | tuple[Point, ...]
-"""A number, or points: linear between them, a step where two share a time, constant before the first and after the last."""
+"""A number, or points: linear between them, a step if two share a time, constant before the first and after the
+last."""
 Arrivals = Literal["constant", "poisson"]
-"""How arrivals follow one another: at even distances, or independently."""
+"""Arrivals at equal distances, or independent of one another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """A pause between an answer and the next request: always the same where the two are equal, otherwise any between them as likely."""
+    """A pause between an answer and the next request, uniform between two lengths, or constant if they are equal."""
 
     shortest_s: float
     longest_s: float
 
     @property
     def mean_s(self) -> float:
-        """How long it is on average."""
         return (self.shortest_s + self.longest_s) / 2
 
     @property
     def label(self) -> str:
-        """How the pause is named on screen."""
         if self.shortest_s == self.longest_s:
             return f"{self.shortest_s:g} s"
         return f"{self.shortest_s:g} to {self.longest_s:g} s"
 
     def to_plan(self) -> dict[str, Any]:
-        """The plan's value of `think`."""
         if self.shortest_s == self.longest_s:
             return {"constant_s": self.shortest_s}
         return {"uniform_s": [self.shortest_s, self.longest_s]}
@@ -60,11 +55,9 @@ class ExponentialThink:
 
     @property
     def label(self) -> str:
-        """How the pause is named on screen."""
         return f"{self.mean_s:g} s on average"
 
     def to_plan(self) -> dict[str, Any]:
-        """The plan's value of `think`."""
         return {"exponential_s": self.mean_s}
 
 
@@ -73,40 +66,38 @@ ThinkTime = Think | ExponentialThink
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Somebody who arrives, asks `requests` times with a pause in between, and leaves."""
+    """One arrival: a user who makes `requests` requests with a pause in between, and leaves."""
 
     requests: int
     think: ThinkTime | None = None
 
     def to_plan(self) -> dict[str, Any]:
-        """The plan's value of `session`."""
         return {"requests": self.requests} | ({} if self.think is None else {"think": self.think.to_plan()})
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoad:
-    """Users who ask again when they were answered, each on a connection of its own."""
+    """Users who ask again when they were answered, each on its own connection."""
 
     users: Profile
     think: ThinkTime | None = None
     loops: int | None = None
     """Requests after which a user leaves."""
     pace_s: float | None = None
-    """The least time from one request's intended start to the next one's."""
+    """Minimum time from one request's intended start to the next one's."""
 
     @property
     def connections(self) -> int:
-        """The most users there ever are."""
+        """The highest number of users."""
         return math.ceil(highest(self.users))
 
     @property
     def is_plain(self) -> bool:
-        """Whether its users are there all the time and ask again at once."""
-        return self == ClosedLoad(self.users) and not _varies(self.users)
+        """Whether the number of users is constant and they ask again at once."""
+        return self == ClosedLoad(self.users) and not isinstance(self.users, tuple)
 
     @property
     def label(self) -> str:
-        """How the load is named on screen."""
         parts = [_connections(self.connections) if self.is_plain else _over_time(self.users, "users")]
         parts += [] if self.loops is None else [f"{self.loops} requests each"]
         parts += [] if self.think is None else [f"thinking {self.think.label}"]
@@ -114,32 +105,25 @@ class ClosedLoad:
         return ", ".join(parts)
 
     def to_plan(self) -> dict[str, Any]:
-        """The plan's value of `load`."""
         if self.is_plain:
             return {"closed": {"connections": self.connections}}
-        closed: dict[str, Any] = {"users": _profile_to_plan(self.users)}
-        if self.think is not None:
-            closed["think"] = self.think.to_plan()
-        if self.loops is not None:
-            closed["loops"] = self.loops
-        if self.pace_s is not None:
-            closed["pace_s"] = self.pace_s
-        return {"closed": closed}
+        think = self.think and self.think.to_plan()
+        given = {"users": _profile_to_plan(self.users), "think": think, "loops": self.loops, "pace_s": self.pace_s}
+        return {"closed": {key: value for key, value in given.items() if value is not None}}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenLoad:
-    """`rate_rps` arrivals a second that wait for nobody, over at most `connections` connections."""
+    """`rate_rps` arrivals a second that do not wait, over at most `connections` connections."""
 
     rate_rps: Profile
     connections: int
     arrivals: Arrivals = "constant"
     session: Session | None = None
-    """What arrives, if it is not a single request."""
+    """The requests of each arrival; None: a single request."""
 
     @property
     def label(self) -> str:
-        """How the load is named on screen."""
         unit = "req/s" if self.session is None else "sessions/s"
         parts = [f"{_over_time(self.rate_rps, unit)} over {_connections(self.connections)}"]
         parts += ["Poisson arrivals"] if self.arrivals == "poisson" else []
@@ -149,7 +133,6 @@ class OpenLoad:
         return ", ".join(parts)
 
     def to_plan(self) -> dict[str, Any]:
-        """The plan's value of `load`."""
         opened: dict[str, Any] = {"rate_rps": _profile_to_plan(self.rate_rps), "connections": self.connections}
         if self.arrivals != "constant":
             opened["arrivals"] = self.arrivals
@@ -162,12 +145,12 @@ Load = ClosedLoad | OpenLoad
 
 
 def highest(profile: Profile) -> float:
-    """The highest value that a profile ever has."""
+    """Returns the highest value of a profile."""
     return max(value for _, value in profile) if isinstance(profile, tuple) else profile
 
 
 def value_at(profile: Profile, at_s: float) -> float:
-    """A profile's value at a moment: linear between its points, a step where two share a time, constant outside of them.
+    """Returns a profile's value at a moment: see `Profile`.
 
     >>> value_at(((0.0, 100.0), (10.0, 200.0), (10.0, 50.0)), 5.0)
     150.0
@@ -183,7 +166,7 @@ def value_at(profile: Profile, at_s: float) -> float:
 
 
 def total(profile: Profile, until_s: float) -> float:
-    """The area under a profile from its start to a moment: of a rate, how many arrive.
+    """Returns the area under a profile from its start to a moment: for a rate, the number of arrivals.
 
     >>> total(((0.0, 0.0), (10.0, 100.0)), 20.0)
     1500.0
@@ -192,7 +175,8 @@ def total(profile: Profile, until_s: float) -> float:
         return profile * until_s
     times = sorted({0.0, until_s, *(at_s for at_s, _ in profile if 0 < at_s < until_s)})
     # Just before a step the profile still has its earlier value.
-    return sum((end - start) * (value_at(profile, start) + _value_before(profile, end)) / 2 for start, end in pairwise(times))
+    spans = [(end - start, value_at(profile, start) + _value_before(profile, end)) for start, end in pairwise(times)]
+    return sum(length_s * both / 2 for length_s, both in spans)
 
 
 def _value_before(profile: tuple[Point, ...], at_s: float) -> float:
@@ -205,7 +189,7 @@ def _value_before(profile: tuple[Point, ...], at_s: float) -> float:
 
 
 def constant_from_s(load: Load) -> float | None:
-    """Since when a load is the same all the time: 0 of a constant one, the end of its ramp of one that has just a ramp; None of any other.
+    """Returns from when on a load is constant: 0, or the end of a single ramp; None for any other profile.
 
     >>> constant_from_s(ClosedLoad(((0.0, 0.0), (4.0, 200.0))))
     4.0
@@ -214,10 +198,6 @@ def constant_from_s(load: Load) -> float | None:
     if not isinstance(profile, tuple):
         return 0.0
     return profile[1][0] if len(profile) == 2 else None
-
-
-def _varies(profile: Profile) -> bool:
-    return isinstance(profile, tuple)
 
 
 def _connections(count: int) -> str:
@@ -235,22 +215,18 @@ def _profile_to_plan(profile: Profile) -> Any:
 
 
 def load_from_plan(value: dict[str, Any]) -> Load:
-    """The inverse of `to_plan`."""
+    """Returns the load from its JSON in a plan: the inverse of `to_plan`."""
     match value:
         case {"closed": {"connections": connections}}:
             return ClosedLoad(int(connections))
         case {"closed": dict(closed)}:
-            return ClosedLoad(
-                _profile_from_plan(closed["users"]), _think_from_plan(closed.get("think")), closed.get("loops"), closed.get("pace_s")
-            )
+            users, think = _profile_from_plan(closed["users"]), _think_from_plan(closed.get("think"))
+            return ClosedLoad(users, think, closed.get("loops"), closed.get("pace_s"))
         case {"open": dict(opened)}:
-            session = opened.get("session")
-            return OpenLoad(
-                _profile_from_plan(opened["rate_rps"]),
-                int(opened["connections"]),
-                opened.get("arrivals", "constant"),
-                None if session is None else Session(session["requests"], _think_from_plan(session.get("think"))),
-            )
+            found = opened.get("session")
+            session = None if found is None else Session(found["requests"], _think_from_plan(found.get("think")))
+            rate_rps, arrivals = _profile_from_plan(opened["rate_rps"]), opened.get("arrivals", "constant")
+            return OpenLoad(rate_rps, int(opened["connections"]), arrivals, session)
     raise ValueError(f"neither a closed nor an open load: {value!r}")
 
 
@@ -273,11 +249,11 @@ def _think_from_plan(value: dict[str, Any] | None) -> ThinkTime | None:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request as the plan states it: what is sent, and where."""
+    """One HTTP request of the plan."""
 
     method: str
     target: str
-    """The URL, or unix:/SOCKET:/PATH; its path and query are what is asked for."""
+    """The URL, or unix:/SOCKET:/PATH."""
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
 
@@ -289,14 +265,19 @@ class Tls:
     ca: str | None = None
     """Authorities to trust instead of the system's."""
     certificate: str | None = None
-    """What is shown to a server that asks for a certificate; needs `key`."""
+    """The certificate to show to a server that asks for one; needs `key`."""
     key: str | None = None
     insecure: bool = False
-    """Whether any certificate of the server is good enough."""
+    """Whether any certificate of the server is accepted."""
     server_name: str | None = None
-    """The name to ask for and to look for in the certificate, instead of the URL's host."""
+    """The name to request and to expect in the certificate, instead of the URL's host."""
     resumption: bool = True
     """Whether a connection may resume the session of one before it."""
+
+
+def _plan_key(default: Any, key: str, write: Callable[[Any], Any] = lambda value: value) -> Any:
+    """Declares a field of the plan's JSON, left out at its default."""
+    return field(default=default, metadata={"key": key, "write": write})
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,44 +289,42 @@ class LoadPlan:
     duration_s: float
     timeout_s: float = 2.0
     interval_s: float = 0.1
-    address: str | None = None
+    address: str | None = _plan_key(None, "address")
     """IP and port to connect to, instead of resolving the host of the target."""
-    keep_alive: bool = True
+    keep_alive: bool = _plan_key(True, "keep_alive")
     """Whether a connection carries one request after the other, or each request makes its own."""
-    targets: tuple[str, ...] = ()
-    """Where there are several: their URLs, one connection after the other, in place of the request's own."""
-    pipeline: int = 1
-    """How many requests a connection may carry unanswered."""
-    local_addresses: tuple[str, ...] = ()
+    targets: tuple[str, ...] = _plan_key((), "targets", list)
+    """The URLs of several targets, one connection after the other; they replace the request's own."""
+    pipeline: int = _plan_key(1, "pipeline")
+    """Number of requests that a connection may carry unanswered."""
+    local_addresses: tuple[str, ...] = _plan_key((), "local_addresses", list)
     """Addresses of this machine to connect from, in turn: each has some 28,000 ports to one server."""
-    tls: Tls | None = None
-    kernel_timestamps: bool = False
-    """Whether an answer arrives when the kernel received it, and not when the generator read it."""
+    tls: Tls | None = _plan_key(None, "tls", asdict)
+    kernel_timestamps: bool = _plan_key(False, "kernel_timestamps")
+    """Whether an answer arrives when the kernel receives it, and not when the generator reads it."""
     expected_status: tuple[int, ...] | None = None
     """Statuses that are right; None: every status below 400."""
     threads: int = 1
     cpus: tuple[int, ...] = ()
-    requests: int | None = None
-    """How many requests the whole load has; None: as many as there is time for."""
-    until_first_failure: bool = False
-    """The first request that fails ends the load."""
-    seed: int = 0
-    """Where think times, Poisson arrivals and what is random in a scenario begin."""
-    scenario: dict[str, Any] | None = None
-    """What users do, instead of the one request, of which only the target holds then: `weir.Scenario.to_plan()`."""
-    request_log: str | None = None
-    """The path of a file that gets a record of each request, from the engine's folder; `weir.model.request_log` reads it."""
-    part: tuple[int, int] | None = None
-    """Where several engines share the load: the first of this engine's threads, from 0, and how many threads all of them have."""
-    held: bool = False
-    """Whether the load, its connections open, waits to be told when it begins."""
+    requests: int | None = _plan_key(None, "requests")
+    """Number of requests of the whole load; None: the duration decides."""
+    until_first_failure: bool = _plan_key(False, "until", lambda _: "first_failure")
+    """Whether the first request that fails ends the load."""
+    seed: int = _plan_key(0, "seed")
+    """Seed of think times, Poisson arrivals and the random values of a scenario."""
+    scenario: dict[str, Any] | None = _plan_key(None, "scenario")
+    """The requests of users, `weir.Scenario.to_plan()`. It replaces `request` except for its target."""
+    request_log: str | None = _plan_key(None, "request_log")
+    """Path of a file with a record of each request, from the engine's folder; see `weir.model.request_log`."""
+    part: tuple[int, int] | None = _plan_key(None, "part", lambda part: {"first": part[0], "of": part[1]})
+    """If several engines share the load: the first of this engine's threads, from 0, and the threads of all of them."""
+    held: bool = _plan_key(False, "held")
+    """Whether the load opens its connections and then waits for its start time."""
 
     def answered_to_the_end(self) -> "LoadPlan":
-        """The same load, in which nobody asks any more from `duration_s` on, and which ends with the last answer to what was asked before.
-
-        It takes longer by what that answer takes, `timeout_s` at most. Nothing of it is left in the server then, which a load that ends
-        at its time leaves. A pipelined load stays as it is: its users cannot leave.
-        """
+        """Returns the same load, with no new requests from `duration_s` on; it ends with the last answer, at most
+        `timeout_s` later. So it leaves no request in the server. A pipelined load stays as it is: its users cannot
+        leave."""
         if self.pipeline > 1:
             return self
         ending = replace(self, duration_s=self.duration_s + self.timeout_s)
@@ -354,62 +333,39 @@ class LoadPlan:
                 points = users if isinstance(users, tuple) else ((0.0, users),)
                 last = (self.duration_s, _value_before(points, self.duration_s))
                 leaving = (*(point for point in points if point[0] < self.duration_s), last, (self.duration_s, 0.0))
-                # Users who would come later only do not come at all: there is nothing to wait for.
+                # Without users before the end there is nothing to wait for.
                 return replace(ending, load=replace(self.load, users=leaving)) if highest(leaving) > 0 else self
             case OpenLoad(rate_rps, session=session):
                 due = math.floor(total(rate_rps, self.duration_s)) * (1 if session is None else session.requests)
                 return replace(ending, requests=max(1, due if self.requests is None else min(due, self.requests)))
 
     @property
+    def ends_by_itself(self) -> bool:
+        """Whether something other than the time may end the load."""
+        has_loops = isinstance(self.load, ClosedLoad) and self.load.loops is not None
+        return self.requests is not None or self.until_first_failure or has_loops
+
+    @property
     def title(self) -> str:
-        """The URLs, with spaces between."""
         return " ".join(self.targets or (self.request.target,))
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as the engine reads it."""
-        request: dict[str, Any] = {"method": self.request.method, "headers": [list(pair) for pair in self.request.headers]}
+        headers = [list(pair) for pair in self.request.headers]
+        request: dict[str, Any] = {"method": self.request.method, "headers": headers}
         if self.request.body is not None:
             request["body"] = {"base64": b64encode(self.request.body).decode("ascii")}
         plan: dict[str, Any] = {
-            "schema": PLAN_SCHEMA,
-            "target": self.request.target,
-            "request": request,
-            "load": self.load.to_plan(),
-            "duration_s": self.duration_s,
-            "timeout_s": self.timeout_s,
-            "interval_s": self.interval_s,
+            "schema": PLAN_SCHEMA, "target": self.request.target, "request": request, "load": self.load.to_plan(),
+            "duration_s": self.duration_s, "timeout_s": self.timeout_s, "interval_s": self.interval_s,
             "check": {"status": None if self.expected_status is None else list(self.expected_status)},
-            "threads": self.threads,
-            "cpus": list(self.cpus),
-        }
-        if self.address is not None:
-            plan["address"] = self.address
-        if self.requests is not None:
-            plan["requests"] = self.requests
-        if self.until_first_failure:
-            plan["until"] = "first_failure"
+            "threads": self.threads, "cpus": list(self.cpus),
+        }  # fmt: skip
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.metadata and value != one.default:
+                plan[one.metadata["key"]] = one.metadata["write"](value)
         if self.scenario is not None:
             del plan["request"]
-            plan["scenario"] = self.scenario
-        if self.seed:
-            plan["seed"] = self.seed
         if self.targets:
             del plan["target"]
-            plan["targets"] = list(self.targets)
-        if self.pipeline != 1:
-            plan["pipeline"] = self.pipeline
-        if not self.keep_alive:
-            plan["keep_alive"] = False
-        if self.local_addresses:
-            plan["local_addresses"] = list(self.local_addresses)
-        if self.tls is not None:
-            plan["tls"] = asdict(self.tls)
-        if self.kernel_timestamps:
-            plan["kernel_timestamps"] = True
-        if self.request_log is not None:
-            plan["request_log"] = self.request_log
-        if self.part is not None:
-            plan["part"] = {"first": self.part[0], "of": self.part[1]}
-        if self.held:
-            plan["held"] = True
         return plan

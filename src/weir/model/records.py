@@ -1,12 +1,12 @@
-"""What `weir-engine` writes, line by line: the records of a load and of the host's observer.
+"""Records of a load and of the host's observer, as `weir-engine` writes them, one a line. pydantic validates them, and
+their names are those of the JSON. Readers ignore unknown keys (`docs/reference/engine.md`)."""
 
-These are the types at the socket, so they are validated (pydantic) and keep the names of the JSON. Keys that this version does not
-know are ignored, as the contract in `docs/reference/engine.md` asks of readers.
-"""
-
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from weir.model.hdr import Hdr
 
 Validity = Literal["valid", "suspect", "invalid"]
 CLOCKS = ("response_time", "service_time", "schedule_lag", "connect_time", "time_to_first_byte")
@@ -14,90 +14,110 @@ CLOCKS = ("response_time", "service_time", "schedule_lag", "connect_time", "time
 
 
 class Record(BaseModel):
-    """A line, or a part of one."""
+    """A line, or a part of a line."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
 class Quantiles(Record):
-    """Statistics of one clock, in microseconds; None where there are no samples."""
+    """Statistics of one clock, in microseconds; None without samples."""
 
     mean: float | None = None
     """The arithmetic mean."""
     stdev: float | None = None
     """The standard deviation."""
     min: float | None = None
-    """The shortest."""
+    """The minimum."""
     p50: float | None = None
-    """The median: half of them took at most so long."""
+    """The median: half of the requests took at most this time."""
     p75: float | None = None
-    """75 % took at most so long."""
+    """75 % of the requests took at most this time."""
     p90: float | None = None
-    """90 % did."""
+    """90 % of the requests took at most this time."""
     p95: float | None = None
-    """95 % did."""
+    """95 % of the requests took at most this time."""
     p99: float | None = None
-    """99 % did."""
+    """99 % of the requests took at most this time."""
     p99_9: float | None = None
-    """99.9 % did."""
+    """99.9 % of the requests took at most this time."""
     p99_99: float | None = None
-    """99.99 % did."""
+    """99.99 % of the requests took at most this time."""
     max: float | None = None
-    """The longest."""
+    """The maximum."""
+
+    @classmethod
+    def from_counts(cls, counts: Mapping[int, int], max_us: float | None) -> Self:
+        """Returns the statistics of a histogram in nanoseconds, as the engine computes them, from the samples by bucket
+        index. `max_us` is the exact maximum, because buckets round it."""
+        if not counts:
+            return cls()
+        times = Hdr(counts)
+        percentiles = zip(PERCENTILES, times.quantiles(PERCENTILES.values()), strict=True)
+        us = {name: value / 1e3 for name, value in percentiles}
+        return cls(mean=times.mean / 1e3, stdev=times.stdev / 1e3, min=times.min / 1e3, max=max_us, **us)
+
+
+PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
+"""The percentiles of `Quantiles`, as shares."""
+LIVE_PERCENTILES = {name: PERCENTILES[name] for name in ("p50", "p90", "p99")}
+"""The percentiles that are shown of a part of a load."""
+BUSY_FRACTION = 0.85
+"""From this share of busy time on, a CPU or a generator may be the limit: the rest goes to queues that are empty now
+and then. The engine's verdict has the same threshold."""
 
 
 class RequestCounts(Record):
-    """Requests, each in one place: intended = ok + failed + unanswered + unsent."""
+    """Counts of requests: intended = ok + failed + unanswered + unsent."""
 
     intended: int
-    """That were due, whether they were sent or not."""
+    """Requests that were due, sent or not."""
     sent: int
-    """That were written."""
+    """Requests that the generator wrote."""
     completed: int
-    """That got a whole answer, right or wrong: ok + `errors.check`."""
+    """Requests with a whole answer, right or wrong: ok + `errors.check`."""
     ok: int
-    """That got a right one."""
+    """Requests with a right answer."""
     failed: int
-    """That got none, or a wrong one: the sum of `errors`."""
+    """Requests with no answer or a wrong one: the sum of `errors`."""
     unanswered: int
-    """In flight when the load ended."""
+    """Requests in flight at the end of the load."""
     unsent: int
-    """Due and not written when it ended."""
+    """Requests that were due and not written at the end of the load."""
 
 
 class ErrorCounts(Record):
-    """Failed requests by what went wrong."""
+    """Failed requests by kind."""
 
     connect: int = 0
-    """The connection could not be made, TLS included."""
+    """No connection could be made, TLS included."""
     timeout: int = 0
-    """No whole answer came in time."""
+    """No whole answer arrived within the timeout."""
     reset: int = 0
-    """The connection ended with the answer missing or half there."""
+    """The connection ended before the whole answer arrived."""
     protocol: int = 0
-    """What came is not HTTP."""
+    """The answer is not HTTP."""
     check: int = 0
-    """A whole answer came that is not the right one."""
+    """A whole answer arrived and is wrong."""
 
 
 class ByteCounts(Record):
-    """Bytes of requests and answers, heads included, without those of TLS, TCP and below."""
+    """Bytes of requests and answers with their heads, without TLS, TCP and below."""
 
     sent: int = 0
-    """Of requests."""
+    """Bytes of requests."""
     received: int = 0
-    """Of answers."""
+    """Bytes of answers."""
     received_body: int = 0
-    """Of the bodies of whole answers, without what frames them."""
+    """Bytes of the bodies of whole answers, without their framing."""
 
 
 class KernelTimestamps(Record):
-    """Of how many answers the kernel's timestamp says when the last byte came, and of how many it does not."""
+    """Counts of answers with and without a kernel timestamp of their last byte."""
 
     used: int
-    """Answers whose last byte came when the kernel says."""
+    """Answers timed by the kernel's timestamp."""
     missing: int
-    """Answers whose last byte came when it was read."""
+    """Answers timed when the generator read them."""
 
 
 class FirstAnswer(Record):
@@ -106,90 +126,90 @@ class FirstAnswer(Record):
     status: int
     """Its status."""
     server: str = ""
-    """Its Server header; empty without."""
+    """Its Server header; empty if it has none."""
     body_bytes: int
-    """Bytes of its body."""
+    """Length of its body."""
 
 
 class RequestLogUse(Record):
-    """What came of a request log."""
+    """The result of a request log."""
 
     records: int
     """Records in the file."""
     lost: int
-    """Records that are not, since the disk did not follow or took no more. `verdict` has a reason then."""
+    """Records that the disk was too slow or too full for; `verdict` then has a reason."""
     problem: str | None = None
-    """Why it took no more."""
+    """Why the disk took no more records."""
 
 
 class GeneratorUse(Record):
-    """What the generator itself used. Fractions are of the CPU time its threads could have had."""
+    """CPU and memory of the generator itself. Fractions are of the CPU time that its threads could have had."""
 
     version: str
-    """weir-engine's, or another program's name and version; empty of a load that was killed."""
+    """Version of weir-engine, or name and version of another program; empty if the load was killed."""
     cpu_fraction: float
     """CPU time of the process."""
     busy_fraction: float | None = None
-    """Time that the busiest thread spent handling events, its waiting by spinning left out. From 0.85 on the throughput may be the
-    generator's."""
+    """Share of time in which the busiest thread handled events, without spinning. From 0.85 on the generator may be the
+    limit."""
     peak_rss_bytes: int
-    """Its resident memory, at most."""
+    """Peak of its resident memory."""
     threads: int
-    """How many carried the load."""
+    """Number of threads that carried the load."""
     cpus: list[int]
-    """What they were bound to; empty: to none."""
+    """CPUs of the threads; empty: not bound."""
     ceiling_rps: float | None = None
-    """What it reached on a server that does nothing; None where that was not measured. `weir load` adds it."""
+    """Its throughput on a null server; None if not measured. `weir load` adds it."""
     kernel_timestamps: KernelTimestamps | None = None
-    """None where they were not asked for."""
+    """None if not requested."""
     clock: str | None = Field(default=None, exclude_if=lambda clock: clock is None)
-    """What the response times of another program are, from when to when; None of weir's own."""
+    """Begin and end of the response times of another program; None of weir's engine."""
 
 
 class Verdict(Record):
-    """How far a result can be trusted, and why not further."""
+    """The engine's judgement on its own figures."""
 
     validity: Validity
-    """`valid`: nothing speaks against the figures; `suspect`: read the reasons; `invalid`: they say nothing of the server."""
+    """`valid`: no objection; `suspect`: read the reasons; `invalid`: the figures do not describe the server."""
     reasons: list[str] = Field(default_factory=list)
-    """A sentence each: what was found, from where on it matters, and why it probably is so."""
+    """A sentence each: observation, limit and probable cause."""
     kinds: list[str] = Field(default_factory=list)
-    """What sort of thing each reason is; empty where nobody says."""
+    """The kind of each reason; empty if unknown."""
 
     @property
     def lines(self) -> list[str]:
-        """What is told of it at the prompt."""
+        """The lines that the terminal shows."""
         return [f"verdict: {self.validity}", *(f"  {reason}" for reason in self.reasons)]
 
 
 class Fairness(Record):
-    """How many requests connections had, or users where they come and go."""
+    """Requests by connection, or by user if users come and go."""
 
     min: int
-    """That which had fewest."""
+    """The fewest."""
     median: float
-    """The middle one."""
+    """The median."""
     max: int
-    """That which had most."""
+    """The most."""
 
 
 class UntilFailure(Record):
-    """What was reached before the first failure."""
+    """Figures before the first failure."""
 
     requests_before: int
-    """Right answers until then."""
+    """Right answers before the first failure."""
     highest_throughput_rps: float
-    """Of them, over a second of whole intervals; over the whole load if that was shorter."""
+    """Highest throughput of these answers over one second of whole intervals, or over a shorter load."""
     mean_response_time_us: float | None = None
-    """Theirs."""
+    """Mean response time of these answers."""
     at_s: float | None = None
-    """When it came; None: none came."""
+    """Time of the first failure; None if no request failed."""
     kind: str | None = None
-    """A key of `errors`; None: none came."""
+    """Kind of the first failure, a key of `errors`."""
 
 
 class StepSummary(Record):
-    """What came of one step of a scenario."""
+    """Figures of one step of a scenario."""
 
     sent: int
     """As in `requests`."""
@@ -204,67 +224,68 @@ class StepSummary(Record):
 
 
 class SlowRequest(Record):
-    """One of the slowest requests; moments since the start."""
+    """One of the slowest requests; times since the start of the load."""
 
     intended_us: float
-    """When it was due."""
+    """The request was due."""
     written_us: float
-    """When it was written."""
+    """The generator wrote the request."""
     first_byte_us: float
-    """When its answer began."""
+    """The first byte of the answer arrived."""
     last_byte_us: float
-    """When that was whole."""
+    """The last byte of the answer arrived."""
     status: int
-    """Of the answer."""
+    """Status of the answer."""
     connection: int
-    """Which one of its thread's, from 0."""
+    """Number of the connection in its thread, from 0."""
 
 
 class TargetSummary(StepSummary):
-    """What came of one target of several."""
+    """Figures of one target of several."""
 
     url: str
-    """Where to."""
+    """Its URL."""
 
 
 LOST_AGENT = "lost_agent"
-"""The kind of the reason of a load that lost one of its agents."""
+"""Kind of the reason: the load lost an agent."""
 FEWER_AGENTS = "fewer_agents"
-"""The kind of the reason of a load that was made without some of its agents, which were lost before it."""
+"""Kind of the reason: agents were lost before the load, and the others made it."""
 LATE_AGENT = "late_agent"
-"""The kind of the reason of a load that one of its agents began late."""
+"""Kind of the reason: an agent began late."""
 
 
 class AgentSummary(Record):
-    """What one of several agents had of a load, on a machine of its own."""
+    """One agent's part of a load, on a machine of its own."""
 
     name: str
-    """As the nodes of a cluster are called."""
+    """Name of its node in the cluster."""
     requests: RequestCounts
-    """Its own."""
+    """Its own requests."""
     throughput_rps: float
-    """Its answers a second."""
+    """Its answers per second."""
     response_time_us: Quantiles
-    """As it measured them, by its own clock."""
+    """Measured by its own clock."""
     generator: GeneratorUse
-    """What it used of its machine."""
+    """CPU and memory of its engine."""
     clock_offset_us: float
-    """Its monotonic clock less that of the machine that weir runs on."""
+    """Its monotonic clock minus the clock of weir's machine."""
     clock_error_us: float
-    """How far that may be off: half of the quickest round trip in which it was read."""
+    """Maximum error of the offset: half of the shortest round trip of a reading."""
     began_late_us: float
-    """From the moment agreed upon to its start, by its own clock."""
+    """Delay of its start behind the agreed moment, by its own clock."""
 
 
 class LoadSummary(Record):
-    """The JSON of one load (`weir load --json`), computed once, by the engine; what `weir load` adds is None where it is not there."""
+    """The JSON of one load (`weir load --json`). The engine computes it; `weir load` adds some keys, which are None
+    otherwise."""
 
     schema_number: int = Field(alias="schema")
     """The version of this format: 1."""
     target: str
-    """The URL; of several all of them, with spaces between."""
+    """The URL, or all URLs, separated by spaces."""
     duration_s: float
-    """The time that really passed."""
+    """Measured length of the load."""
     requests: RequestCounts
     throughput_rps: float
     """`requests.completed` ÷ `duration_s`."""
@@ -272,47 +293,47 @@ class LoadSummary(Record):
     """Answers by status."""
     errors: ErrorCounts
     response_time_us: Quantiles
-    """From the moment a request was due to the last byte of its answer, in microseconds; of completed requests, as in every clock below."""
+    """From the intended start of a request to the last byte of its answer, in microseconds; of completed requests."""
     service_time_us: Quantiles
-    """From the moment it was written to the last byte."""
+    """From the write of the request to the last byte."""
     schedule_lag_us: Quantiles
-    """From the moment it was due to the moment it was written."""
+    """From the intended start to the write."""
     connect_time_us: Quantiles
-    """How long making a connection took."""
+    """Time to make a connection."""
     tls_handshake_us: Quantiles | None = None
-    """From the connection to the end of its handshake; None without TLS."""
+    """Time of the TLS handshake; None without TLS."""
     time_to_first_byte_us: Quantiles
-    """From the moment it was written to the first byte of the answer."""
+    """From the write of the request to the first byte of the answer."""
     read_time_us: Quantiles | None = None
-    """From the first byte of an answer to the last: mean, min and max alone; None where nobody says."""
+    """From the first to the last byte of an answer: only mean, min and max; None if unknown."""
     bytes: ByteCounts
     first_answer: FirstAnswer | None = None
-    """None where none came, or nobody says."""
+    """None if there was none, or if unknown."""
     other_length: int = 0
-    """Answers whose body is not as long as that of the first."""
+    """Answers whose body has another length than the first."""
     generator: GeneratorUse
     fairness: Fairness | None = None
     until_failure: UntilFailure | None = None
-    """With `--until-failure`, otherwise None."""
+    """Only with `--until-failure`."""
     steps: dict[str, StepSummary] | None = Field(default=None, exclude_if=lambda steps: steps is None)
     """By name; None without a scenario."""
     targets: list[TargetSummary] | None = Field(default=None, exclude_if=lambda targets: targets is None)
-    """In the order of the plan; None where there is one."""
+    """In the order of the plan; None with a single target."""
     request_log: RequestLogUse | None = Field(default=None, exclude_if=lambda log: log is None)
-    """None where none was asked for."""
+    """None if not requested."""
     agents: list[AgentSummary] | None = Field(default=None, exclude_if=lambda agents: agents is None)
-    """What each had of the load, where several shared it; None of one engine."""
+    """The parts of a load that several agents share; None of one engine."""
     verdict: Verdict
     slowest: list[SlowRequest] | None = Field(default=None, exclude_if=lambda slowest: slowest is None)
     """The ten with the longest response times, the slowest first."""
     objectives: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda objectives: objectives is None)
-    """What was asked of the load with what was found; None where nothing was."""
+    """Each objective with its measured value; None without objectives."""
     aborted: dict[str, Any] | None = Field(default=None, exclude_if=lambda aborted: aborted is None)
-    """Why the load was stopped early, in the same form; None where it was not."""
+    """The condition that stopped the load early, in the same form; None if it was not stopped."""
 
     @property
     def limit_sentence(self) -> str:
-        """What the throughput is held against where the generator may be the limit; nothing where its ceiling was not measured."""
+        """A sentence on throughput and the generator's own limit; empty if the limit was not measured."""
         ceiling, reached = self.generator.ceiling_rps, self.throughput_rps
         if not ceiling:
             return ""
@@ -323,11 +344,11 @@ class LoadSummary(Record):
 
 
 class LoadReady(Record):
-    """`ready`: the connections of a load that is held are open."""
+    """`ready`: the connections of a held load are open."""
 
     connected: int
     soonest_monotonic_ns: int
-    """When it could begin."""
+    """Earliest possible start."""
 
 
 class LoadStarted(Record):
@@ -346,7 +367,7 @@ class LoadStarted(Record):
 
 
 class IntervalQuantiles(Record):
-    """Response time within one interval, in microseconds; None where nothing completed."""
+    """Response times of one interval, in microseconds; None if nothing completed."""
 
     mean: float | None = None
     p50: float | None = None
@@ -356,7 +377,7 @@ class IntervalQuantiles(Record):
 
 
 class Interval(Record):
-    """What the generator saw in one slice of time, by completion time."""
+    """The generator's report of one slice of time, by completion time."""
 
     index: int
     start_s: float
@@ -378,7 +399,7 @@ class Interval(Record):
 
 
 class LoadEvent(Record):
-    """Something worth telling that happened during a load."""
+    """An event during a load: the first failure of a kind, a stall."""
 
     t_s: float
     kind: str
@@ -394,8 +415,6 @@ class LoadEnd(Record):
     slowest: list[SlowRequest] = Field(default_factory=list)
 
 
-THREAD_STATES = ("on_cpu", "runnable", "socket_io", "event_wait", "lock", "accept", "disk", "sleep", "other")
-"""What a thread's time goes to. Each has `<state>_s` in `PoolTimes`."""
 THREAD_STATE_WORDS = {
     "on_cpu": "on a CPU",
     "runnable": "waiting for a CPU",
@@ -407,11 +426,12 @@ THREAD_STATE_WORDS = {
     "sleep": "asleep",
     "other": "elsewhere",
 }
-"""What people read of them: where a thread is."""
+"""States of a thread, in words. Each has `<state>_s` in `PoolTimes`."""
+THREAD_STATES = tuple(THREAD_STATE_WORDS)
 
 
 class PoolTimes(Record):
-    """Threads of one name: how many are alive, and thread-seconds by what they were doing, since the observation began."""
+    """Threads of one name: their number, and thread-seconds by state since the observation began."""
 
     pool: str
     threads: int
@@ -427,7 +447,7 @@ class PoolTimes(Record):
 
 
 class SocketCounts(Record):
-    """TCP sockets by state; `in_use` is every one but those in time-wait."""
+    """TCP sockets by state; `in_use` counts all except time-wait."""
 
     established: int
     time_wait: int
@@ -436,7 +456,7 @@ class SocketCounts(Record):
 
 
 class NetworkSample(Record):
-    """One network namespace; counts are since it began."""
+    """One network namespace; counters start with the namespace."""
 
     tcp_retransmits: int
     listen_overflows: int
@@ -448,11 +468,9 @@ class NetworkSample(Record):
 
 
 class GroupSample(Record):
-    """One started process and everything below it.
-
-    What counts up is cumulative and covers children that ended. None: not allowed to be read; of memory, faults, `network` and
-    `threads_by_state` also: not read in this sample. `docs/reference/engine.md` tells what each is.
-    """
+    """One started process and its descendants. Counters are cumulative and include children that ended. None: the
+    observer may not read the value; memory, faults, `network` and `threads_by_state` are None also if this sample
+    leaves them out. `docs/reference/engine.md` explains each field."""
 
     name: str
     tier: str
@@ -476,7 +494,7 @@ class GroupSample(Record):
     private_bytes: int | None = None
     swap_bytes: int | None = None
     network: NetworkSample | None = None
-    """Of the group's own network namespace."""
+    """The group's own network namespace."""
     threads_by_state: list[PoolTimes] | None = None
 
 
@@ -494,7 +512,7 @@ class CpuSample(Record):
 
 
 class Pressure(Record):
-    """How long some task, and all tasks, waited for a resource (PSI), since boot."""
+    """Time in which some task, and all tasks, waited for a resource (PSI), since boot."""
 
     some_s: float
     full_s: float
@@ -509,7 +527,7 @@ class Pressures(Record):
 
 
 class ObserverCost(Record):
-    """What the observing itself has cost; threads are looked at in `thread_sweeps` of all sweeps."""
+    """Cost of the observation itself; `thread_sweeps` of all sweeps read threads."""
 
     cpu_s: float
     sweeps: int
@@ -517,7 +535,7 @@ class ObserverCost(Record):
 
 
 class Sample(Record):
-    """A reading of the processes and of the machine. `network` and `pressure` are None where they were not read in it."""
+    """A reading of the processes and of the machine. `network` and `pressure` are None if it leaves them out."""
 
     t_ns: int
     groups: list[GroupSample]
@@ -527,4 +545,4 @@ class Sample(Record):
     pressure: Pressures | None = None
     observer: ObserverCost | None = None
     limits: list[str] = Field(default_factory=list)
-    """What may not be read and what stands in for it, in sentences."""
+    """Readings that are not permitted and their substitutes, in sentences."""

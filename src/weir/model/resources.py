@@ -1,4 +1,5 @@
-"""What a stack's processes used during the measured window of a trial: in all, by tier, and what their threads spent their time on."""
+"""The resources that a stack's processes used during the measured window of a trial: in total, by tier, and by state of
+their threads."""
 
 from dataclasses import dataclass, field
 
@@ -8,80 +9,80 @@ class PoolUse:
     """Threads of one name during the window."""
 
     tier: str
-    """Whose they are."""
+    """Their tier."""
     pool: str
-    """Their name, numbers at its end left out."""
+    """Their name without numbers at its end."""
     threads: int
-    """Alive at the end of the window."""
+    """Threads alive at the end of the window."""
     in_state: dict[str, float]
-    """Mean number of threads by what they were doing, as `on_cpu` or `lock` (`records.THREAD_STATES`; engine.md says what they are);
-    states in which none was are left out."""
+    """Mean number of threads by state (`records.THREAD_STATES`, explained in engine.md), without states that had
+    none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkUse:
-    """What a network namespace counted from the last reading before the window to the first one after it."""
+    """Counters of a network namespace from the last reading before the window to the first one after it."""
 
     tcp_retransmits: int
-    """Segments of TCP that were sent again."""
+    """TCP segments sent again."""
     listen_overflows: int
-    """Connections for which an accept queue had no room."""
+    """Connections for which an accept queue had no space."""
     listen_drops: int
-    """These, and those that were lost for other reasons."""
+    """Connections lost for this (`listen_overflows`) or another reason."""
     received_bytes: int
-    """On all interfaces but loopback."""
+    """On all interfaces except loopback."""
     sent_bytes: int
-    """On all interfaces but loopback."""
+    """On all interfaces except loopback."""
     loopback_bytes: int
-    """Sent on that one."""
+    """Sent on loopback."""
     peak_sockets: dict[str, int]
-    """The most TCP sockets by state, as `established` (`records.SocketCounts`), of readings about a second apart."""
+    """Maximum of TCP sockets by state (`records.SocketCounts`), of readings about a second apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierResources:
-    """What the processes of one tier used. Optional figures are None where they were not, or may not be read."""
+    """Resources of the processes of one tier. An optional figure is None if it was not read, or must not be read."""
 
     cpu_user_s: float
-    """CPU time in their own code, children that ended included."""
+    """CPU time in user mode, including children that ended."""
     cpu_system_s: float
-    """CPU time in the kernel on their behalf."""
+    """CPU time in the kernel."""
     peak_threads: int
-    """The most at a time."""
+    """Maximum number of threads."""
     peak_processes: int
-    """The most at a time."""
+    """Maximum number of processes."""
     pss_bytes: int | None
     """Proportional set size under load: the last memory sweep of the window."""
     private_bytes: int | None
-    """Memory that nobody else shares, of the same sweep."""
+    """Memory that no other process shares, of the same sweep."""
     swap_bytes: int | None = None
-    """What of it is swapped out."""
+    """Memory that is swapped out."""
     peak_descriptors: int | None = None
-    """The most open file descriptors at a time."""
+    """Maximum number of open file descriptors."""
     minor_faults: int | None = None
-    """Page faults that waited for no disk."""
+    """Page faults without a disk access."""
     major_faults: int | None = None
-    """Those that did."""
+    """Page faults that waited for a disk."""
     voluntary_switches: int | None = None
-    """How often a thread gave its CPU up to wait."""
+    """Times that a thread gave up its CPU to wait."""
     involuntary_switches: int | None = None
-    """How often it was taken away."""
+    """Times that the kernel took a CPU from a thread."""
     disk_read_bytes: int | None = None
-    """What had to come from storage."""
+    """Bytes read from storage."""
     disk_written_bytes: int | None = None
-    """What is to go to storage."""
+    """Bytes to be written to storage."""
     rchar_bytes: int | None = None
-    """Through read() and its like, files, pipes and sockets alike, but not recv()."""
+    """Bytes through read() and similar calls, on files, pipes and sockets, but not through recv()."""
     wchar_bytes: int | None = None
-    """Through write() and its like, but not send()."""
+    """Bytes through write() and similar calls, but not through send()."""
     throttled_periods: int | None = None
-    """How many periods a CPU quota cut short."""
+    """Number of periods that a CPU quota cut short."""
     throttled_s: float | None = None
-    """How long CPU quotas held the processes back, CPUs added up."""
+    """Time for which CPU quotas stopped the processes, added up over CPUs."""
     network: NetworkUse | None = None
-    """Of a tier: its own network namespace's; None where it has none. Of the stack: that of the machine."""
+    """The tier's own network namespace, None without one; for the stack, the machine's."""
     pools: list[PoolUse] = field(default_factory=list)
-    """What its threads spent their time on."""
+    """Threads by name."""
 
     @property
     def cpu_s(self) -> float:
@@ -91,21 +92,21 @@ class TierResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackResources(TierResources):
-    """What all tiers together used, and what the machine around them counted."""
+    """Resources of all tiers together, and counters of the machine."""
 
     steal_fraction: float | None
-    """Share of the stack's CPUs that the hypervisor gave away during the window."""
+    """Share of the stack's CPU time that the hypervisor gave to others during the window."""
     tiers: dict[str, TierResources] = field(default_factory=dict)
-    """The same of each tier, services included."""
+    """Each tier, including services."""
     pressure: dict[str, float] = field(default_factory=dict)
-    """Share of the time in which some task (`cpu_some`) or all tasks (`memory_full`) of the machine waited for cpu, memory or io."""
+    """Share of the time in which some task (`cpu_some`) or all tasks (`memory_full`) waited for cpu, memory or io."""
     observer_cpu_s: float | None = None
-    """What the observing itself took."""
+    """CPU time of the observation itself."""
     limits: list[str] = field(default_factory=list)
-    """What might not be read and what stands in for it, in sentences."""
+    """Readings that are not permitted and their substitutes, in sentences."""
 
     @property
     def networks(self) -> list[NetworkUse]:
-        """Every network namespace that was read: the machine's, and those of tiers that have one of their own."""
+        """All network namespaces that were read: the machine's, and those of tiers."""
         found = [self.network, *(tier.network for tier in self.tiers.values())]
         return [network for network in found if network is not None]

@@ -1,8 +1,6 @@
 """Templates: text with placeholders in double braces. The grammar of workloads and scenarios, which the engine shares.
-
-A placeholder begins with `{{`, ends with the next `}}` and has no brace inside, so that JSON may surround it: `{"id":{{int 1 9}}}`.
-`tests/data/templates.json` holds this module and the engine's parser to the same texts.
-"""
+A placeholder begins with `{{`, ends with the next `}}` and has no brace inside, so that JSON may surround it:
+`{"id":{{int 1 9}}}`. `tests/data/templates.json` holds this module and the engine's parser to the same texts."""
 
 import re
 from collections.abc import Iterator
@@ -13,11 +11,8 @@ _INT_RANGE = range(-(1 << 63), 1 << 63)
 
 
 def pieces(template: str) -> Iterator[str | list[str]]:
-    """The text of a template as strings, its placeholders as lists of their words, in their order.
-
-    Raises:
-        ValueError: a placeholder is not closed, or `int` or `word` have wrong arguments.
-    """
+    """Yields a template's texts as strings and its placeholders as lists of words, in order. Raises ValueError: a
+    placeholder is not closed, or `int` or `word` have wrong arguments."""
     end = 0
     for match in _PLACEHOLDER.finditer(template):
         yield _text(template[end : match.start()])
@@ -41,7 +36,9 @@ def _checked(inside: str) -> list[str]:
             return words
         case [("seq" | "uuid")]:
             return words
-        case ["csv" | "json", *_] if re.fullmatch(r"[^.]+\..+", inside.split(maxsplit=1)[-1].strip()) and len(words) > 1:
+        case ["csv" | "json", *_] if (
+            re.fullmatch(r"[^.]+\..+", inside.split(maxsplit=1)[-1].strip()) and len(words) > 1
+        ):
             return words
         case [name] if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name not in ("int", "word", "csv", "json"):
             return words

@@ -1,1 +1,1 @@
-"""Reads what `weir-engine`'s observer says: samples into figures of CPU, memory and threads."""
+"""Turns the records of `weir-engine`'s observer into CPU time, memory, threads and events."""

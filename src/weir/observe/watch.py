@@ -3,19 +3,15 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from weir.engine_process import EngineProcess, Record
+from weir.engine_process import Closing, EngineProcess, Record
 from weir.model.errors import TargetError
 from weir.model.records import Sample
 
 _FIRST_SAMPLE_S = 5.0
 
 
-class Watch:
-    """The observer of running processes, until it is closed. Keeps its samples.
-
-    Raises:
-        UsageError: a process does not exist.
-    """
+class Watch(Closing):
+    """Samples running processes until it is closed, and keeps the samples; raises UsageError for an unknown process."""
 
     def __init__(self, pids: Sequence[int], on_sample: Callable[[Sample], None] = lambda _: None) -> None:
         self.samples: list[Sample] = []
@@ -29,16 +25,9 @@ class Watch:
             raise self._process.error()
 
     def close(self) -> None:
-        """Ends the observer."""
         self._process.end()
         if self._process.failure is not None:
             raise TargetError(f"weir-engine observe: {self._process.failure}")
-
-    def __enter__(self) -> "Watch":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _take(self, record: Record) -> None:
         if record.get("record") == "sample":

@@ -1,44 +1,86 @@
-"""What the charts of each point are drawn from. All that it takes of the findings is which trials they use, so it is begun before them:
-reading what happened within a thousand trials takes longer than comparing them.
-"""
+"""The series of the charts of each point. They need from the findings only which trials are used. So they begin before
+the findings: reading a thousand trials takes longer than comparing them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from weir.findings.formatting import sentence_names
+from weir.findings.load_findings import SERVER, trials_to_show
 from weir.findings.points import PointCells, group_points
-from weir.findings.words import sentence_names
-from weir.report.ceiling_series import AnswerSeries, answer_series
-from weir.report.series import PointSeries, point_series
-from weir.report.shown import shown_at
-from weir.store import RunReader
-from weir.workers import for_each
+from weir.parallel import start_parallel
+from weir.report.series import PointSeries, Shown, point_series, shown_at
+from weir.report.timeseries import Array, Line, line_of, slices
+from weir.store import IntervalRow, RunReader
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLine:
+    """A stack's answers, or a ceiling."""
+
+    label: str
+    colour: int | None
+    """The stack's colour; None for a ceiling that is not one stack's own."""
+    values: Line
+    is_ceiling: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSeries:
+    """Lines on one axis of time, from the load's start; no lines without a predicted ceiling."""
+
+    time_s: list[float]
+    lines: list[AnswerLine]
 
 
 @dataclass(frozen=True, slots=True)
 class PointCharts:
-    """Of one point."""
+    """The series of one point."""
 
     series: PointSeries
     answers: AnswerSeries
 
 
 Charts = Callable[[], list[PointCharts]]
-"""Waits for those of every point, in the order of `weir.findings.RunFindings.points`. To be called once."""
+"""Waits for the charts of every point, in the order of `RunFindings.points`. Call it once."""
 
 
 def begin_charts(reader: RunReader) -> Charts:
-    """Begin with the charts of a run.
-
-    Raises:
-        WeirError: the run file is damaged.
-    """
+    """Begins to read the charts of a run in parallel. Raises `WeirError` if the run file is damaged."""
     cells = reader.cells()
-    names = sentence_names(cells)
-    groups = group_points(cells, reader.trials())
+    names = dict.fromkeys((cell.id for cell in cells), SERVER) if reader.info.is_load else sentence_names(cells)
+    groups = group_points(cells, trials_to_show(reader))
     together = max(1, sum(len(group.members) for group in groups))
 
     def of_point(own: RunReader, group: PointCells) -> PointCharts:
         shown = shown_at(group, names)
-        return PointCharts(point_series(own, shown, together), answer_series(own, shown))
+        return PointCharts(point_series(own, group.load, shown, together), answer_series(own, shown))
 
-    return for_each(reader, groups, of_point)
+    return start_parallel(reader, groups, of_point)
+
+
+def answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeries:
+    """Returns the answers up to each moment, the mean over trials, of every stack, and each ceiling once. Sums and not
+    rates: requests that wait together are answered in bursts. A burst exceeds a ceiling, which holds on average; the
+    sum never exceeds ceiling × time."""
+    if not any(stack.ceilings for stack in shown):
+        return AnswerSeries([], [])
+    intervals = {trial: reader.intervals(trial) for stack in shown for trial in stack.trials}
+    edges = slices([row for rows in intervals.values() for row in rows])
+    lines: list[AnswerLine] = []
+    ceilings: dict[str, AnswerLine] = {}
+    for stack in shown:
+        trials = [_answered(intervals[trial], edges) for trial in stack.trials]
+        lines.append(AnswerLine(stack.name, stack.colour, line_of(np.mean(trials, axis=0))))
+        for ceiling in stack.ceilings:
+            own = stack.colour if ceiling.of == "stack" else None
+            line = AnswerLine(ceiling.because, own, line_of(edges * ceiling.throughput_rps), is_ceiling=True)
+            ceilings.setdefault(ceiling.because, line)
+    return AnswerSeries([round(float(edge), 4) for edge in edges], [*lines, *ceilings.values()])
+
+
+def _answered(rows: Sequence[IntervalRow], edges: Array) -> Array:
+    """Returns the number of requests that a trial had answered by each moment."""
+    ends = [0.0, *(row.end_s for row in rows)]
+    return np.asarray(np.interp(edges, ends, np.cumsum([0, *(row.ok for row in rows)])))

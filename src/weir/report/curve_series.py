@@ -1,39 +1,40 @@
-"""Throughput, response time, CPU and memory over the amount of load or a setting, for the charts of a run that varies it: what was
-measured, the law that fits it, where stacks change sides, and where it was the generator that gave out."""
+"""Throughput, response time, CPU and memory over the amount of load or over a setting, for the charts of a run that
+varies it: measured values, the law that fits them, crossings of stacks, and loads at which the generator was the limit.
+"""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
-from weir.findings import BY_KEY, BreakEven, Measure, Point, RunFindings, StackFindings
-from weir.findings.along import CONNECTIONS, LOADS, RATE, Along, lines_along, unit_along
+from weir.findings import BY_KEY, BreakEven, Point, RunFindings, StackFindings
+from weir.findings.formatting import amount as amount_text
+from weir.findings.formatting import significant
 from weir.findings.metrics import CPU, MEAN, MEMORY, P99, THROUGHPUT
-from weir.findings.words import amount as amount_text
-from weir.findings.words import significant
-from weir.model.run import Trial
-from weir.report.lines import Line
-from weir.report.numbers import display
-from weir.report.strips import colours_of
-from weir.stats import Crossing, Scalability
+from weir.findings.sweep import CONNECTIONS, LOADS, RATE, AxisSeries, get_axis_unit, group_by_axis
+from weir.model.run_types import Trial
+from weir.report.interval_plot import colours_of
+from weir.report.number_format import display
+from weir.report.timeseries import Line
+from weir.stats import Crossing
 
 _LAW_POINTS = 48
-_METRICS = (THROUGHPUT, P99, MEAN, CPU, MEMORY)
 _CPUS = "cpus"
-"""Not a metric: CPU time per request × throughput, as CPUs that are in use."""
+"""Not a metric: CPU time per request × throughput, as CPUs in use."""
 _FAILED = "failed"
+_METRICS = (THROUGHPUT, _FAILED, P99, MEAN, _CPUS, CPU, MEMORY)
 _TITLES = {_CPUS: ("CPUs in use", "CPUs"), _FAILED: ("requests that failed", "%")}
 _LOGARITHMIC = (P99, MEAN)
 _AXES = {CONNECTIONS: "connections", RATE: "arrivals a second"}
-"""In a heading; a setting is called what the study file calls it."""
-_GENERATOR_REASONS = ("generator ceiling", "generator busy")
-"""Kinds of a verdict's reasons that say that the generator may have been the limit."""
+"""Words for headings; a setting has its name from the study file."""
+_GENERATOR_REASONS = {"generator ceiling", "generator busy"}
+"""Kinds of a verdict's reasons for which the generator may have been the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveLine:
-    """One stack; None where it was not measured."""
+    """One stack; None at amounts without a measurement."""
 
     name: str
     colour: int
@@ -41,7 +42,7 @@ class CurveLine:
     low: Line
     high: Line
     law: Line
-    """The universal scalability law, between the measured amounts as well; empty where it does not describe them."""
+    """The universal scalability law, also between the measured amounts; empty if it does not fit them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,12 @@ class CurveCrossing:
     low: float | None
     high: float | None
     text: str
-    """Who, where, and within what interval."""
+    """The two stacks, the amount, and its interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveKnee:
-    """From where on more load adds little throughput to a stack, by the law that fits it."""
+    """The amount above which more load adds little throughput to a stack, by the law that fits it."""
 
     name: str
     colour: int
@@ -83,32 +84,30 @@ class CurveSeries:
     axis: str
     where: str
     unit: str
-    """What the amounts are of."""
     amounts: list[float]
-    """Where lines have values: the measured amounts, and those between on which laws are drawn."""
+    """Amounts of the lines' values: the measured ones, and those between for the laws."""
     measured: list[float]
     charts: list[CurveChart]
-    """Throughput first; those of which anything is known."""
+    """Throughput first; charts without a value are left out."""
     crossings: list[CurveCrossing]
     knees: list[CurveKnee]
-    """Those that lie among the measured amounts."""
+    """Knees between the measured amounts."""
     limited: list[float]
     """Amounts at which the generator may have been the limit in a trial of any stack."""
     sentence: str
-    """Under the first chart, behind what its marks mean."""
+    """Text under the first chart, after its legend."""
 
     @property
     def heading(self) -> str:
-        """What the charts are over."""
         return _AXES.get(self.axis, self.axis)
 
     def chart_sentence(self, chart: CurveChart) -> str:
-        """Under a chart that is not the first: who has the least and the most, and where two stacks change sides."""
+        """Returns the text under a later chart: the least, the most, and where two stacks change sides."""
         return " ".join([self._levels(chart), *_changes_of_sides(self.crossings, chart.metric)])
 
     def _levels(self, chart: CurveChart) -> str:
-        """Who has the least and the most at the largest amount that all were measured at, and where there is none, or one stack alone, how
-        each went."""
+        """Returns the least and the most at the largest amount with a value of every stack. Returns each stack's course
+        if no amount has all values, and for a single stack."""
         for amount in reversed(self.measured):
             at = self.amounts.index(amount)
             known = sorted((value, line.name) for line in chart.lines if (value := line.values[at]) is not None)
@@ -122,8 +121,9 @@ class CurveSeries:
         return f"{'; '.join(courses)}." if courses else "Nothing was measured."
 
     def _course(self, line: CurveLine, unit: str) -> str:
-        """What a stack had at the smallest and the largest amount that it was measured at."""
-        known = [(amount, value) for amount in self.measured if (value := line.values[self.amounts.index(amount)]) is not None]
+        """Returns a stack's values at its smallest and its largest measured amount."""
+        values = dict(zip(self.amounts, line.values, strict=True))
+        known = [(amount, value) for amount in self.measured if (value := values[amount]) is not None]
         if not known:
             return ""
         (from_amount, start), (to_amount, end) = known[0], known[-1]
@@ -136,30 +136,28 @@ class CurveSeries:
 
 
 def curve_series(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
-    """The charts of each set of points that differ in nothing but one number: first those over the amount of load. A setting that was
-    varied together with it has charts where stacks change sides along it.
-
-    Args:
-        findings: of the run.
-        trials: its finished trials, for what their verdicts say of the generator.
-    """
-    limited = {trial.id for trial in trials if any(reason.kind in _GENERATOR_REASONS for reason in trial.result.verdict.reasons)}
-    lines = lines_along(findings.points)
+    """Returns the charts of each set of points that differ in one number only, first those over the amount of load. A
+    setting that varies together with the load has charts only if stacks change sides along it. The verdicts of `trials`
+    tell at which amounts the generator may have been the limit."""
+    kinds = {trial.id: {reason.kind for reason in trial.result.verdict.reasons} for trial in trials}
+    limited = {trial for trial, found in kinds.items() if found & _GENERATOR_REASONS}
+    lines = group_by_axis(findings.points)
     over_load = [line for line in lines if line.axis in LOADS]
     crossed = {(found.axis, found.where) for found in findings.break_evens if found.crossings}
-    over_settings = [line for line in lines if line.axis not in LOADS and (not over_load or (line.axis, line.where) in crossed)]
+    others = [line for line in lines if line.axis not in LOADS]
+    over_settings = [line for line in others if not over_load or (line.axis, line.where) in crossed]
     return [_curve(findings, line, limited) for line in (*over_load, *over_settings)]
 
 
 def alike_but_for_load(points: Sequence[Point]) -> list[list[Point]]:
-    """The points in groups that differ in nothing but the amount of load."""
+    """Returns the points in groups that differ in the amount of load only."""
     groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Point]] = {}
     for point in points:
         groups.setdefault((point.axis, point.workload, tuple(sorted(point.coordinates.items()))), []).append(point)
     return list(groups.values())
 
 
-def _curve(findings: RunFindings, along: Along[Point], limited: Set[int]) -> CurveSeries:
+def _curve(findings: RunFindings, along: AxisSeries[Point], limited: Set[int]) -> CurveSeries:
     axis, where, by_amount = along.axis, along.where, along.points
     points = list(by_amount.values())
     measured = sorted(by_amount)
@@ -168,74 +166,63 @@ def _curve(findings: RunFindings, along: Along[Point], limited: Set[int]) -> Cur
     if any(laws.values()):
         between = np.geomspace(measured[0], measured[-1], _LAW_POINTS)
         amounts = sorted({*measured, *(round(float(amount), 3) for amount in between)})
-    colours = {label: colour for point in points for label, colour in colours_of(point).items()}
+    colours = colours_of(*points)
     names = {stack.label: stack.name for point in points for stack in point.stacks if stack.arm == "main"}
     found = {
-        label: {amount: stack for amount, point in by_amount.items() for stack in point.stacks if stack.label == label} for label in names
+        label: {amount: stack for amount, point in by_amount.items() for stack in point.stacks if stack.label == label}
+        for label in names
     }
 
-    def chart(key: str, of: Callable[[StackFindings], Measure | float | None]) -> CurveChart:
+    def chart(key: str) -> CurveChart:
         lines = []
         for label, name in names.items():
             law = laws.get(label) if key == THROUGHPUT else None
-            lines.append(_line(name, colours[label], amounts, {amount: of(stack) for amount, stack in found[label].items()}, law, key))
+            figures = [_figures(key, found[label].get(amount)) for amount in amounts]
+            values, low, high = ([_rounded(one[at]) for one in figures] for at in range(3))
+            drawn: Line = [] if law is None else [round(law.throughput(amount), 3) for amount in amounts]
+            lines.append(CurveLine(name, colours[label], values, low, high, drawn))
         title, unit = _TITLES.get(key) or (BY_KEY[key].title, display(key).unit)
         return CurveChart(key, title, unit, key in _LOGARITHMIC, lines)
 
-    def measure(key: str) -> Callable[[StackFindings], Measure | float | None]:
-        return lambda stack: stack.measure(key)
-
-    charts = [chart(key, measure(key)) for key in _METRICS]
-    charts.insert(_METRICS.index(CPU), chart(_CPUS, _cpus_in_use))
-    if any(stack.failed_share for by_place in found.values() for stack in by_place.values()):
-        charts.insert(1, chart(_FAILED, lambda stack: stack.failed_share * 100 if stack.evidence.used else None))
-    unit = "req/s" if axis == RATE else unit_along(axis)
+    has_failed = any(stack.failed_share for by_place in found.values() for stack in by_place.values())
+    charts = [chart(key) for key in _METRICS if key != _FAILED or has_failed]
+    unit = "req/s" if axis == RATE else get_axis_unit(axis)
     crossings = [
         CurveCrossing(change.metric, crossing.at, crossing.low, crossing.high, _crossing_text(change, crossing, unit))
         for change in findings.break_evens
         if (change.axis, change.where) == (axis, where)
         for crossing in change.crossings
     ]
-    used = {amount: {trial for stack in point.stacks for trial in stack.evidence.used} for amount, point in by_amount.items()}
+    used = {amount: {id_ for stack in at.stacks for id_ in stack.evidence.used} for amount, at in by_amount.items()}
+    knees = [
+        CurveKnee(name, colours[label], round(law.knee, 3))
+        for label, name in names.items()
+        if (law := laws.get(label)) is not None and law.knee is not None and measured[0] < law.knee < measured[-1]
+    ]
+    drawn = [one for one in charts if any(value is not None for line in one.lines for value in line.values)]
+    sentence = " ".join([*_changes_of_sides(crossings, THROUGHPUT), *_peaks(findings, where, unit)])
+    may_be_limited = [amount for amount in measured if used[amount] & limited]
     return CurveSeries(
-        axis,
-        where,
-        unit,
-        amounts,
-        measured,
-        [one for one in charts if any(value is not None for line in one.lines for value in line.values)],
-        crossings,
-        [
-            CurveKnee(name, colours[label], round(law.knee, 3))
-            for label, name in names.items()
-            if (law := laws.get(label)) is not None and law.knee is not None and measured[0] < law.knee < measured[-1]
-        ],
-        [amount for amount in measured if used[amount] & limited],
-        " ".join([*_changes_of_sides(crossings, THROUGHPUT), *_peaks(findings, where, unit)]) or "No two stacks change sides.",
-    )
+        axis, where, unit, amounts, measured, drawn, crossings, knees, may_be_limited,
+        sentence or "No two stacks change sides.",
+    )  # fmt: skip
 
 
-def _line(
-    name: str, colour: int, amounts: Sequence[float], values: Mapping[float, Measure | float | None], law: Scalability | None, key: str
-) -> CurveLine:
-    def part(of: Callable[[Measure], float | None]) -> Line:
-        line: Line = []
-        for amount in amounts:
-            value = values.get(amount)
-            if isinstance(value, Measure):
-                scaled = of(value)
-                value = None if scaled is None else scaled * display(key).scale
-            elif of is not _value:
-                value = None
-            line.append(None if value is None or not math.isfinite(value) else round(max(value, 0.0), 4))
-        return line
-
-    drawn: Line = [] if law is None else [round(law.throughput(amount), 3) for amount in amounts]
-    return CurveLine(name, colour, part(_value), part(lambda measure: measure.low), part(lambda measure: measure.high), drawn)
+def _figures(key: str, stack: StackFindings | None) -> tuple[float | None, float | None, float | None]:
+    """Returns a stack's value and the ends of its interval, in the unit of the chart."""
+    if stack is None:
+        return None, None, None
+    if key == _CPUS:
+        return _cpus_in_use(stack), None, None
+    if key == _FAILED:
+        return stack.failed_share * 100 if stack.evidence.used else None, None, None
+    measure, scale = stack.measure(key), display(key).scale
+    value, low, high = (None if end is None else end * scale for end in (measure.value, measure.low, measure.high))
+    return value, low, high
 
 
-def _value(measure: Measure) -> float | None:
-    return measure.value
+def _rounded(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else round(max(value, 0.0), 4)
 
 
 def _cpus_in_use(stack: StackFindings) -> float | None:
@@ -245,12 +232,12 @@ def _cpus_in_use(stack: StackFindings) -> float | None:
 
 
 def _changes_of_sides(crossings: Sequence[CurveCrossing], metric: str) -> list[str]:
-    """What is to be said of the dashed lines of a metric's chart."""
+    """Returns the texts of the dashed lines of a metric's chart."""
     return [crossing.text for crossing in crossings if crossing.metric == metric]
 
 
 def _crossing_text(change: BreakEven, crossing: Crossing, unit: str) -> str:
-    """In a few words; the findings below say it with what it rests on."""
+    """Returns a short text; the findings below the charts add the evidence."""
     interval = f"{_end(crossing.low)}–{_end(crossing.high)}" if crossing.has_interval else "no interval"
     return f"{change.name} and {change.against_name} change sides at {significant(crossing.at)} {unit} ({interval})."
 

@@ -1,251 +1,314 @@
-"""A run or a load in the forms of other tools, for scripts that read those: JMeter's aggregate report, Locust's statistics, percentiles as
-HdrHistogram prints them; and a run as a table of figures and as Markdown (`load_exports` has those of a load).
-
-Response times are those of weir's clocks, from the intended start. Where a run has several trials of a stack their requests are merged.
-"""
+"""A run or a load as JSON, CSV and Markdown, and in other tools' formats: JMeter's aggregate report, Locust's
+statistics and HdrHistogram's percentiles. Response times count from the intended start. The requests of all used trials
+of a stack are merged."""
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from weir.compat.jmx.tables import AGGREGATE_COLUMNS
-from weir.findings import LoadFindings, Point, RunFindings, StackFindings
-from weir.findings.metrics import BY_KEY
-from weir.findings.words import counted
-from weir.model import histogram
-from weir.model.histograms import highest, samples_of
-from weir.model.records import LoadSummary
-from weir.report.lines import Array
-from weir.report.numbers import display, interval_text, value_text
+from weir.compat.latencies import list_spectrum, sort_counts
+from weir.findings import LoadFindings, Point, RunFindings
+from weir.findings.formatting import counted, milliseconds
+from weir.findings.metrics import BY_KEY, CPU, UNITS
+from weir.model.hdr import RANGES, SUB_BUCKETS
+from weir.model.hdr_batch import highest, merge, samples_of
+from weir.model.run_types import Trial
+from weir.report.load_tables import COLUMNS, clock_rows, part_rows
+from weir.report.number_format import TABLE_METRICS, display, interval_text, value_text
+from weir.report.timeseries import Array
 from weir.store import RunReader
 
 _LOCUST_PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 99.9, 99.99, 100)
 _LOCUST = (
-    "Type", "Name", "Request Count", "Failure Count", "Median Response Time", "Average Response Time", "Min Response Time",
-    "Max Response Time", "Average Content Size", "Requests/s", "Failures/s", *(f"{percent:g}%" for percent in _LOCUST_PERCENTILES),
+    "Type", "Name", "Request Count", "Failure Count", "Median Response Time", "Average Response Time",
+    "Min Response Time", "Max Response Time", "Average Content Size", "Requests/s", "Failures/s",
+    *(f"{percent:g}%" for percent in _LOCUST_PERCENTILES),
 )  # fmt: skip
-_TABLE_METRICS = ("throughput_rps", "response_time_us.p50", "response_time_us.p99", "cpu_us_per_request", "pss_bytes", "ready_s")
+JMETER_PERCENTILES = (50, 90, 95, 99, 0, 100)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sampled:
-    """The requests of one stack at one point, of all used trials, or of one load."""
+    """The requests of one stack at one point, over all used trials, or of one load."""
 
     name: str
-    trials: tuple[int, ...]
-    """Whose requests these are."""
-    method: str
-    """What was asked with; empty where nobody knows."""
-    requests: int
+    method: str = ""
+    """The HTTP method; empty if unknown."""
+    trials: tuple[int, ...] = ()
+    requests: int = 0
     """Answered or failed."""
-    failed: int
-    length_s: float
-    parts: tuple[bytes, ...]
-    """Histograms of response times in nanoseconds, one a trial."""
-    times_ns: Array
-    """Every response time that there was, rising."""
-    often: Array
-    """How many requests took each."""
-    reached: Array
-    """How many took no longer."""
-    received_bytes: int
-    sent_bytes: int
+    failed: int = 0
+    length_s: float = 1e-9
+    """More than 0, because rates divide by it."""
+    received_bytes: int = 0
+    sent_bytes: int = 0
+    parts: tuple[bytes, ...] = ()
+    """Histograms of response times in nanoseconds, one for each trial."""
+
+    @cached_property
+    def times(self) -> tuple[Array, Array, Array]:
+        """All response times in nanoseconds, rising; how many requests took each; how many took no longer."""
+        found = samples_of(self.parts)
+        counts = np.bincount(found.bucket, weights=found.often).astype(np.float64)
+        taken = np.flatnonzero(counts)
+        return highest()[taken].astype(np.float64), counts[taken], counts[taken].cumsum()
 
     @property
     def answered(self) -> int:
-        """How many requests have a response time."""
-        return int(self.often.sum())
+        """The number of requests with a response time."""
+        return int(self.times[1].sum())
 
     @property
     def mean_ms(self) -> float:
-        """Of the answered."""
-        return float(self.times_ns @ self.often) / self.answered / 1e6 if len(self.often) else 0.0
+        times_ns, often, _ = self.times
+        return float(times_ns @ often) / self.answered / 1e6 if len(often) else 0.0
 
-    def percentile_ms(self, percent: float) -> float:
-        """The smallest time within which this share of the answered were."""
-        if not len(self.often):
-            return 0.0
-        # Rounding must not ask for one more than there is.
-        return float(self.times_ns[np.searchsorted(self.reached, percent / 100 * self.reached[-1] - 1e-6)]) / 1e6
+    @property
+    def failed_share(self) -> float:
+        return self.failed / self.requests if self.requests else 0
+
+    def percentiles_ms(self, percents: Sequence[float]) -> list[float]:
+        """Returns for each of `percents` the smallest time within which that share of requests was answered."""
+        times_ns, _, reached = self.times
+        if not len(times_ns):
+            return [0.0] * len(percents)
+        # Rounding must not ask for one more request than there is.
+        at = np.searchsorted(reached, np.array(percents) / 100 * reached[-1] - 1e-6)
+        return [float(time_ns) / 1e6 for time_ns in times_ns[at]]
 
 
-def of_run(reader: RunReader, findings: RunFindings) -> list[Sampled]:
-    """Every stack at every point."""
-    trials = {trial.id: trial for trial in reader.trials()}
-    several = len(findings.points) > 1
+def collect_samples(reader: RunReader, findings: RunFindings) -> list[Sampled]:
+    """Returns the requests of every stack at every point; a load's are named after its target."""
+    load = findings if isinstance(findings, LoadFindings) else None
+    trials = {trial.id: trial for trial in ([load.trial] if load else reader.trials())}
+    method = str((load.plan.get("request") or {}).get("method", "")) if load else ""
     found = []
     for point in findings.points:
         for stack in point.stacks:
             if stack.arm == "main" and stack.evidence.used:
-                summaries = [summary for trial in stack.evidence.used if (summary := trials[trial].result.summary) is not None]
-                parts = [reader.histogram(trial, "response_time_ns") for trial in stack.evidence.used]
-                name = f"{stack.name} ({point.label})" if several else stack.name
-                found.append(_sampled(name, stack.evidence.used, "", summaries, [part for part in parts if part is not None]))
+                several = len(findings.points) > 1
+                name = load.summary.target if load else f"{stack.name} ({point.label})" if several else stack.name
+                rows = [_trial_samples(reader, trials[trial]) for trial in stack.evidence.used]
+                found.append(_merge([row for row in rows if row is not None], name, method))
     return found
 
 
-def of_load(reader: RunReader, load: LoadFindings) -> list[Sampled]:
-    """The one load."""
-    part = reader.histogram(load.trial.id, "response_time_ns")
-    request = load.plan.get("request") or {}
-    return [_sampled(load.summary.target, (load.trial.id,), str(request.get("method", "")), [load.summary], [] if part is None else [part])]
+def _trial_samples(reader: RunReader, trial: Trial) -> Sampled | None:
+    if (summary := trial.result.summary) is None:
+        return None
+    counts, moved, part = summary.requests, summary.bytes, reader.histogram(trial.id, "response_time_ns")
+    sizes = (counts.ok + counts.failed, counts.failed, summary.duration_s, moved.received, moved.sent)
+    return Sampled("", "", (trial.id,), *sizes, () if part is None else (part,))
 
 
-def _sampled(name: str, trials: tuple[int, ...], method: str, summaries: Sequence[LoadSummary], parts: Sequence[bytes]) -> Sampled:
-    times_ns, often, reached = times_of(parts)
-    return Sampled(
-        name=name,
-        trials=trials,
-        method=method,
-        requests=sum(summary.requests.ok + summary.requests.failed for summary in summaries),
-        failed=sum(summary.requests.failed for summary in summaries),
-        length_s=sum(summary.duration_s for summary in summaries),
-        parts=tuple(parts),
-        times_ns=times_ns,
-        often=often,
-        reached=reached,
-        received_bytes=sum(summary.bytes.received for summary in summaries),
-        sent_bytes=sum(summary.bytes.sent for summary in summaries),
-    )
-
-
-def times_of(parts: Sequence[bytes]) -> tuple[Array, Array, Array]:
-    """Every response time in histograms, rising; how many requests took it, and how many no longer."""
-    found = samples_of(parts)
-    counts = np.bincount(found.bucket, weights=found.often).astype(np.float64)
-    taken = np.flatnonzero(counts)
-    often = counts[taken]
-    return highest()[taken].astype(np.float64), often, often.cumsum()
-
-
-def _together(rows: Sequence[Sampled], name: str) -> Sampled:
-    parts = tuple(part for row in rows for part in row.parts)
-    times_ns, often, reached = times_of(parts)
+def _merge(rows: Sequence[Sampled], name: str, method: str = "") -> Sampled:
     return Sampled(
         name,
-        tuple(trial for row in rows for trial in row.trials),
-        "",
-        sum(row.requests for row in rows),
-        sum(row.failed for row in rows),
-        sum(row.length_s for row in rows),
-        parts,
-        times_ns,
-        often,
-        reached,
-        sum(row.received_bytes for row in rows),
-        sum(row.sent_bytes for row in rows),
+        method,
+        trials=tuple(trial for row in rows for trial in row.trials),
+        requests=sum(row.requests for row in rows),
+        failed=sum(row.failed for row in rows),
+        length_s=max(sum(row.length_s for row in rows), 1e-9),
+        received_bytes=sum(row.received_bytes for row in rows),
+        sent_bytes=sum(row.sent_bytes for row in rows),
+        parts=tuple(part for row in rows for part in row.parts),
     )
+
+
+def render_json(findings: RunFindings) -> str:
+    """Returns the findings of a run or a load as JSON; its `schema` tells how to read it."""
+    return json.dumps(findings.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def jmeter(rows: Sequence[Sampled]) -> str:
-    """JMeter's aggregate report: milliseconds, whole ones; the last row is all together."""
-    return csv_text(AGGREGATE_COLUMNS, [_jmeter_row(row) for row in [*rows, _together(rows, "TOTAL")]])
+    """Returns JMeter's aggregate report: whole milliseconds; the last row merges all others."""
+    return csv_text(AGGREGATE_COLUMNS, [_jmeter_row(row) for row in [*rows, _merge(rows, "TOTAL")]])
 
 
 def _jmeter_row(row: Sampled) -> list[str]:
-    percentiles = [f"{row.percentile_ms(percent):.0f}" for percent in (50, 90, 95, 99, 0, 100)]
-    second = max(row.length_s, 1e-9)
     return [
         row.name,
         str(row.requests),
-        f"{row.mean_ms:.0f}",
-        *percentiles,
-        f"{row.failed / row.requests if row.requests else 0:.3%}",
-        f"{row.requests / second:.5f}",
-        f"{row.received_bytes / 1024 / second:.2f}",
-        f"{row.sent_bytes / 1024 / second:.2f}",
+        *(f"{time_ms:.0f}" for time_ms in (row.mean_ms, *row.percentiles_ms(JMETER_PERCENTILES))),
+        f"{row.failed_share:.3%}",
+        f"{row.requests / row.length_s:.5f}",
+        f"{row.received_bytes / 1024 / row.length_s:.2f}",
+        f"{row.sent_bytes / 1024 / row.length_s:.2f}",
     ]
 
 
 def locust(rows: Sequence[Sampled]) -> str:
-    """Locust's `_stats.csv`: milliseconds; the last row is all together."""
-    return csv_text(_LOCUST, [_locust_row(row) for row in [*rows, _together(rows, "Aggregated")]])
+    """Returns Locust's `_stats.csv`: milliseconds; the last row merges all others."""
+    return csv_text(_LOCUST, [_locust_row(row) for row in [*rows, _merge(rows, "Aggregated")]])
 
 
 def _locust_row(row: Sampled) -> list[str]:
-    second = max(row.length_s, 1e-9)
+    median, shortest, *percentiles = row.percentiles_ms((50, 0, *_LOCUST_PERCENTILES))
+    size = row.received_bytes / row.requests if row.requests else 0
     return [
-        row.method,
-        row.name,
-        str(row.requests),
-        str(row.failed),
-        f"{row.percentile_ms(50):.0f}",
-        f"{row.mean_ms}",
-        f"{row.percentile_ms(0)}",
-        f"{row.percentile_ms(100)}",
-        f"{row.received_bytes / row.requests if row.requests else 0}",
-        f"{row.requests / second}",
-        f"{row.failed / second}",
-        *(f"{row.percentile_ms(percent):.0f}" for percent in _LOCUST_PERCENTILES),
+        *(row.method, row.name, str(row.requests), str(row.failed), f"{median:.0f}"),
+        *map(str, (row.mean_ms, shortest, percentiles[-1], size)),
+        *map(str, (row.requests / row.length_s, row.failed / row.length_s)),
+        *(f"{time_ms:.0f}" for time_ms in percentiles),
     ]
 
 
 def hgrm(rows: Sequence[Sampled]) -> str:
-    """Percentile distributions as HdrHistogram prints them, in milliseconds, each with its name in a comment above."""
+    """Returns percentile distributions in HdrHistogram's format, in milliseconds, each below its name."""
     return "\n".join(_distribution(row) for row in rows)
 
 
 def _distribution(row: Sampled) -> str:
-    text = io.BytesIO()
-    histogram.merge(row.parts).output_percentile_distribution(text, 1e6)
-    lines = [f"# {row.name}", text.getvalue().decode().rstrip()]
-    lines.append(f"#[Mean    = {row.mean_ms:12.3f}, Total count    = {row.answered:12d}]")
-    lines.append(f"#[Max     = {row.percentile_ms(100):12.3f}, Seconds        = {row.length_s:12.3f}]")
+    merged = merge(row.parts)
+    lines = [f"# {row.name}", f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}", ""]
+    for value_ns, share, count in list_spectrum(sort_counts(merged.by_value())) if row.answered else ():
+        inverse = f" {1 / (1 - share):14.2f}" if share < 1 else ""
+        lines.append(f"{value_ns / 1e6:12.3f} {share:2.12f} {count:10d}{inverse}")
+    lines += [
+        f"#[Mean    = {merged.mean / 1e6:12.3f}, StdDeviation   = {merged.stdev / 1e6:12.3f}]",
+        f"#[Max     = {merged.max / 1e6:12.3f}, Total count    = {merged.total:12d}]",
+        f"#[Buckets = {RANGES:12d}, SubBuckets     = {SUB_BUCKETS:12d}]",
+        f"#[Seconds = {row.length_s:12.3f}]",
+    ]
     return "\n".join(lines) + "\n"
 
 
 def table(findings: RunFindings) -> str:
-    """Every metric of every stack at every point as CSV: value, interval, trials."""
+    """Returns every metric of every stack at every point as CSV; for a load, every number of its JSON by key."""
     columns = ("workload", "load", "point", "stack", "name", "metric", "unit", "value", "low", "high", "trials", "note")
     rows = [
         [
-            point.workload, point.load, point.label, stack.label, stack.name, measure.metric, measure.unit, _number(measure.value),
-            _number(measure.low), _number(measure.high), str(len(measure.trials)), measure.note,
+            point.workload, point.load, point.label, stack.label, stack.name, measure.metric, measure.unit,
+            *map(_number, (measure.value, measure.low, measure.high)), str(len(measure.trials)), measure.note,
         ]
         for point in findings.points
         for stack in point.stacks
-        for measure in stack.measures
+        for measure in ([] if isinstance(findings, LoadFindings) else stack.measures)
     ]  # fmt: skip
+    if isinstance(findings, LoadFindings):
+        target, (point,) = findings.summary.target, findings.points
+        place = (point.workload, point.load, point.label, target, target)
+        rows = [[*place, key, _unit(key), repr(value), "", "", "1", ""] for key, value in _figures(findings)]
     return csv_text(columns, rows)
 
 
+def _figures(findings: LoadFindings) -> Iterator[tuple[str, float]]:
+    """Yields (key, value) of every number in the JSON of a load, and the CPU time of a request."""
+    value = findings.to_json()
+    del value["run"], value["schema"]
+    yield from _numbers(value)
+    (stack,) = findings.points[0].stacks
+    if (used := stack.measure(CPU).value) is not None:
+        yield CPU, used
+
+
+def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield key, value
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield from _numbers(one, f"{key}.{name}" if key else name)
+    elif isinstance(value, list | tuple):
+        for number, one in enumerate(value, 1):
+            # The key of a target or an agent contains its name.
+            name = one.get("url") or one.get("name") or number if isinstance(one, dict) else number
+            yield from _numbers(one, f"{key}.{name}")
+
+
+def _unit(key: str) -> str:
+    """Returns the unit of a key in a load's JSON, from the ending of the key or of a key above it."""
+    if key in UNITS:
+        return UNITS[key]
+    for part in reversed(key.split(".")):
+        for ending, unit in (("_us", "µs"), ("_rps", "req/s"), ("_s", "s"), ("bytes", "bytes")):
+            if part.endswith(ending):
+                return unit
+    counts = {"sent", "completed", "ok", "failed", "other_length"}
+    return "requests" if counts & {key.split(".")[-1]} or {"requests", "status", "errors"} & set(key.split(".")) else ""
+
+
 def markdown(findings: RunFindings) -> str:
-    """The answer, a table a point, and what weakens it, for a page or a comment."""
+    """Returns the answer, a table for each point or the tables of a load, and what weakens the answer."""
     answer = findings.answer
-    verdict = answer.validity + (", indicative" if answer.indicative else "")
-    lines = [f"## {findings.title}", "", f"{findings.question}", "", f"**{answer.sentence}** [{verdict}]", ""]
-    for point in findings.points:
+    load = findings if isinstance(findings, LoadFindings) else None
+    note = ", indicative" if answer.indicative else ", unfinished" if load and not load.finished else ""
+    verdict = answer.validity + note
+    sentence = f"**{_inline(answer.sentence)}** [{verdict}]"
+    lead = [sentence, "", f"{load.basis}."] if load else [_inline(findings.question), "", sentence]
+    lines = [f"## {_inline(findings.title)}", "", *lead, ""]
+    lines += _load_tables(load) if load else ()
+    for point in () if load else findings.points:
         if len(findings.points) > 1:
             lines += [f"### {point.label}", ""]
-        lines += [*_markdown_table(point), ""]
-    for heading, sentences in (
-        ("Where the better one changes", [found.sentence for found in findings.break_evens if found.crossings]),
-        ("What holds them back", [f"{found.sentence} To prove it: {found.would_prove}" for found in findings.bottlenecks]),
-        ("To keep in mind", [f"{caution.fact} {caution.threshold}".strip() for caution in findings.cautions]),
-    ):
-        if sentences:
-            lines += [f"### {heading}", "", *(f"- {sentence}" for sentence in sentences), ""]
-    lines.append(f"{findings.trials.used} of {counted(findings.trials.finished, 'trial')} used. {findings.audit.sentence}")
-    return "\n".join(lines) + "\n"
+        lines += [*_point_table(point), ""]
+    judged = [held for _, _, held in findings.objectives()] if load else []
+    cautions = [f"{caution.fact} {caution.threshold}".strip() for caution in findings.cautions]
+    lists = {
+        "Where the better one changes": [found.sentence for found in findings.break_evens if found.crossings],
+        "What holds them back": [f"{one.sentence} To prove it: {one.would_prove}" for one in findings.bottlenecks],
+        "Objectives": [f"{one.objective} {'met' if one.met else 'missed'}" for one in judged],
+        "To keep in mind": [*(answer.reasons if load else ()), *cautions],
+    }
+    for heading, found in lists.items():
+        if found:
+            lines += [f"### {heading}", "", *(f"- {_inline(sentence)}" for sentence in found), ""]
+    if load is None:
+        used = f"{findings.trials.used} of {counted(findings.trials.finished, 'trial')} used."
+        lines.append(f"{used} {findings.audit.sentence}")
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def _markdown_table(point: Point) -> list[str]:
-    titles = [f"{BY_KEY[metric].title}, {display(metric).unit}" for metric in _TABLE_METRICS]
-    lines = [f"| stack | {' | '.join(titles)} |", f"|---|{'---:|' * len(titles)}"]
-    lines += [f"| {stack.name} | {' | '.join(_cells(stack))} |" for stack in point.stacks]
-    return lines
+def _point_table(point: Point) -> list[str]:
+    titles = [f"{BY_KEY[metric].title}, {display(metric).unit}" for metric in TABLE_METRICS]
+    rows = []
+    for stack in point.stacks:
+        measures = [stack.measure(metric) for metric in TABLE_METRICS]
+        intervals = [f" ({interval})" if (interval := interval_text(measure)) else "" for measure in measures]
+        rows.append([stack.name, *(value_text(one) + text for one, text in zip(measures, intervals, strict=True))])
+    return _markdown_table(["stack", *titles], rows)
 
 
-def _cells(stack: StackFindings) -> list[str]:
-    cells = []
-    for metric in _TABLE_METRICS:
-        measure = stack.measure(metric)
-        interval = interval_text(measure)
-        cells.append(value_text(measure) + (f" ({interval})" if interval else ""))
-    return cells
+def _load_tables(load: LoadFindings) -> Iterator[str]:
+    """Yields the lines of the tables of a load: its clocks, the outcomes of its requests, and its parts."""
+    summary, requests = load.summary, load.summary.requests
+    outcomes = [
+        ("right answers", requests.ok),
+        *((f"failed: {kind}", count) for kind, count in summary.errors.model_dump().items() if count),
+        ("unanswered at the end", requests.unanswered),
+        ("due and not sent", requests.unsent),
+        ("intended", requests.intended),
+    ]
+    tables: list[tuple[list[str], list[list[str]]]] = [
+        (["clock, ms", *COLUMNS], [[name, *values] for name, _, values in clock_rows(summary)]),
+        (["requests", "number"], [[name, f"{count:,}"] for name, count in outcomes]),
+        (["status", "answers"], [[code, f"{count:,}"] for code, count in summary.status.items()]),
+    ]
+    for _, noun, parts in part_rows(summary):
+        rows = [
+            [name, f"{done:,}", f"{failed:,}", milliseconds(times.p50), milliseconds(times.p99)]
+            for name, done, failed, times in parts
+        ]
+        tables.append(([noun, "answered", "failed", "p50, ms", "p99, ms"], rows))
+    for titles, rows in tables:
+        if rows:
+            yield from (*_markdown_table(titles, rows), "")
+
+
+def _markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(titles)} |", f"|---|{'---:|' * (len(titles) - 1)}"]
+    return lines + [f"| {' | '.join(_inline(cell).replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+
+
+def _inline(text: str) -> str:
+    """Returns `text` on one line: the name of a stack or a step may hold anything."""
+    return " ".join(text.split())
 
 
 def _number(value: float | None) -> str:
@@ -253,7 +316,7 @@ def _number(value: float | None) -> str:
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table as CSV, a row a line."""
+    """Returns a table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

@@ -1,115 +1,93 @@
-"""The HTML report: one file, opened offline, the same bytes from the same run file on any machine."""
+"""The HTML report of a run or a load: one offline file, with the same bytes from the same run file anywhere."""
 
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from weir.findings import BY_KEY, GeneratorFindings, RunFindings, StackFindings
-from weir.findings.gate import Gate
+from weir.findings import BY_KEY, GeneratorFindings, LoadFindings, RunFindings, StackFindings
+from weir.findings.formatting import significant
 from weir.findings.metrics import GENERATOR_CPU, GENERATOR_MEMORY, THROUGHPUT
 from weir.findings.points import PointNames
-from weir.findings.words import significant
-from weir.model.run import Trial
-from weir.report import exports, sentences
+from weir.findings.regression import Gate
+from weir.model.run_types import Trial
+from weir.parallel import start_parallel, without_gc
+from weir.report import exports
 from weir.report.charts import Charts, begin_charts
 from weir.report.curve_series import curve_series
-from weir.report.generator_table import GENERATORS_NOTE, generator_cells
-from weir.report.numbers import display, found_text, interval_text, size_ratio_text, size_text
+from weir.report.interval_plot import colours_of, ratio_strip, variation_strip
+from weir.report.load_tables import load_values
+from weir.report.number_format import GENERATOR_METRICS, TABLE_METRICS, display, interval_text, value_text
 from weir.report.overview import overview_of
 from weir.report.page import flat, island, plain, render_page, template_of, write_page
-from weir.report.planes import planes_of
-from weir.report.point import TABLE_METRICS, TEMPLATE, point_part
-from weir.report.readings import readings_of
-from weir.report.strips import colours_of, ratio_strip, variation_strip
+from weir.report.point import RUN_TEMPLATES, TEMPLATE, point_part
+from weir.report.process_series import cpus_by_role
+from weir.report.scatter import planes_of
+from weir.report.tool_summaries import readings_of
 from weir.store import RunReader
-from weir.workers import for_each, uncollected
 
 
-def write_html(reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None, *, charts: Charts | None = None) -> None:
-    """Write the report of a run to `path`, whole or not at all.
-
-    Args:
-        reader: the run.
-        findings: of it.
-        path: where the page goes.
-        against: what comparing it with another run came to.
-        charts: of the run, where they were begun before its findings.
-
-    Raises:
-        WeirError: the web bundle is missing, or the file cannot be written.
-    """
+def write_html(
+    reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None, *, charts: Charts | None = None
+) -> None:
+    """Writes the page of `render_html` to `path`, whole or not at all. Raises WeirError: the web bundle is missing, or
+    the file cannot be written."""
     write_page(render_html(reader, findings, against, charts=charts), path)
 
 
-@uncollected
-def render_html(reader: RunReader, findings: RunFindings, against: Gate | None = None, *, charts: Charts | None = None) -> str:
-    """The report of a run, as a page.
-
-    Args:
-        reader: the run.
-        findings: of it.
-        against: what comparing it with another run came to.
-        charts: of the run, where they were begun before its findings.
-    """
+@without_gc
+def render_html(
+    reader: RunReader, findings: RunFindings, against: Gate | None = None, *, charts: Charts | None = None
+) -> str:
+    """Returns the report of a run, as a page. `against` is the comparison with another run; `charts` is the result of
+    `begin_charts`, if it was called before the findings."""
     begun = charts or begin_charts(reader)
-    # Compiled here, and not by each worker.
-    template_of(TEMPLATE)
+    load = findings if isinstance(findings, LoadFindings) else None
+    # Compiled once here, and not once by each worker.
+    for name in (TEMPLATE,) if load else (TEMPLATE, *RUN_TEMPLATES):
+        template_of(name)
     curves = curve_series(findings, reader.trials())
     values: dict[str, Any] = {
-        "info": reader.info,
-        "findings": findings,
-        "several": len(findings.points) > 1,
-        "curves": curves,
+        "info": reader.info, "findings": findings, "several": len(findings.points) > 1, "curves": curves,
         "planes": planes_of(findings),
-        "variation": None if findings.variation is None else variation_strip(findings.variation, findings.identical_copies),
-        "readings": readings_of(reader, findings, exports.of_run(reader, findings)),
-        "against": against,
-        "answer_text": _split_basis(findings.answer.sentence),
-        "answer_strip": _answer_strip(findings),
-        "sentences": sentences,
-        "table_metrics": [(BY_KEY[metric], display(metric)) for metric in TABLE_METRICS],
-        "display": display,
-        "trials": _trial_rows(reader, findings),
-        "overview": overview_of(findings),
-        "generator_cells": generator_cells,
-        "generators_note": GENERATORS_NOTE,
-        "generator_intervals": _generator_intervals,
-        "objectives": findings.objectives(),
-        "found_text": found_text,
-        "size_text": size_text,
-        "size_ratio_text": size_ratio_text,
-        "significant": significant,
-        "environment": flat(reader.info.environment),
-        "settings": _settings(findings),
-        "placement": _placement(reader),
-    }
+        "variation": findings.variation and variation_strip(findings.variation, findings.identical_copies),
+        "readings": readings_of(reader, findings, exports.collect_samples(reader, findings)),
+        "against": against, "load": load and load_values(load),
+        "answer_text": (load.answer.sentence, load.basis) if load else _split_basis(findings.answer.sentence),
+        "answer_strip": ratio_strip(findings.answer.comparisons, colours_of(*findings.points)),
+        "trials": _trial_rows(reader, findings), "overview": overview_of(findings),
+        "generator_cells": _generator_cells, "generator_intervals": _generator_intervals,
+        "objectives": findings.objectives(), "environment": flat(reader.info.environment),
+        "settings": _settings(findings), "placement": _placement(reader),
+    }  # fmt: skip
     of_points = begun()
-    done = for_each(reader, range(len(findings.points)), lambda _, number: point_part(findings, of_points[number], number))()
-    data = f'{{"curves":{island([plain(curve) for curve in curves])},"points":[{",".join(part.data for part in done)}]}}'
+    numbers = range(len(findings.points))
+    done = start_parallel(reader, numbers, lambda _, number: point_part(findings, of_points[number], number))()
+    points = ",".join(part.data for part in done)
+    data = f'{{"curves":{island([plain(curve) for curve in curves])},"points":[{points}]}}'
     return render_page("report.html.j2", data, parts=[Markup(part.markup) for part in done], **values)
 
 
+def _generator_cells(one: GeneratorFindings) -> list[str]:
+    """Returns throughput; median and p99 by the generator, by the kernel, and their ratio; CPU time and memory."""
+    ratios = {found.quantile: significant(found.ratio, 2) for found in one.against_kernel if found.ratio is not None}
+    values = [value_text(one.measure(metric)) for metric in GENERATOR_METRICS]
+    return [*values[:3], ratios.get("p50", "–"), *values[3:5], ratios.get("p99", "–"), *values[5:]]
+
+
 def _generator_intervals(one: GeneratorFindings) -> dict[int, str]:
-    """Small figures below those of `generator_cells`, by column."""
-    columns = {"p50": 3, "p99": 6}
-    ratios = {columns[found.quantile]: (found.low, found.high) for found in one.against_kernel}
-    return {
-        0: interval_text(one.measure(THROUGHPUT)),
-        7: interval_text(one.measure(GENERATOR_CPU)),
-        8: interval_text(one.measure(GENERATOR_MEMORY)),
-        **{column: f"{significant(low, 2)}–{significant(high, 2)}" for column, (low, high) in ratios.items() if low and high},
+    """Returns the intervals below the cells of `_generator_cells`, by column."""
+    intervals = {
+        {"p50": 3, "p99": 6}[found.quantile]: f"{significant(found.low, 2)}–{significant(found.high, 2)}"
+        for found in one.against_kernel
+        if found.low and found.high
     }
-
-
-def _answer_strip(findings: RunFindings) -> Any:
-    """The ratios that the answer's sentence says, drawn."""
-    colours = {label: colour for point in findings.points for label, colour in colours_of(point).items()}
-    return ratio_strip(findings.answer.comparisons, colours)
+    measured = ((0, THROUGHPUT), (7, GENERATOR_CPU), (8, GENERATOR_MEMORY))
+    return intervals | {column: interval_text(one.measure(metric)) for column, metric in measured}
 
 
 def _split_basis(sentence: str) -> tuple[str, str]:
-    """The sentence, and from its last '(95 %' on what it rests on: printed smaller, because it is long."""
+    """Returns the sentence and its basis, from the last '(95 %' on; the page prints the long basis smaller."""
     head, mark, tail = sentence.rpartition("(95 % interval")
     return (head.rstrip(), mark + tail) if mark else (sentence, "")
 
@@ -121,21 +99,14 @@ def _trial_rows(reader: RunReader, findings: RunFindings) -> list[dict[str, Any]
     for trial in reader.trials():
         summary = trial.result.summary
         values = [(metric, BY_KEY[metric].of(trial)) for metric in TABLE_METRICS]
-        rows.append(
-            {
-                "id": trial.id,
-                "block": trial.block,
-                "position": trial.position + 1,
-                "attempt": trial.attempt,
-                "name": names[trial.cell.id],
-                "point": labels.of_cell(trial.cell),
-                "validity": trial.result.verdict.validity,
-                "reasons": [*_window_text(trial), *trial.result.verdict.texts],
-                "values": ["–" if value is None else display(metric).text(value) for metric, value in values],
-                "failed": summary.requests.failed if summary else None,
-                "logs": sorted(trial.result.logs.values()),
-            }
-        )
+        rows.append({
+            "id": trial.id, "block": trial.block, "position": trial.position + 1, "attempt": trial.attempt,
+            "name": names[trial.cell.id], "point": labels.of_cell(trial.cell),
+            "validity": trial.result.verdict.validity,
+            "reasons": [*_window_text(trial), *trial.result.verdict.texts],
+            "values": ["–" if value is None else display(metric).text(value) for metric, value in values],
+            "failed": summary.requests.failed if summary else None, "logs": sorted(trial.result.logs.values()),
+        })  # fmt: skip
     return rows
 
 
@@ -148,7 +119,7 @@ def _window_text(trial: Trial) -> list[str]:
 
 
 def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
-    """(name, title, how it serves, settings) of each stack, once; a setting that the study varies with all its values."""
+    """Returns (name, title, model, settings) of each stack; a varied setting has all its values."""
     stacks: dict[str, StackFindings] = {}
     values: dict[str, dict[str, dict[str, None]]] = {}
     for point in findings.points:
@@ -157,21 +128,16 @@ def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
                 stacks.setdefault(stack.label, stack)
                 for key, value in stack.settings.items():
                     values.setdefault(stack.label, {}).setdefault(key, {})[value] = None
-    return [
-        (
-            label,
-            stack.title,
-            stack.model,
-            ", ".join(f"{key} = {' or '.join(found)}" for key, found in values.get(label, {}).items()) or "defaults",
-        )
-        for label, stack in stacks.items()
-    ]
+    rows = []
+    for label, stack in stacks.items():
+        settings = [f"{key} = {' or '.join(found)}" for key, found in values.get(label, {}).items()]
+        rows.append((label, stack.title, stack.model, ", ".join(settings) or "defaults"))
+    return rows
 
 
 def _placement(reader: RunReader) -> list[tuple[str, str]]:
     placement = reader.info.placement
-    roles = {"load": placement.load, "stack": placement.stack, "services": placement.services, "control": placement.control}
-    rows = [(role, ", ".join(map(str, cpus)) or "none") for role, cpus in roles.items()]
+    rows = [(role, ", ".join(map(str, cpus)) or "none") for role, cpus in cpus_by_role(placement).items()]
     if placement.agent_threads:
         rows.append(("load threads of each agent", ", ".join(map(str, placement.agent_threads))))
     if placement.services_on is not None:

@@ -1,23 +1,23 @@
-"""All points of a run in one table: what each stack reaches there, and its ratio to the baseline. For runs with several points."""
+"""One table of all points of a run: each stack's throughput, and its ratio to the baseline."""
 
 from dataclasses import dataclass
 
 from weir.findings import Comparison, RunFindings
+from weir.findings.formatting import ratio_text
 from weir.findings.metrics import THROUGHPUT
-from weir.findings.words import ratio_text
-from weir.report.numbers import value_text
+from weir.report.number_format import value_text
 
 MOST_STACKS = 3
-"""With more stacks the table has their ratios only: their figures stand in each point's own table."""
+"""With more stacks the table has only ratios; each point's own table has the throughput."""
 MOST_COLUMNS = 4
-"""A table with more columns than this, and than points, is turned around: a column for each point."""
+"""A table with more columns than this, and more columns than points, is transposed: a column for each point."""
 
 _WORDS = {"same": "the same", "undecided": "undecided", "no interval": "no interval"}
 
 
 @dataclass(frozen=True, slots=True)
 class OverviewRow:
-    """A point, or what is read off at every point, and a text for each column."""
+    """The label of a row, and a text for each column."""
 
     label: str
     cells: tuple[str, ...]
@@ -28,31 +28,33 @@ class Overview:
     """The table."""
 
     corner: str
-    """What the first column names: `point`, or `compared` where the table is turned around."""
+    """Heading of the first column: `point`, or `compared` if the table is transposed."""
     headings: tuple[str, ...]
     rows: tuple[OverviewRow, ...]
 
 
 def overview_of(findings: RunFindings) -> Overview | None:
-    """The table; None where there is only one point."""
+    """Returns the table; None for a single point."""
     if len(findings.points) < 2:
         return None
     stacks: dict[str, str] = {}
     compared: dict[str, str] = {}
     for point in findings.points:
         stacks |= {stack.label: stack.name for stack in point.stacks if stack.arm == "main"}
-        compared |= {found.label: f"{found.name} ÷ {found.against_name}" for found in point.comparisons if found.metric == THROUGHPUT}
+        ratios = [found for found in point.comparisons if found.metric == THROUGHPUT]
+        compared |= {found.label: f"{found.name} ÷ {found.against_name}" for found in ratios}
     shown = stacks if len(stacks) <= MOST_STACKS else {}
     rows = []
     for point in findings.points:
         measures = {stack.label: stack.measure(THROUGHPUT) for stack in point.stacks}
         figures = [value_text(measures[label]) if label in measures else "–" for label in shown]
-        ratios = [_ratio(point.comparison(label, THROUGHPUT)) for label in compared]
-        rows.append(OverviewRow(point.label, (*figures, *ratios)))
+        figures += [_ratio(point.comparison(label, THROUGHPUT)) for label in compared]
+        rows.append(OverviewRow(point.label, tuple(figures)))
     headings = (*(f"{name} req/s" for name in shown.values()), *compared.values())
     if len(headings) > max(MOST_COLUMNS, len(rows)):
         turned = zip(headings, zip(*(row.cells for row in rows), strict=True), strict=True)
-        return Overview("compared", tuple(row.label for row in rows), tuple(OverviewRow(heading, cells) for heading, cells in turned))
+        turned_rows = tuple(OverviewRow(heading, cells) for heading, cells in turned)
+        return Overview("compared", tuple(row.label for row in rows), turned_rows)
     return Overview("point", headings, tuple(rows))
 
 

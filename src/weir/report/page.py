@@ -1,8 +1,6 @@
-"""What the pages of weir are made of: templates that escape all that is put into them, the data of their charts, their script and style.
-
-Everything in a run file is hostile input here: names, error texts and the study's own text come from elsewhere. The templates escape
-all of it, the data for the charts is JSON in which no tag can start, and the page's policy lets nothing run but our own script.
-"""
+"""The parts of a page: templates, the data of charts, the script and the style. Everything in a run file is hostile
+input: names, error texts and the study's text come from elsewhere. The templates escape all of it, no tag can start in
+the JSON of the charts, and the page's policy allows only our own script."""
 
 import json
 import os
@@ -17,60 +15,46 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from weir.bundle import load_bundle, policy_hash
+from weir.findings import BY_KEY
+from weir.findings.formatting import significant
 from weir.model.errors import WeirError
-from weir.report.numbers import interval_text, value_text
+from weir.report import number_format, sentences
+from weir.report.number_format import display, interval_text, value_text
+from weir.web_assets import hash_for_policy, load_web_assets
 
 _INTERVAL = re.compile(r"\([\d.,]+–[\d.,]+\)")
 
 
 def write_page(page: str, path: Path) -> None:
-    """Write a page to `path`, whole or not at all.
-
-    Raises:
-        WeirError: the file cannot be written.
-    """
+    """Writes a page to `path`, whole or not at all; raises `WeirError` if it cannot."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_text(page, encoding="utf-8", errors="replace", newline="\n")
         unfinished.replace(path)
     except OSError as error:
         unfinished.unlink(missing_ok=True)
-        raise WeirError(
-            f"{path}: cannot write the report: {error.strerror}", hint="check the folder's permissions and its space"
-        ) from error
+        problem = f"{path}: cannot write the report: {error.strerror}"
+        raise WeirError(problem, hint="check the folder's permissions and its space") from error
 
 
 def render_page(template: str, data: str, **values: Any) -> str:
-    """A template with the script, the stylesheet and the data of the charts in it.
-
-    Args:
-        template: the file of a whole page.
-        data: of the charts, as `island` makes it.
-        values: what the template asks for.
-
-    Raises:
-        WeirError: the web bundle is missing.
-    """
-    bundle = load_bundle()
-    # The policy allows these two texts by their hash, so they must stand in the page byte by byte.
+    """Returns a whole page from a template, its `values`, and the data of the charts from `island`. Raises WeirError:
+    the web bundle is missing."""
+    bundle = load_web_assets()
+    # The policy allows script and style by their hashes, so the page must contain the same bytes.
     return template_of(template).render(
-        **values,
-        script=Markup(bundle.script),
-        style=Markup(bundle.style),
-        script_hash=policy_hash(bundle.script),
-        style_hash=policy_hash(bundle.style),
-        data=Markup(data),
-    )
+        **values, script=Markup(bundle.script), style=Markup(bundle.style), script_hash=hash_for_policy(bundle.script),
+        style_hash=hash_for_policy(bundle.style), data=Markup(data),
+    )  # fmt: skip
 
 
 def template_of(name: str) -> Template:
-    """A template, compiled once: that takes as long as filling it with a thousand trials."""
+    """Returns a template, compiled once: compiling takes as long as rendering a thousand trials."""
     return _environment().get_template(name)
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses as mappings, however deep; other than `asdict` it copies no lines of numbers, of which a page has thousands."""
+    """Returns dataclasses as mappings, at any depth; unlike `asdict` it does not copy the many lines of numbers."""
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, list | tuple) and value and is_dataclass(value[0]):
@@ -79,13 +63,13 @@ def plain(value: Any) -> Any:
 
 
 def island(data: Any) -> str:
-    """`data` as JSON that may stand inside a script element: nothing in it can end the element or start a comment."""
+    """Returns JSON for a script element: nothing in it can end the element or start a comment."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """A nested mapping as (dotted name, text) rows."""
+    """Returns a nested mapping as rows (dotted name, text)."""
     rows: list[tuple[str, str]] = []
     for key, value in values.items():
         name = f"{prefix}{key}"
@@ -93,24 +77,30 @@ def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
             rows += flat(value, f"{name}.")
         elif isinstance(value, list | tuple):
             rows.append((name, ", ".join(str(item) for item in value) or "–"))
+        elif isinstance(value, int) and not isinstance(value, bool):
+            rows.append((name, f"{value:,}"))
         else:
-            rows.append(
-                (name, "–" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value))
-            )
+            rows.append((name, "–" if value is None else str(value)))
     return rows
 
 
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=_Unindented("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        loader=_Unindented("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
     environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading, whole=_whole)
+    environment.globals.update(
+        display=display, sentences=sentences, significant=significant, found_text=number_format.found_text,
+        size_text=number_format.size_text, size_ratio_text=number_format.size_ratio_text,
+        table_metrics=[(BY_KEY[metric], display(metric)) for metric in number_format.TABLE_METRICS],
+    )  # fmt: skip
     return environment
 
 
 class _Unindented(PackageLoader):
-    """Templates without the spaces that lines begin with: they would be a tenth of a page with many points."""
+    """Loads templates without indentation, which would be a tenth of a page with many points."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool] | None]:
         source, filename, is_current = super().get_source(environment, template)
@@ -122,10 +112,10 @@ def _when(unix_ns: int) -> str:
 
 
 def _whole(sentence: str) -> Markup:
-    """A sentence whose intervals do not break at the end of a line."""
+    """Returns a sentence whose intervals do not break at the end of a line."""
     return Markup(_INTERVAL.sub(r'<span class="whole">\g<0></span>', str(escape(sentence))))
 
 
 def _heading(title: str) -> str:
-    """A metric's title as a heading; 'p99' stays as it is."""
+    """Returns a metric's title as a heading; 'p99' stays as it is."""
     return title if title[:1] == "p" and title[1:2].isdigit() else title[:1].upper() + title[1:]

@@ -1,58 +1,45 @@
-"""The part of a run's page that is about one point: its tables, its charts' places and their data, as text.
-
-As text, because the points of a large run are made in several processes, and text is what passes between them fastest.
-"""
+"""The part of a page about one point, as text: several processes render the points, and text passes fastest."""
 
 from dataclasses import dataclass
 
-from weir.findings import BY_KEY, Point, RunFindings
-from weir.findings.metrics import CPU, MEMORY, METRICS, P50, P99, READY, THROUGHPUT
-from weir.report import sentences
+from weir.findings import BY_KEY, LoadFindings, Point, RunFindings
+from weir.findings.metrics import CPU, MEMORY, P99, READY, THROUGHPUT
 from weir.report.charts import PointCharts
-from weir.report.numbers import display
+from weir.report.interval_plot import colours_of, measure_strip, ratio_strip, tile_rows
+from weir.report.number_format import display
 from weir.report.page import island, plain, template_of
-from weir.report.strips import colours_of, measure_strip, ratio_strip, tile_rows
 
-TABLE_METRICS = (THROUGHPUT, P50, P99, CPU, MEMORY, READY)
 RESOURCE_METRICS = (CPU, MEMORY, READY)
 TILE_METRICS = (THROUGHPUT, P99, CPU, MEMORY)
 TEMPLATE = "point.html.j2"
+RUN_TEMPLATES = ("comparison.html.j2", "resources.html.j2")
+"""Templates that `TEMPLATE` includes for the points of a run."""
 _MOST_WITH_DOTS = 12
-"""Points whose resources show each trial; of more, the table of trials alone does."""
+"""With more points, their resources show no dots for trials; the table of trials has the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointPart:
-    """Everything about one point."""
+    """One point's escaped markup, and the data of its charts from `island`."""
 
     markup: str
-    """Escaped."""
     data: str
-    """Of its charts, as `island` makes it."""
 
 
 def point_part(findings: RunFindings, charts: PointCharts, number: int) -> PointPart:
-    """The part of the page about the point with this number, from 0."""
+    """Returns the part of the page about the point with this number, from 0."""
     point: Point = findings.points[number]
     series, answers = charts.series, charts.answers
     colours = colours_of(point)
+    # A load has one trial: nothing to compare, and no interval to draw.
+    is_load = isinstance(findings, LoadFindings)
+    tiles = [(BY_KEY[metric], display(metric), rows) for metric in TILE_METRICS if (rows := tile_rows(point, metric))]
+    strips = [] if is_load else [measure_strip(point, metric) for metric in RESOURCE_METRICS]
     markup = template_of(TEMPLATE).render(
-        findings=findings,
-        point=point,
-        number=number,
-        several=len(findings.points) > 1,
-        series=series,
-        answers=answers,
-        colours=colours,
+        findings=findings, is_load=is_load, point=point, number=number, several=len(findings.points) > 1,
+        series=series, answers=answers, colours=colours, tiles=tiles, throughput=measure_strip(point, THROUGHPUT),
         ratios=ratio_strip([found for found in point.comparisons if found.metric == THROUGHPUT], colours),
-        tiles=[(BY_KEY[metric], display(metric), rows) for metric in TILE_METRICS if (rows := tile_rows(point, metric))],
-        throughput=measure_strip(point, THROUGHPUT),
         published={(one.stack, one.metric): one.value for one in point.published if one.metric in BY_KEY},
-        resources=[strip for metric in RESOURCE_METRICS if (strip := measure_strip(point, metric))],
-        show_dots=len(findings.points) <= _MOST_WITH_DOTS,
-        table_metrics=[(BY_KEY[metric], display(metric)) for metric in TABLE_METRICS],
-        metrics={metric.key: metric for metric in METRICS},
-        display=display,
-        sentences=sentences,
-    )
+        resources=list(filter(None, strips)), show_dots=len(findings.points) <= _MOST_WITH_DOTS, metrics=BY_KEY,
+    )  # fmt: skip
     return PointPart(markup, island({**plain(series), "answers": plain(answers)}))

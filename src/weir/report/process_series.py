@@ -1,37 +1,32 @@
-"""What the processes and the machine did over time, from a run's samples: lines for charts, each the mean over trials."""
+"""Lines over time of the processes and the machine, from a run's samples; each is the mean over trials."""
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, groupby
 
 import numpy as np
-from numpy.typing import NDArray
 
 from weir.model.records import THREAD_STATES
-from weir.model.run import Placement
-from weir.report.lines import Array, NamedLine, line_of, mean_of, slope
+from weir.model.run_types import Placement
+from weir.report.timeseries import Array, NamedLine, is_sampled, line_of, mean_line, mean_of, slope
 from weir.store import CpuSampleRow, NetworkSampleRow, ThreadStateRow, UseRow
 
 SHORTEST_THREADS_SLICE_S = 1.0
 """Threads are read about once a second."""
 MOST_CPU_LINES = 8
-"""On machines with more CPUs they are drawn as the mean of each role's."""
+"""With more CPUs, each line is the mean over the CPUs of one role."""
 
 
 def tier_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[NamedLine]:
-    """User and system time of each tier in CPUs, the mean over trials; each process group of a tier added up."""
-    lines = []
-    for tier in sorted({row.tier for rows in samples for row in rows}):
-        for kind, field in (("user", "cpu_user_s"), ("system", "cpu_system_s")):
-            trials = [
-                np.sum([slope([row.t_s for row in rows], [getattr(row, field) for row in rows], edges) for rows in groups], axis=0)
-                for groups in _groups(samples, tier)
-            ]
-            lines.append(NamedLine(f"{tier} {kind}", line_of(mean_of(trials))))
-    return lines
+    """Returns user and system time of each tier in CPUs; a tier's process groups are added up."""
+    return [
+        mean_line(f"{tier} {kind}", [_growth(groups, field, edges) for groups in trials])
+        for tier, trials in _group_by_tier(samples).items()
+        for kind, field in (("user", "cpu_user_s"), ("system", "cpu_system_s"))
+    ]
 
 
 def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, placement: Placement) -> list[NamedLine]:
-    """Utilisation of each CPU in percent and the machine's steal, the mean over trials."""
+    """Returns utilisation of each CPU and the machine's steal, in percent."""
     cpus = sorted({row.cpu for rows in samples for row in rows})
     busy: dict[int, list[Array]] = {cpu: [] for cpu in cpus}
     stolen: list[Array] = []
@@ -50,13 +45,19 @@ def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, place
         if trial_steal:
             stolen.append(mean_of(trial_steal))
     lines = [
-        NamedLine(label, line_of(mean_of([values for cpu in members for values in busy[cpu]]))) for label, members in _rows(cpus, placement)
+        mean_line(label, [values for cpu in members for values in busy[cpu]])
+        for label, members in _rows(cpus, placement)
     ]
-    return [*lines, NamedLine("steal", line_of(mean_of(stolen)))] if stolen else lines
+    return [*lines, mean_line("steal", stolen)] if stolen else lines
+
+
+def cpus_by_role(placement: Placement) -> dict[str, tuple[int, ...]]:
+    """Returns the CPUs of each role, by the role's name."""
+    return {role: getattr(placement, role) for role in ("load", "stack", "services", "control")}
 
 
 def _rows(cpus: Sequence[int], placement: Placement) -> list[tuple[str, list[int]]]:
-    roles = {"load": placement.load, "stack": placement.stack, "services": placement.services, "control": placement.control}
+    roles = cpus_by_role(placement)
     if len(cpus) <= MOST_CPU_LINES:
         named = {cpu: [role for role, members in roles.items() if cpu in members] for cpu in cpus}
         return [(f"CPU {cpu}" + (f" ({', '.join(named[cpu])})" if named[cpu] else ""), [cpu]) for cpu in cpus]
@@ -67,38 +68,35 @@ def _rows(cpus: Sequence[int], placement: Placement) -> list[tuple[str, list[int
 
 
 def memory_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[NamedLine]:
-    """Resident memory of each tier in MB at the middle of each slice, the mean over trials; each process group of a tier added up."""
+    """Returns resident memory of each tier in MB at the middle of each slice; a tier's process groups are added up."""
     at = (edges[:-1] + edges[1:]) / 2
-    lines = []
-    for tier in sorted({row.tier for rows in samples for row in rows}):
-        trials = []
-        for groups in _groups(samples, tier):
-            found = [np.interp(at, [row.t_s for row in rows], [row.rss_bytes / 1e6 for row in rows]) for rows in groups]
-            trials.append(np.where(_is_sampled(groups, edges), np.sum(found, axis=0), np.nan))
-        lines.append(NamedLine(tier, line_of(mean_of(trials))))
-    return lines
+
+    def resident_mb(groups: Sequence[Sequence[UseRow]]) -> Array:
+        found = [np.interp(at, [row.t_s for row in rows], [row.rss_bytes / 1e6 for row in rows]) for rows in groups]
+        return _within_samples(np.sum(found, axis=0), groups, edges)
+
+    tiers = _group_by_tier(samples)
+    return [mean_line(tier, [resident_mb(groups) for groups in trials]) for tier, trials in tiers.items()]
 
 
-def traffic_lines(samples: Sequence[Sequence[UseRow]], networks: Sequence[Sequence[NetworkSampleRow]], edges: Array) -> list[NamedLine]:
-    """MB a second: each tier's reading and writing of disks, and the machine's loopback device; the mean over trials."""
-    lines = []
-    for tier in sorted({row.tier for rows in samples for row in rows}):
-        for verb, field in (("read from disk", "disk_read_bytes"), ("written to disk", "disk_written_bytes")):
-            trials = []
-            for groups in _groups(samples, tier):
-                known = [[row for row in rows if getattr(row, field) is not None] for rows in groups]
-                slopes = [slope([row.t_s for row in rows], [getattr(row, field) for row in rows], edges) for rows in known]
-                trials.append(np.sum(slopes, axis=0) / 1e6)
-            lines.append(NamedLine(f"{tier}, {verb}", line_of(mean_of(trials))))
+def traffic_lines(
+    samples: Sequence[Sequence[UseRow]], networks: Sequence[Sequence[NetworkSampleRow]], edges: Array
+) -> list[NamedLine]:
+    """Returns each tier's reading and writing of disks and the machine's loopback device, in MB a second; lines of
+    zeros are left out."""
+    lines = [
+        mean_line(f"{tier}, {verb}", [_growth(groups, field, edges) / 1e6 for groups in trials])
+        for tier, trials in _group_by_tier(samples).items()
+        for verb, field in (("read from disk", "disk_read_bytes"), ("written to disk", "disk_written_bytes"))
+    ]
     machine = [[row for row in rows if not row.name] for rows in networks]
-    loopback = [slope([row.t_s for row in rows], [row.loopback_bytes for row in rows], edges) / 1e6 for rows in machine if rows]
-    if loopback:
-        lines.append(NamedLine("loopback", line_of(mean_of(loopback))))
+    loopback = [_growth([rows], "loopback_bytes", edges) / 1e6 for rows in machine if rows]
+    lines += [mean_line("loopback", loopback)] if loopback else []
     return [line for line in lines if any(line.values)]
 
 
 def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> list[NamedLine]:
-    """Mean number of threads in each state over all pools of all tiers; those states in which there were any."""
+    """Returns the mean number of threads in each state over all pools of all tiers, without states that had none."""
     found = [_threads_by_state(rows, edges) for rows in trials if rows]
     if not found:
         return []
@@ -107,11 +105,8 @@ def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> li
 
 
 def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
-    """Of one trial, a row for each state.
-
-    Where threads are read late their time is booked late: how a pool's threads share out is what their time says, how many there are what
-    was counted.
-    """
+    """Returns one trial's threads, a row for each state. A late reading books time late. So the time gives only the
+    shares of the states; the count gives the number."""
     pools: dict[tuple[str, str, str], list[ThreadStateRow]] = {}
     for row in rows:
         pools.setdefault((row.name, row.tier, row.pool), []).append(row)
@@ -120,28 +115,36 @@ def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
     for pool in pools.values():
         times = [row.t_s for row in pool]
         spent = np.array([slope(times, [getattr(row, f"{state}_s") for row in pool], edges) for state in THREAD_STATES])
-        # A pool that comes later, or ends before the load does, has no threads then.
+        # A pool has no threads before it begins and after it ends.
         spent = np.nan_to_num(spent)
         alive = np.interp(at, times, [row.threads for row in pool])
         booked = spent.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             total += np.where(booked > 0, spent * alive / booked, 0.0)
-    return np.where(_is_sampled(list(pools.values()), edges), total, np.nan)
+    return _within_samples(total, list(pools.values()), edges)
 
 
-def _groups(samples: Sequence[Sequence[UseRow]], tier: str) -> list[list[list[UseRow]]]:
-    """Of each trial that has samples of a tier, those of each of its process groups."""
-    found = []
+def _group_by_tier(samples: Sequence[Sequence[UseRow]]) -> dict[str, list[list[list[UseRow]]]]:
+    """Returns for each tier the trials that have samples of it, each with the samples of its process groups."""
+    tiers: dict[str, list[list[list[UseRow]]]] = {}
     for rows in samples:
-        names = sorted({row.name for row in rows if row.tier == tier})
-        if names:
-            found.append([[row for row in rows if row.name == name and row.tier == tier] for name in names])
-    return found
+        in_order = sorted(rows, key=lambda row: (row.tier, row.name))
+        for tier, members in groupby(in_order, lambda row: row.tier):
+            groups = [list(group) for _, group in groupby(members, lambda row: row.name)]
+            tiers.setdefault(tier, []).append(groups)
+    return dict(sorted(tiers.items()))
 
 
-def _is_sampled(groups: Sequence[Sequence[UseRow] | Sequence[ThreadStateRow]], edges: Array) -> NDArray[np.bool_]:
-    """Which slices lie between a trial's first and last reading, give or take half a slice."""
-    times = [row.t_s for rows in groups for row in rows]
-    width = float(edges[1] - edges[0])
-    inside: NDArray[np.bool_] = (edges[:-1] >= min(times) - width / 2) & (edges[1:] <= max(times) + width / 2)
-    return inside
+def _growth(groups: Sequence[Sequence[UseRow | NetworkSampleRow]], field: str, edges: Array) -> Array:
+    """Returns the growth per second of a counter, added up over process groups, without samples that lack it."""
+    known = [[row for row in rows if getattr(row, field) is not None] for rows in groups]
+    slopes = [slope([row.t_s for row in rows], [getattr(row, field) for row in rows], edges) for rows in known]
+    total: Array = np.sum(slopes, axis=0)
+    return total
+
+
+def _within_samples(
+    values: Array, groups: Sequence[Sequence[UseRow] | Sequence[ThreadStateRow]], edges: Array
+) -> Array:
+    times_s = [row.t_s for rows in groups for row in rows]
+    return np.where(is_sampled(min(times_s), max(times_s), edges), values, np.nan)

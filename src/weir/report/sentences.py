@@ -1,14 +1,19 @@
-"""What each chart shows, in a computed sentence under it."""
+"""The computed sentence under each chart."""
 
 from collections.abc import Sequence
 
 from weir.findings import BY_KEY, Point, TrialCounts
+from weir.findings.formatting import counted, listed, signed_percent, significant
 from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
-from weir.findings.words import counted, listed, signed_percent, significant
 from weir.model.records import THREAD_STATE_WORDS
-from weir.report.lines import Line
-from weir.report.numbers import display
+from weir.report.number_format import display
 from weir.report.series import PointSeries
+from weir.report.timeseries import Line
+
+GENERATORS_NOTE = (
+    "Response times as each generator says them and, beside them, as the kernel saw them, medians over trials; CPU time per request and "
+    "memory are the generator's own."
+)
 
 
 def throughput_sentence(point: Point) -> str:
@@ -27,12 +32,15 @@ def throughput_sentence(point: Point) -> str:
 
 
 def rate_sentence(series: PointSeries) -> str:
-    """Under throughput over time: how each stack moved between the first and the last quarter."""
-    moves = []
-    for stack in series.stacks:
-        change = _change(stack.rate_rps)
-        if change is not None:
-            moves.append(f"{stack.name} by {signed_percent(change)}")
+    """Under throughput over time: the change from the first to the last quarter, or the range of one trial."""
+    asked = " The grey line is the rate that the load asks for." if series.offered_rps else ""
+    if [stack.of_trials for stack in series.stacks] == [1]:
+        answered = _values(series.stacks[0].rate_rps)
+        if not answered:
+            return "Nothing was measured."
+        return f"Between {significant(min(answered))} and {significant(max(answered))} answers per second in a slice.{asked}"
+    changes = [(stack.name, _change(stack.rate_rps)) for stack in series.stacks]
+    moves = [f"{name} by {signed_percent(change)}" for name, change in changes if change is not None]
     failures = [stack.name for stack in series.stacks if any(value for value in stack.failed_rps if value)]
     fewer = next((stack for stack in series.stacks if stack.trials < stack.of_trials), None)
     over = "Mean over trials"
@@ -41,21 +49,23 @@ def rate_sentence(series: PointSeries) -> str:
     text = f"{over}; the band reaches from the slowest to the fastest trial."
     if moves:
         text += f" From the first to the last quarter of the window throughput moved: {listed(moves)}."
-    return text + (f" Requests of {listed(failures)} failed." if failures else "")
+    return text + (f" Requests of {listed(failures)} failed." if failures else "") + asked
 
 
 def percentiles_sentence(series: PointSeries) -> str:
-    """Under percentiles over time: how far the worst slice lies from the typical one."""
+    """Under percentiles over time: the typical and the worst slice."""
     worst = []
     for stack in series.stacks:
-        known = [(value, at) for value, at in zip(stack.p99_ms, series.coarse_time_s, strict=True) if value is not None]
+        known = _known(stack.p99_ms, series.coarse_time_s)
         if known:
             value, at = max(known)
-            middle = sorted(value for value, _ in known)[len(known) // 2]
-            worst.append(f"{stack.name} {significant(middle)} ms, at worst {significant(value)} ms (at {significant(at, 2)} s)")
+            middle = significant(sorted(value for value, _ in known)[len(known) // 2])
+            peak = f"{significant(value)} ms (at {significant(at, 2)} s)"
+            worst.append(f"{stack.name} {middle} ms, at worst {peak}")
     if not worst:
         return "Too few requests in each slice of time for percentiles."
-    return f"Typical p99 of a slice: {'; '.join(worst)}. All stacks share one logarithmic scale."
+    scale = " All stacks share one logarithmic scale." if len(series.stacks) > 1 else ""
+    return f"Typical p99 of a slice: {'; '.join(worst)}.{scale}"
 
 
 def cpu_sentence(series: PointSeries) -> str:
@@ -65,14 +75,13 @@ def cpu_sentence(series: PointSeries) -> str:
         tiers: dict[str, dict[str, float]] = {}
         for line in stack.tiers:
             tier, kind = line.label.rsplit(" ", 1)
-            tiers.setdefault(tier, {})[kind] = mean_of_line(line.values)
+            tiers.setdefault(tier, {})[kind] = _mean(line.values)
         for tier, kinds in tiers.items():
             total = sum(kinds.values())
             if total > 0:
-                share = kinds.get("system", 0.0) / total * 100
-                parts.append(f"{stack.name}'s {tier} tier used {significant(total, 2)} CPUs, {share:.0f} % of it in the kernel")
-    text = "; ".join(parts)
-    return f"{text}." if parts else "No samples of the processes."
+                kernel = f"{kinds.get('system', 0.0) / total * 100:.0f} % of it in the kernel"
+                parts.append(f"{stack.name}'s {tier} tier used {significant(total, 2)} CPUs, {kernel}")
+    return f"On average {'; '.join(parts)}." if parts else "No samples of the processes."
 
 
 def machine_sentence(series: PointSeries) -> str:
@@ -80,8 +89,8 @@ def machine_sentence(series: PointSeries) -> str:
     parts = []
     for stack in series.stacks:
         lines = [line for line in stack.machine_percent if line.label != "steal"]
-        steal = [mean_of_line(line.values) for line in stack.machine_percent if line.label == "steal"]
-        busy = [f"{line.label} {mean_of_line(line.values):.0f} %" for line in lines]
+        steal = [_mean(line.values) for line in stack.machine_percent if line.label == "steal"]
+        busy = [f"{line.label} {_mean(line.values):.0f} %" for line in lines]
         if busy:
             parts.append(f"under {stack.name}: {', '.join(busy)}" + (f", steal {steal[0]:.1f} %" if steal else ""))
     text = "; ".join(parts)
@@ -94,57 +103,71 @@ def waiting_sentence(series: PointSeries) -> str:
         f"{stack.name} {max(known):,.0f}{' queued' if line.label == 'queued' else ''}"
         for stack in series.stacks
         for line in stack.waiting
-        if (known := [value for value in line.values if value is not None])
+        if (known := _values(line.values))
     ]
-    return "At the end of each interval, the highest of a slice, the mean over trials." + (
-        f" At most: {listed(highest)}." if highest else ""
-    )
+    over = ", the mean over trials" if any(stack.of_trials > 1 for stack in series.stacks) else ""
+    most = f" At most: {listed(highest)}." if highest else ""
+    return f"At the end of each interval, the highest of a slice{over}.{most}"
 
 
-def errors_sentence(point: Point) -> str:
-    """Under the failed requests: which share of each stack's."""
+def errors_sentence(point: Point, series: PointSeries) -> str:
+    """Under the failed requests: each stack's share, and the slice with the most."""
     shares = [
-        f"{stack.name} {significant(stack.failed_share * 100, 2)} %" for stack in point.stacks if stack.arm == "main" and stack.failed_share
+        f"{stack.name} {significant(stack.failed_share * 100, 2)} %"
+        for stack in point.stacks
+        if stack.arm == "main" and stack.failed_share
     ]
-    return f"Of the requests that were intended, failed: {listed(shares)}."
+    text = f"Of the requests that were intended, failed: {listed(shares)}."
+    most = [
+        (value, at, f"{line.label} under {stack.name}" if len(series.stacks) > 1 else line.label)
+        for stack in series.stacks
+        for line in stack.errors_rps
+        for value, at in _known(line.values, series.time_s)
+    ]
+    if not most:
+        return text
+    value, at, kind = max(most)
+    return f"{text} The most in a slice: {significant(value)} per second of {kind} (at {significant(at, 2)} s)."
 
 
 def memory_sentence(series: PointSeries) -> str:
-    """Under memory over time: where each tier ended, and how it moved."""
+    """Under memory over time: each tier's memory at the end, and its change."""
     parts = []
     for stack in series.stacks:
         for line in stack.memory_mb:
-            known = [value for value in line.values if value is not None]
+            known = _values(line.values)
             if known:
                 moved = known[-1] - known[0]
                 change = f" after {significant(known[0])}" if abs(moved) > 0.02 * known[0] else ""
                 parts.append(f"{stack.name}'s {line.label} tier {significant(known[-1])} MB{change}")
-    tail = " Resident memory counts shared pages for each process that has them; the figure of the comparison is the proportional set size."
+    tail = " Resident memory counts shared pages for each process that has them; the tables show the proportional set size."
     return (f"At the end {listed(parts)}." if parts else "No samples of memory.") + tail
 
 
 def traffic_sentence(series: PointSeries) -> str:
-    """Under disk and network: the most of each stack on average."""
+    """Under disk and network: each stack's largest traffic on average."""
     parts = []
     for stack in series.stacks:
-        means = [(mean_of_line(line.values), line.label) for line in stack.traffic_mb_s]
+        means = [(_mean(line.values), line.label) for line in stack.traffic_mb_s]
         if means:
             most, label = max(means)
             parts.append(f"{stack.name} {significant(most, 2)} MB/s ({label})")
-    return f"The most on average: {listed(parts)}. The loopback device carries all that the machine's processes tell one another."
+    return f"The most on average: {listed(parts)}. The loopback device carries all traffic between processes of this machine."
 
 
 def threads_sentence(series: PointSeries) -> str:
-    """Under the states of threads: how many there are and what most of them do."""
+    """Under the states of threads: their number, and their most frequent state."""
     parts = []
     for stack in series.stacks:
-        means = [(mean_of_line(line.values), line.label) for line in stack.threads]
+        means = [(_mean(line.values), line.label) for line in stack.threads]
         total = sum(mean for mean, _ in means)
         if total > 0:
             most, state = max(means)
-            parts.append(f"of {stack.name}'s {significant(total)} threads {most / total:.0%} are {THREAD_STATE_WORDS[state]}")
+            threads = f"{most / total * 100:.0f} % of {stack.name}'s {significant(total)} threads"
+            parts.append(f"{threads} are {THREAD_STATE_WORDS[state]}")
     text = "; ".join(parts)
-    return f"On average {text}. Each chart has its own scale." if parts else "No samples of threads."
+    scale = " Each chart has its own scale." if len(series.stacks) > 1 else ""
+    return f"On average {text}.{scale}" if parts else "No samples of threads."
 
 
 def distribution_sentence(point: Point) -> str:
@@ -154,7 +177,8 @@ def distribution_sentence(point: Point) -> str:
         p50, p99 = stack.measure(P50), stack.measure(P99)
         if stack.arm == "main" and p50.value and p99.value:
             parts.append(f"{stack.name} {significant(p99.value / p50.value, 2)}×")
-    text = "All trials of a stack merged, drawn as far as at least 100 samples lie beyond."
+    merged = any(len(stack.evidence.used) > 1 for stack in point.stacks)
+    text = f"{'All trials of a stack merged, drawn' if merged else 'Drawn'} as far as at least 100 samples lie beyond."
     return text + (f" The 99th percentile is this many times the median: {listed(parts)}." if parts else "")
 
 
@@ -170,19 +194,14 @@ def resources_sentence(point: Point) -> str:
         )
         if len(known) > 1:
             (least, best), (most, worst) = known[0], known[-1]
-            assert least is not None
-            assert most is not None
-            text.append(
-                f"Least {BY_KEY[metric].title}: {best}, {shown.text(least)} {shown.unit}; most: {worst}, {shown.text(most)} {shown.unit}."
-            )
-    text.append(
-        "CPU is user and system time of the whole process tree ÷ completed requests; memory is the proportional set size under load."
-    )
-    return " ".join(text)
+            low, high = (f"{shown.text(value or 0.0)} {shown.unit}" for value in (least, most))
+            text.append(f"Least {BY_KEY[metric].title}: {best}, {low}; most: {worst}, {high}.")
+    text.append("CPU is user and system time of the whole process tree ÷ completed requests;")
+    return " ".join([*text, "memory is the proportional set size under load."])
 
 
 def trials_sentence(trials: TrialCounts) -> str:
-    """Under the list of trials: how many count, and what became of the others."""
+    """Under the list of trials: the number that counts, and the outcomes of the others."""
     text = f"{trials.used} of {counted(trials.finished, 'trial')} enter the averages; the others are kept here with their reasons."
     if trials.retried:
         text += f" {counted(trials.retried, 'trial')} repeat one that was rejected."
@@ -193,8 +212,16 @@ def trials_sentence(trials: TrialCounts) -> str:
     return text
 
 
+def _known(values: Sequence[float | None], times_s: Sequence[float]) -> list[tuple[float, float]]:
+    return [(value, at) for value, at in zip(values, times_s, strict=True) if value is not None]
+
+
+def _values(line: Sequence[float | None]) -> list[float]:
+    return [value for value in line if value is not None]
+
+
 def _change(line: Line) -> float | None:
-    known = [value for value in line if value is not None]
+    known = _values(line)
     quarter = len(known) // 4
     if quarter == 0:
         return None
@@ -202,7 +229,6 @@ def _change(line: Line) -> float | None:
     return last / first - 1 if first > 0 else None
 
 
-def mean_of_line(line: Sequence[float | None]) -> float:
-    """Of the slices that have a value; 0 where none has."""
-    known = [value for value in line if value is not None]
+def _mean(line: Sequence[float | None]) -> float:
+    known = _values(line)
     return sum(known) / len(known) if known else 0.0

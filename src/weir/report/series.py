@@ -1,65 +1,97 @@
-"""The numbers behind the charts over time and of the latency distribution, from the trials that the averages use.
-
-Bounded whatever the run's length: time is cut into at most `MOST_POINTS` slices, and trials of a stack are merged.
-"""
+"""The numbers of the charts over time and of the latency distribution, from the trials that the averages use. Their
+size has a bound for a run of any length: at most `MOST_POINTS` slices of time, and one line for all trials."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from weir import stats
-from weir.model.histograms import Samples, samples_of
-from weir.report.lines import MOST_POINTS, Array, Line, NamedLine, coarser, line_of, mean_of, middles, slices
-from weir.report.process_series import SHORTEST_THREADS_SLICE_S, machine_lines, memory_lines, thread_lines, tier_lines, traffic_lines
-from weir.report.shown import Shown
-from weir.store import IntervalRow, RunReader
+from weir.findings.points import PointCells
+from weir.model.hdr_batch import Samples, samples_of
+from weir.model.load import Load, OpenLoad, value_at
+from weir.model.run_types import Ceiling
+from weir.report import process_series, timeseries
+from weir.report.timeseries import Array, Line, NamedLine, coarser, line_of, mean_line, mean_of, middles
+from weir.store import CpuSampleRow, IntervalRow, NetworkSampleRow, RunReader, ThreadStateRow, UseRow
 
 FEWEST_POINTS = 40
 MOST_SLICES = 6_000
-"""Of all stacks at all points together: a page with a thousand trials is to stay small."""
+"""Slices of all stacks at all points together, so that a page with a thousand trials stays small."""
 FEWEST_TRIALS = 3
 MOST_TRIALS = 300
-"""Whose course over time is drawn, of all stacks at all points together: a page with a thousand trials is to be there soon."""
+"""Trials with lines over time, of all stacks at all points together, so that a page with a thousand trials is soon
+ready."""
 SHORTEST_COARSE_SLICE_S = 0.5
-"""The kernel counts a process's CPU in ticks of 10 ms: in a shorter slice one tick would be a jump of more than 2 %.
-A slow stack has too few requests in less for a p99."""
+"""The kernel counts CPU time in ticks of 10 ms: in a shorter slice, one tick is more than 2 %. In a shorter slice a
+slow stack has too few requests for a p99."""
+_REQUESTS_FOR_P99 = 1200
+"""Gives a p99 at least ten samples beyond it in every slice, although slices differ."""
+_FEWEST_SLICES = 6
+"""A slow load has at least this many slices, with fewer requests in each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A stack with a used trial that the charts of a point show; never the A/A copy."""
+
+    label: str
+    name: str
+    colour: int
+    trials: tuple[int, ...]
+    """All used trials."""
+    ceilings: tuple[Ceiling, ...]
+    has_failed: bool
+    """Whether a request of these trials failed."""
+
+
+def shown_at(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
+    """Returns the stacks that the charts of a point show; `names` has the name of each cell by its id."""
+    main = [member for member in point.members if member.cell.arm == "main"]
+    return [
+        Shown(
+            member.cell.stack_label, names[member.cell.id], colour, member.evidence.used, member.cell.ceilings,
+            any(trial.result.summary is not None and trial.result.summary.requests.failed for trial in member.used),
+        )
+        for colour, member in enumerate(main) if member.used
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class StackSeries:
-    """One stack's lines at one point."""
+    """One stack's lines at one point. The page's script reads the fields by name."""
 
     label: str
     name: str
     colour: int
     trials: int
-    """How many are drawn over time."""
+    """Number of trials with lines over time."""
     rate_rps: Line
     rate_low_rps: Line
     rate_high_rps: Line
     failed_rps: Line
-    """Empty where none failed."""
+    """Empty if no request failed."""
     p50_ms: Line
     p90_ms: Line
     p99_ms: Line
     tiers: list[NamedLine]
     machine_percent: list[NamedLine]
     distribution_ms: Line
-    """Of all used trials."""
-    of_trials: int = 1
-    """How many are used."""
-    waiting: list[NamedLine] = field(default_factory=list)
-    """Requests in flight, and those queued for a connection where there were any."""
-    errors_rps: list[NamedLine] = field(default_factory=list)
-    """Failed requests by kind; those kinds of which there were any."""
-    memory_mb: list[NamedLine] = field(default_factory=list)
-    """Resident memory of each tier."""
-    traffic_mb_s: list[NamedLine] = field(default_factory=list)
-    """What each tier read from disks and wrote to them, and what went over the loopback device; without what never moved."""
-    threads: list[NamedLine] = field(default_factory=list)
-    """Mean number of threads in each state, in the order of `records.THREAD_STATES`; those states in which there were any."""
+    """Response times of all used trials."""
+    service_ms: Line
+    """Service times, for a single trial under an open load only: in a closed loop both clocks draw one line."""
+    of_trials: int
+    """Number of used trials."""
+    waiting: list[NamedLine]
+    """Requests in flight, and requests queued for a connection if there were any."""
+    errors_rps: list[NamedLine]
+    """Failed requests by kind, without kinds that never occurred."""
+    memory_mb: list[NamedLine]
+    traffic_mb_s: list[NamedLine]
+    """Each tier's reading and writing of disks, and traffic of the loopback device; lines of zeros are left out."""
+    threads: list[NamedLine]
+    """Mean number of threads in each state, in the order of `records.THREAD_STATES`, without states that had none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,82 +105,96 @@ class PointSeries:
     """−log10 of the share of requests that took longer: 1 is p90, 2 is p99."""
     stacks: list[StackSeries]
     threads_time_s: list[float] = field(default_factory=list)
-    """Slices no shorter than a second, about which threads are read."""
+    """Slices of at least a second, for threads."""
     has_intervals: bool = True
-    """Whether the generator tells what happened when; otherwise only the server's processes have lines over time."""
+    """Whether the generator reported intervals; without them, only the server's processes have lines over time."""
+    offered_rps: Line = field(default_factory=list)
+    """The rate of an open load; empty for a closed loop, and for arrivals that send more than one request."""
 
 
-def point_series(reader: RunReader, shown: Sequence[Shown], together: int = 1) -> PointSeries:
-    """The series of the stacks of a point.
-
-    Args:
-        reader: the run.
-        shown: the stacks.
-        together: how many stacks at how many points, multiplied, share the page.
-    """
+def point_series(reader: RunReader, load: Load, shown: Sequence[Shown], together: int = 1) -> PointSeries:
+    """Returns the series of the stacks of a point; `together` is the number of stacks of all points of the page."""
     drawn = {stack.label: evenly(stack.trials, max(FEWEST_TRIALS, MOST_TRIALS // together)) for stack in shown}
     intervals = {trial: reader.intervals(trial) for trials in drawn.values() for trial in trials}
-    most_points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_SLICES // together))
-    sampled = {trial: reader.use(trial) for trial in intervals}
+    most_points = max(FEWEST_POINTS, min(timeseries.MOST_POINTS, MOST_SLICES // together))
+    sampled = {trial: reader.readings(UseRow, trial) for trial in intervals}
     lasted_s = max((rows[-1].t_s for rows in sampled.values() if rows), default=1.0)
-    edges = slices([row for rows in intervals.values() for row in rows], most_points, lasted_s=max(lasted_s, SHORTEST_COARSE_SLICE_S))
-    coarse_edges = coarser(edges, SHORTEST_COARSE_SLICE_S)
-    threads_edges = coarser(edges, SHORTEST_THREADS_SLICE_S)
-    histograms = {
-        stack.label: samples_of([data for trial in stack.trials if (data := reader.histogram(trial, "response_time_ns")) is not None])
-        for stack in shown
-    }
+    rows = [row for rows in intervals.values() for row in rows]
+    edges = timeseries.slices(rows, most_points, lasted_s=max(lasted_s, SHORTEST_COARSE_SLICE_S))
+    wanted_s = [_slice_for_p99_s([intervals[trial] for trial in trials]) for trials in drawn.values()]
+    coarse_s = max([SHORTEST_COARSE_SLICE_S, *wanted_s])
+    coarse_edges = coarser(edges, coarse_s)
+    threads_edges = coarser(edges, max(coarse_s, process_series.SHORTEST_THREADS_SLICE_S))
+    histograms = {stack.label: samples_of(_histograms(reader, stack.trials, "response_time_ns")) for stack in shown}
     nines = nines_of(list(histograms.values()))
+    has_two_clocks = isinstance(load, OpenLoad) and len(intervals) == 1
     stacks = []
     for stack in shown:
         mine = {trial: intervals[trial] for trial in drawn[stack.label]}
-        rates = np.array([rates_of(rows, edges, "completed") for rows in mine.values()])
+        trials = list(mine.values())
+        rates = np.array([rates_of(rows, edges, "completed") for rows in trials])
+        failed = [rates_of(rows, edges, "failed") for rows in trials] if stack.has_failed else []
         samples = [sampled[trial] for trial in mine]
+        cpus = [reader.readings(CpuSampleRow, trial) for trial in mine]
+        networks = [reader.readings(NetworkSampleRow, trial) for trial in mine]
+        threads = [reader.readings(ThreadStateRow, trial) for trial in mine]
         p50, p90, p99 = quantiles_over_time(reader, mine, coarse_edges)
-        stacks.append(
-            StackSeries(
-                label=stack.label,
-                name=stack.name,
-                colour=stack.colour,
-                trials=len(mine),
-                rate_rps=line_of(mean_of(rates)),
-                # fmin and fmax pass over slices that a trial did not see.
-                rate_low_rps=line_of(np.fmin.reduce(rates)),
-                rate_high_rps=line_of(np.fmax.reduce(rates)),
-                failed_rps=line_of(mean_of([rates_of(rows, edges, "failed") for rows in mine.values()])) if stack.has_failed else [],
-                p50_ms=p50,
-                p90_ms=p90,
-                p99_ms=p99,
-                tiers=tier_lines(samples, coarse_edges),
-                machine_percent=machine_lines([reader.cpu_samples(trial) for trial in mine], coarse_edges, reader.info.placement),
-                distribution_ms=latency_distribution(histograms[stack.label], nines),
-                of_trials=len(stack.trials),
-                waiting=waiting_lines(list(mine.values()), edges),
-                errors_rps=error_lines(list(mine.values()), edges),
-                memory_mb=memory_lines(samples, coarse_edges),
-                traffic_mb_s=traffic_lines(samples, [reader.network_samples(trial) for trial in mine], coarse_edges),
-                threads=thread_lines([reader.thread_states(trial) for trial in mine], threads_edges),
-            )
-        )
+        stacks.append(StackSeries(
+            label=stack.label, name=stack.name, colour=stack.colour, trials=len(mine), of_trials=len(stack.trials),
+            rate_rps=line_of(mean_of(rates)),
+            # fmin and fmax ignore the slices that a trial did not see.
+            rate_low_rps=line_of(np.fmin.reduce(rates)), rate_high_rps=line_of(np.fmax.reduce(rates)),
+            failed_rps=line_of(mean_of(failed)) if failed else [],
+            p50_ms=p50, p90_ms=p90, p99_ms=p99,
+            tiers=process_series.tier_lines(samples, coarse_edges),
+            machine_percent=process_series.machine_lines(cpus, coarse_edges, reader.info.placement),
+            distribution_ms=latency_distribution(histograms[stack.label], nines),
+            service_ms=_service_times(reader, stack.trials, nines) if has_two_clocks else [],
+            waiting=waiting_lines(trials, edges), errors_rps=error_lines(trials, edges),
+            memory_mb=process_series.memory_lines(samples, coarse_edges),
+            traffic_mb_s=process_series.traffic_lines(samples, networks, coarse_edges),
+            threads=process_series.thread_lines(threads, threads_edges),
+        ))  # fmt: skip
     return PointSeries(
-        middles(edges),
-        middles(coarse_edges),
-        [round(value, 4) for value in nines],
-        stacks,
-        middles(threads_edges),
-        has_intervals=any(intervals.values()),
-    )
+        middles(edges), middles(coarse_edges), [round(value, 4) for value in nines], stacks, middles(threads_edges),
+        has_intervals=any(intervals.values()), offered_rps=_offered_rates(load, middles(edges)),
+    )  # fmt: skip
+
+
+def _offered_rates(load: Load, times_s: Sequence[float]) -> Line:
+    if not isinstance(load, OpenLoad) or load.session is not None:
+        return []
+    return [timeseries.as_drawn(value_at(load.rate_rps, at_s)) for at_s in times_s]
+
+
+def _slice_for_p99_s(trials: Sequence[Sequence[IntervalRow]]) -> float:
+    """Returns the length of a slice with enough requests for a p99; shorter if too few slices would remain."""
+    length_s = max((rows[-1].end_s for rows in trials if rows), default=0.0)
+    completed = sum(row.completed for rows in trials for row in rows)
+    wanted_s = _REQUESTS_FOR_P99 * length_s / completed if completed else 0.0
+    return min(wanted_s, length_s / _FEWEST_SLICES)
+
+
+def _histograms(reader: RunReader, trials: Sequence[int], clock: str) -> list[bytes]:
+    """Returns the histograms of trials; a load that was killed has only those of its intervals."""
+    whole = [data for trial in trials if (data := reader.histogram(trial, clock)) is not None]
+    return whole or [data for trial in trials for data in reader.interval_histograms(trial)]
+
+
+def _service_times(reader: RunReader, trials: Sequence[int], nines: Sequence[float]) -> Line:
+    found = [data for trial in trials if (data := reader.histogram(trial, "service_time_ns")) is not None]
+    return latency_distribution(samples_of(found), nines) if found else []
 
 
 def evenly(trials: Sequence[int], most: int) -> list[int]:
-    """At most so many of them, from the first to the last at even distances."""
+    """Returns at most `most` trials, evenly spaced from the first to the last."""
     if len(trials) <= most:
         return list(trials)
     return [trials[round(place)] for place in np.linspace(0, len(trials) - 1, most)]
 
 
 def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
-    """Milliseconds at each of `nines`, of all samples together; None where they do not support the quantile."""
+    """Returns milliseconds at each of `nines`; None if there are too few samples for the quantile."""
     samples, quantiles = stats.quantiles_by_group(
         np.zeros_like(found.bucket), found.bucket, found.often, 1, [1 - 10**-value for value in nines]
     )
@@ -158,19 +204,25 @@ def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
 
 
 def nines_of(samples: Sequence[Samples]) -> list[float]:
-    """A grid from p0 to the deepest quantile that any stack's samples support."""
-    deepest = math.log10(max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)]) / stats.SAMPLES_BEYOND)
+    """Returns a grid from p0 to the deepest quantile for which a stack has enough samples."""
+    deepest = math.log10(
+        max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)]) / stats.SAMPLES_BEYOND
+    )
     return [float(value) for value in np.linspace(0, deepest, 120)]
 
 
-def quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow]], edges: Array) -> tuple[Line, Line, Line]:
-    """p50, p90 and p99 of each slice in milliseconds, over the trials in `intervals`; None where a slice has too few requests."""
+def quantiles_over_time(
+    reader: RunReader, intervals: dict[int, list[IntervalRow]], edges: Array
+) -> tuple[Line, Line, Line]:
+    """Returns p50, p90 and p99 of each slice in milliseconds; None if a slice has too few requests."""
     parts = [data for trial in intervals for data in reader.interval_histograms(trial)]
     at = np.searchsorted(edges, [_middle(row) for rows in intervals.values() for row in rows], side="right") - 1
     found = samples_of(parts)
     slot = at[found.part]
     inside = (slot >= 0) & (slot < len(edges) - 1)
-    samples, quantiles = stats.quantiles_by_group(slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, (0.5, 0.9, 0.99))
+    samples, quantiles = stats.quantiles_by_group(
+        slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, (0.5, 0.9, 0.99)
+    )
     lines: list[Line] = []
     for probability, values in zip((0.5, 0.9, 0.99), quantiles, strict=True):
         # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
@@ -180,25 +232,25 @@ def quantiles_over_time(reader: RunReader, intervals: dict[int, list[IntervalRow
 
 
 def rates_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
-    """Requests per second in each slice; NaN where the trial saw none of it."""
+    """Returns requests per second in each slice; NaN if the trial saw none of it."""
     return _rates(rows, edges, [getattr(row, field) for row in rows])
 
 
 def error_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
-    """Failed requests per second of each kind of which there are any, the mean over trials."""
+    """Returns failed requests per second of each kind that occurred, the mean over trials."""
     kinds = sorted({kind for rows in trials for row in rows for kind, count in row.errors.items() if count})
     return [
-        NamedLine(kind, line_of(mean_of([_rates(rows, edges, [row.errors.get(kind, 0) for row in rows]) for rows in trials])))
+        mean_line(kind, [_rates(rows, edges, [row.errors.get(kind, 0) for row in rows]) for rows in trials])
         for kind in kinds
     ]
 
 
 def waiting_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
-    """Requests in flight and queued at the ends of intervals, the highest of each slice and the mean of that over trials."""
+    """Returns requests in flight and queued: the highest of each slice at ends of intervals, mean over trials."""
     fields = {"in flight": "in_flight"}
     if any(row.queued for rows in trials for row in rows):
         fields["queued"] = "queued"
-    return [NamedLine(name, line_of(mean_of([_highest_of(rows, edges, field) for rows in trials]))) for name, field in fields.items()]
+    return [mean_line(name, [_highest_of(rows, edges, field) for rows in trials]) for name, field in fields.items()]
 
 
 def _highest_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:

@@ -1,146 +1,154 @@
-"""The findings of a run on a terminal: the answer first, then the table, then what weakens it and what was left out.
+"""The findings of a run on a terminal: the answer, the tables, what weakens the answer, and what was left out. Fits 80
+columns. Colour only repeats the words; rich omits it without a terminal and with NO_COLOR."""
 
-Fits 80 columns; colour only repeats what the words say, and rich leaves it away without a terminal or with NO_COLOR.
-"""
+from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
-from weir.findings import BY_KEY, Caution, Point, RunFindings, StackFindings
-from weir.findings.metrics import (
-    CPU,
-    GENERATOR_CPU,
-    GENERATOR_MEMORY,
-    KERNEL_P50,
-    KERNEL_P99,
-    MEMORY,
-    P50,
-    P99,
-    SAID_P50,
-    SAID_P99,
-    THROUGHPUT,
-)
-from weir.findings.words import counted
-from weir.model.text import printable
-from weir.report.generator_table import GENERATORS_NOTE
-from weir.report.numbers import display, found_text, interval_text, size_ratio_text, size_text, value_text
+from weir.findings import BY_KEY, Caution, Point, RunFindings
+from weir.findings.formatting import counted
+from weir.findings.metrics import CPU, GENERATOR_CPU, THROUGHPUT
+from weir.findings.trial_phases import PHASES, StackTimes
+from weir.model.sanitize import sanitize
+from weir.report import number_format
+from weir.report.number_format import GENERATOR_METRICS, TABLE_METRICS, display, interval_text, value_text
 from weir.report.overview import Overview, overview_of
+from weir.report.sentences import GENERATORS_NOTE
 
 MOST_LEFT_OUT = 12
-"""Trials left out that are listed one by one; the HTML report has them all."""
-
+"""Trials left out that are listed one by one; the HTML report lists all."""
 _NAME_WIDTH = 23
-"""Of a stack's name in a table. Longer ones fold rather than push the numbers out of 80 columns."""
-_OF_GENERATORS = (THROUGHPUT, SAID_P50, KERNEL_P50, SAID_P99, KERNEL_P99, GENERATOR_CPU, GENERATOR_MEMORY)
+"""Longest name of a stack on one line. Longer names fold, so that the numbers stay within 80 columns."""
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 
 
 def render_answer(run: RunFindings) -> RenderableType:
-    """What `weir run` prints as an interim answer: the sentence and the figures behind it."""
-    findings: RunFindings = printable(run)
-    parts: list[RenderableType] = [Text(""), _heading(findings), Text(""), Text(findings.answer.sentence, style="bold"), Text("")]
-    overview = overview_of(findings)
-    if overview is not None:
-        return Group(*parts, _overview(overview), Text(""))
+    """Returns the interim answer of `weir run`: the sentence and the figures behind it."""
+    findings: RunFindings = sanitize(run)
+    parts = [Text(""), *_answer(findings)]
+    overview = _overview(overview_of(findings))
+    if overview:
+        return Group(*parts, *overview)
     measured = [point for point in findings.points if any(stack.evidence.used for stack in point.stacks)]
     for point in measured:
-        parts += [_table(point, several=len(measured) > 1), Text("")]
+        parts += _stacks(point, several=len(measured) > 1)
     return Group(*parts)
 
 
 def render_terminal(run: RunFindings) -> RenderableType:
-    """What `weir run` and `weir report` print about a run."""
-    findings: RunFindings = printable(run)
-    parts: list[RenderableType] = [_heading(findings), Text(""), Text(findings.answer.sentence, style="bold"), Text("")]
-    parts += _generators(findings)
-    overview = overview_of(findings)
-    if overview is not None:
-        parts += [_overview(overview), Text("")]
+    """Returns the output of `weir run` and `weir report` about a run."""
+    findings: RunFindings = sanitize(run)
+    parts = [*_answer(findings), *_generators(findings), *_overview(overview_of(findings))]
     for point in findings.points:
-        parts += [_table(point, several=len(findings.points) > 1), Text("")]
+        parts += _stacks(point, several=len(findings.points) > 1)
         if point.ceilings:
             parts += [Text(point.ceilings, style="dim"), Text("")]
-        parts += _work(point)
-        parts += _published(point)
-    parts += _curves(findings)
-    parts += _what_ran(findings)
-    parts += _objectives(findings)
-    parts.append(_evidence(findings))
-    if findings.cautions:
-        parts += [Text(""), Text("To keep in mind", style="bold"), _bullets([_caution(caution) for caution in findings.cautions])]
-    if findings.left_out:
-        parts += [Text(""), Text("Left out", style="bold"), _bullets(_left_out(findings))]
-    return Group(*parts)
+        parts += [*_work(point), *_published(point)]
+    parts += [*_curves(findings), *_what_ran(findings), *_objectives(findings), _evidence(findings), Text("")]
+    parts += _list("To keep in mind", [_caution(caution) for caution in findings.cautions])
+    parts += _list("Left out", _left_out(findings))
+    return Group(*parts[:-1])
 
 
-def _heading(findings: RunFindings) -> Text:
+def render_times(found: Sequence[StackTimes]) -> RenderableType:
+    """Returns a table of the seconds that trials took beside their loads: a column for each stack, a row for each
+    phase."""
+    if not found:
+        return Text("No trial put a load on.")
+    table = _table(None, "median seconds", *(Column(Text(sanitize(one.label)), justify="right") for one in found))
+    rows = {phase: [one.phases_s[phase] for one in found] for phase in PHASES} | {
+        "between": [one.between_s for one in found],
+        "beyond the load": [one.beyond_load_s for one in found],
+        "less warm-up and pause": [one.beyond_asked_s for one in found],
+    }
+    for phase, times_s in rows.items():
+        table.add_row(phase, *("–" if time_s is None else f"{time_s:.3f}" for time_s in times_s))
+    table.add_row("trials", *(str(one.trials) for one in found))
+    return table
+
+
+def _table(title: str | None, *columns: Column | str, title_style: str | None = "bold") -> Table:
+    layout: dict[str, Any] = {"title_justify": "left", "box": None, "pad_edge": False, "padding": (0, 2, 0, 0)}
+    return Table(*columns, title=title, title_style=title_style, **layout)
+
+
+def _names(heading: str = "stack", width: int = _NAME_WIDTH) -> Column:
+    return Column(heading, overflow="fold", max_width=width)
+
+
+def _numbers(*headings: str) -> list[Column]:
+    return [Column(heading, justify="right", no_wrap=True) for heading in headings]
+
+
+def _list(title: str, lines: Sequence[Text]) -> list[RenderableType]:
+    """Returns a title and lines with a hanging indent; nothing without lines."""
+    if not lines:
+        return []
+    grid = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 1, 0, 0))
+    for line in lines:
+        grid.add_row("-", line)
+    return [*([Text(title, style="bold")] if title else []), grid, Text("")]
+
+
+def _dim(*cells: str) -> list[Text]:
+    return [Text(cell, style="dim") for cell in cells]
+
+
+def _answer(findings: RunFindings) -> list[RenderableType]:
     answer = findings.answer
     verdict = answer.validity + (", indicative" if answer.indicative else "")
-    text = Text.assemble((findings.question or findings.title, "italic"), "  [")
-    text.append(verdict, style=_VALIDITY_STYLE[answer.validity])
-    text.append("]")
-    return text
+    question = (findings.question or findings.title, "italic")
+    heading = Text.assemble(question, "  [", (verdict, _VALIDITY_STYLE[answer.validity]), "]")
+    return [heading, Text(""), Text(answer.sentence, style="bold"), Text("")]
 
 
-def _table(point: Point, *, several: bool) -> Table:
-    table = Table(
-        title=point.label if several else None,
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-    )
-    table.add_column("stack", overflow="fold", max_width=_NAME_WIDTH)
-    for heading in ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s"):
-        table.add_column(heading, justify="right", no_wrap=True)
+def _stacks(point: Point, *, several: bool) -> list[RenderableType]:
+    columns = _names(), *_numbers("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s")
+    table = _table(point.label if several else None, *columns, title_style=None)
     for stack in point.stacks:
-        table.add_row(*_row(stack))
+        name = _name(stack.name)
+        if stack.baseline:
+            name.append(" (baseline)", style="dim")
+        table.add_row(name, *(value_text(stack.measure(metric)) for metric in TABLE_METRICS))
         if stack.failed_share:
             table.add_row(Text(f"  {stack.failed_share:.1%} failed"))
-        interval = [interval_text(stack.measure(metric)) for metric in (THROUGHPUT, CPU, MEMORY)]
-        if interval[0]:
-            table.add_row(
-                Text("  95 % interval", style="dim"), Text(interval[0], style="dim"), "", "", Text(interval[1], style="dim"), "", ""
-            )
-    return table
+        rate, cpu = (interval_text(stack.measure(metric)) for metric in (THROUGHPUT, CPU))
+        if rate:
+            table.add_row(*_dim("  95 % interval", rate), "", "", *_dim(cpu))
+    return [table, Text("")]
 
 
 def _generators(findings: RunFindings) -> list[RenderableType]:
-    """Generators side by side on the same server."""
     parts: list[RenderableType] = []
     meanings: dict[str, Text] = {}
     for same in findings.generators:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=same.where, title_justify="left", title_style="bold")
-        table.add_column("generator", no_wrap=True)
-        for heading in ("req/s", "p50 ms", "kernel", "p99 ms", "kernel", "CPU µs/req", "MB"):
-            table.add_column(heading, justify="right", no_wrap=True)
+        columns = _numbers("req/s", "p50 ms", "kernel", "p99 ms", "kernel", "CPU µs/req", "MB")
+        table = _table(same.where, Column("generator", no_wrap=True), *columns)
         for one in same.generators:
-            table.add_row(Text(one.generator), *(Text(value_text(one.measure(metric))) for metric in _OF_GENERATORS))
+            table.add_row(Text(one.generator), *(value_text(one.measure(metric)) for metric in GENERATOR_METRICS))
             rate, cpu = (interval_text(one.measure(metric)) for metric in (THROUGHPUT, GENERATOR_CPU))
             if rate:
-                table.add_row(*(Text(text, style="dim") for text in ("  95 %", rate, "", "", "", "", cpu, "")))
+                table.add_row(*_dim("  95 %", rate, "", "", "", "", cpu, ""))
             if one.figures:
                 meanings[one.generator] = Text(f"{one.version}: {one.figures}")
-        parts += [table, Text(same.sentence)]
         notes = [Text(f"{one.generator}: {note}") for one in same.generators for note in one.notes]
-        parts += [_bullets(notes)] if notes else []
-        parts.append(Text(""))
+        parts += [table, Text(same.sentence), *(_list("", notes) or [Text("")])]
     if parts:
         parts[-1:] = [Text(GENERATORS_NOTE, style="dim"), Text("")]
-    if meanings:
-        parts += [Text("What their response times are", style="bold"), _bullets(list(meanings.values())), Text("")]
-    return parts
+    return parts + _list("What their response times are", list(meanings.values()))
 
 
-def _overview(overview: Overview) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="All points", title_justify="left", title_style="bold")
-    table.add_column("", overflow="fold", max_width=30)
-    for heading in overview.headings:
-        table.add_column(heading, justify="right", overflow="fold")
+def _overview(overview: Overview | None) -> list[RenderableType]:
+    if overview is None:
+        return []
+    columns = (Column(heading, justify="right", overflow="fold") for heading in overview.headings)
+    table = _table("All points", _names("", 30), *columns)
     for row in overview.rows:
-        table.add_row(Text(row.label), *(Text(cell) for cell in row.cells))
-    return table
+        table.add_row(Text(row.label), *map(Text, row.cells))
+    return [table, Text("")]
 
 
 def _objectives(findings: RunFindings) -> list[RenderableType]:
@@ -150,97 +158,75 @@ def _objectives(findings: RunFindings) -> list[RenderableType]:
         return []
     missed = sum(not held.met for _, _, held in rows)
     title = f"Objectives: {missed} of {len(rows)} missed" if missed else f"Objectives: all {len(rows)} met"
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=title, title_justify="left", title_style="bold")
     several = len(findings.points) > 1
+    table = _table(title)
     for heading in ("", "objective", *(["point"] if several else []), "stack", "found", "trials"):
         table.add_column(heading, overflow="fold", justify="right" if heading in ("found", "trials") else "left")
     for point, stack, held in rows:
         place = [Text(point.label)] if several else []
         verdict = Text("met", style="green") if held.met else Text("MISSED", style="red")
-        met = Text(f"{held.trials_met} of {held.trials}")
-        table.add_row(verdict, Text(held.objective), *place, Text(stack.name), Text(found_text(held)), met)
+        met = f"{held.trials_met} of {held.trials}"
+        table.add_row(verdict, Text(held.objective), *place, Text(stack.name), number_format.found_text(held), met)
     return [table, Text("")]
 
 
-def _row(stack: StackFindings) -> list[Text]:
-    name = _name(stack.name)
-    if stack.baseline:
-        name.append(" (baseline)", style="dim")
-    values = [value_text(stack.measure(metric)) for metric in (THROUGHPUT, P50, P99, CPU, MEMORY, "ready_s")]
-    return [name, *(Text(value) for value in values)]
-
-
 def _name(name: str) -> Text:
-    """A stack's name, folded before its variant where it is too long."""
+    """Returns a stack's name; a long one folds before its variant."""
     return Text(name.replace("[", "\n[", 1) if len(name) > _NAME_WIDTH else name)
 
 
 def _work(point: Point) -> list[RenderableType]:
-    """What the services did per request, by their own counters."""
     if point.work is None:
         return []
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="Work per request", title_justify="left", title_style="bold")
-    table.add_column("stack", overflow="fold", max_width=_NAME_WIDTH)
-    table.add_column("service", no_wrap=True)
-    for heading in ("statements", "begin, set …", "rows"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("bytes", overflow="fold")
+    numbers = _numbers("statements", "begin, set …", "rows")
+    table = _table(
+        "Work per request", _names(), Column("service", no_wrap=True), *numbers, Column("bytes", overflow="fold")
+    )
     for stack in point.stacks:
         for work in stack.work:
             rows = "–" if work.rows is None else f"{work.rows:,.2f}"
             moved = ", ".join(f"{name} {value:,.0f}" for name, value in work.bytes.items())
-            table.add_row(
-                _name(stack.name), Text(work.service), f"{work.statements:,.2f}", f"{work.control_statements:,.2f}", rows, Text(moved)
-            )
+            counts = f"{work.statements:,.2f}", f"{work.control_statements:,.2f}", rows
+            table.add_row(_name(stack.name), Text(work.service), *counts, Text(moved))
     return [table, Text(point.work.sentence, style="dim"), Text("")]
 
 
 def _curves(findings: RunFindings) -> list[RenderableType]:
     """Where stacks change sides, how they grow, and what holds them back."""
+    changes = [one for one in findings.break_evens if one.metric == THROUGHPUT or one.crossings]
+    sections = {
+        "Break-even": [(one.sentence, one.would_change) for one in changes],
+        "Scalability": [(one.sentence, one.would_change) for one in findings.scalings],
+        "What holds them back": [(one.sentence, one.would_prove) for one in findings.bottlenecks],
+        "Experiments on that": [(one.sentence, "") for one in findings.proofs],
+    }
     parts: list[RenderableType] = []
-    for title, found in (
-        ("Break-even", [(one.sentence, one.would_change) for one in findings.break_evens if one.metric == THROUGHPUT or one.crossings]),
-        ("Scalability", [(one.sentence, one.would_change) for one in findings.scalings]),
-        ("What holds them back", [(one.sentence, one.would_prove) for one in findings.bottlenecks]),
-        ("Experiments on that", [(one.sentence, "") for one in findings.proofs]),
-    ):
-        if found:
-            lines = [Text(sentence).append(f" {rest}", style="dim") for sentence, rest in found]
-            parts += [Text(title, style="bold"), _bullets(lines), Text("")]
+    for title, found in sections.items():
+        parts += _list(title, [Text(sentence).append(f" {rest}", style="dim") for sentence, rest in found])
     return parts
 
 
 def _what_ran(findings: RunFindings) -> list[RenderableType]:
-    """What the stacks were built into, and what ran them."""
     if not any(stack.runtimes or stack.artifact_bytes for stack in findings.what_ran):
         return []
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="What ran", title_justify="left", title_style="bold")
-    table.add_column("stack", overflow="fold", max_width=_NAME_WIDTH)
-    table.add_column("built MB", justify="right", no_wrap=True)
-    table.add_column("÷ baseline", justify="right", no_wrap=True)
-    table.add_column("runs on", overflow="fold")
+    table = _table("What ran", _names(), *_numbers("built MB", "÷ baseline"), Column("runs on", overflow="fold"))
     for stack in findings.what_ran:
-        table.add_row(
-            _name(stack.name), size_text(stack.artifact_bytes), size_ratio_text(stack.size_ratio), Text(", ".join(stack.runtimes) or "–")
-        )
+        sizes = number_format.size_text(stack.artifact_bytes), number_format.size_ratio_text(stack.size_ratio)
+        table.add_row(_name(stack.name), *sizes, Text(", ".join(stack.runtimes) or "–"))
     return [table, Text("")]
 
 
 def _published(point: Point) -> list[RenderableType]:
     if not point.published:
         return []
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title="As published", title_justify="left", title_style="bold")
-    table.add_column("stack", overflow="fold", max_width=_NAME_WIDTH)
-    for heading in ("", "published", "here"):
-        table.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
+    table = _table("As published", _names(), Column("", no_wrap=True), *_numbers("published", "here"))
     last = ""
     for figure in point.published:
-        known = figure.metric in BY_KEY
-        shown = display(figure.metric) if known else None
-        title = BY_KEY[figure.metric].title if known else figure.metric
-        unit = f" {shown.unit}" if shown else ""
-        published = f"{shown.text(figure.value)}{unit}" if shown else f"{figure.value:g}"
-        ours = f"{shown.text(figure.ours)}{unit}" if shown and figure.ours is not None else "–"
+        title, published, ours = figure.metric, f"{figure.value:g}", "–"
+        if figure.metric in BY_KEY:
+            title, shown = BY_KEY[figure.metric].title, display(figure.metric)
+            published = f"{shown.text(figure.value)} {shown.unit}"
+            ours = "–" if figure.ours is None else f"{shown.text(figure.ours)} {shown.unit}"
         table.add_row(_name("" if figure.name == last else figure.name), Text(title), published, ours)
         last = figure.name
     return [table, Text("Other machines, other loads: compare the ratios, not the figures.", style="dim"), Text("")]
@@ -248,30 +234,16 @@ def _published(point: Point) -> list[RenderableType]:
 
 def _evidence(findings: RunFindings) -> Text:
     trials = findings.trials
-    text = f"{trials.used} of {counted(trials.finished, 'trial')} used"
-    if trials.tried < trials.planned:
-        text += f" ({trials.planned} planned)"
-    if findings.trials.retried:
-        text += f", {findings.trials.retried} of them tried again"
-    text += f". {findings.audit.sentence}"
-    if findings.stopped:
-        text += f" The run ended: {findings.stopped.text}."
-    if findings.identical_copies:
-        text += f" {findings.identical_copies.sentence}"
-    if findings.variation:
-        text += f" {findings.variation.sentence}"
-    text += f" What would change the answer: {findings.answer.would_change}"
-    return Text(text)
-
-
-def _bullets(texts: list[Text]) -> Table:
-    """Lines with a hanging indent."""
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for text in texts:
-        grid.add_row("-", text)
-    return grid
+    planned = f" ({trials.planned} planned)" if trials.tried < trials.planned else ""
+    retried = f", {trials.retried} of them tried again" if trials.retried else ""
+    sentences = [
+        f"{trials.used} of {counted(trials.finished, 'trial')} used{planned}{retried}.",
+        findings.audit.sentence,
+        f"The run ended: {findings.stopped.text}." if findings.stopped else "",
+        *(found.sentence for found in (findings.identical_copies, findings.variation) if found),
+        f"What would change the answer: {findings.answer.would_change}",
+    ]
+    return Text(" ".join(filter(None, sentences)))
 
 
 def _caution(caution: Caution) -> Text:

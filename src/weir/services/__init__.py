@@ -1,5 +1,6 @@
-"""What a stack needs beside itself: databases. How they are fetched, filled, asked for what they did, and reached.
+"""Services beside a stack: databases, standbys, upstreams and proxies. Their programs, data, settings and counters.
 
-Starts no process: `lab.services` does that. The words: a *service* is a kind of server (`postgres`); a *dataset* is what is in it; its
-*counters* are what it says about itself; the *work* of a trial is their difference over the measured load.
+Starts no process: `lab.trial_services` does that. A *service* is a kind of server (`postgres`), a *dataset* its content
+at the start of a trial. Its *counters* report its work; the *work* of a trial is their difference over the measured
+load.
 """

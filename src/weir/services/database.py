@@ -1,28 +1,29 @@
-"""What every kind of database can do for a trial: be made, started, filled, counted and asked. `kinds` says which kinds there are.
-
-A `DatabaseKind` knows commands and starts nothing; a `Session` is an open connection of weir's own, never one that a stack uses.
-"""
+"""Interfaces of databases. A `DatabaseKind` builds commands and starts nothing. `Session`: weir's own connection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from weir.model.errors import UsageError
+from weir.model.requirements import missing_extra
 from weir.services.counters import Counters
 from weir.services.dataset import ColumnType, Dataset, DatasetTable
 
 LOOPBACK = "127.0.0.1"
 SILENT_S = 2
-"""After so long without a word the machine of a database is asked whether it is there,"""
+"""Idle time of weir's connection to a database before TCP keep-alive probes, one per second."""
 PROBES = 3
-"""once a second; without an answer to so many, weir's connection to it ends."""
+"""The connection ends after this many unanswered probes."""
+CONNECT_S = 5
+SUPERUSER = "weir"
+"""Name and password of the administrator of servers that weir starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A database that listens, and whom to reach it as."""
+    """Address and login of a database."""
 
     host: str
     port: int
@@ -30,14 +31,14 @@ class Address:
     password: str
     database: str
     clients: tuple[str, ...] = (LOOPBACK,)
-    """The addresses that this user may come from, where weir is to make it."""
+    """Addresses from which this user may log in, if weir creates the user."""
 
     def at(self, database: str) -> "Address":
-        """The same server, another database in it."""
+        """Returns the address of another database on the same server."""
         return replace(self, database=database)
 
     def fields(self, scheme: str) -> dict[str, str]:
-        """What stacks are told: `DatabaseService.fields`."""
+        """Returns the values of `DatabaseService.fields`."""
         place = f"{self.host}:{self.port}/{quote(self.database)}"
         login = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"
         return {
@@ -53,16 +54,16 @@ class Address:
 
 
 class Session(Protocol):
-    """weir's own connection to a server, in its maintenance database. Every method raises `TargetError` where the server fails."""
+    """weir's own connection to a server's maintenance database. Methods raise `TargetError` if the server fails."""
 
     def create(self, database: str, owner: Address) -> None:
-        """Makes an empty database that `owner` may do everything in."""
+        """Creates an empty database on which `owner` has all rights."""
 
     def drop(self, database: str) -> None:
-        """Removes a database, if it is there."""
+        """Removes a database, if it exists."""
 
     def counters(self, database: str) -> Counters:
-        """What the server has counted for `database` so far, without weir's own questions."""
+        """Reads the counters of `database`, without weir's own statements."""
 
     def close(self) -> None:
         """Ends the connection."""
@@ -71,91 +72,85 @@ class Session(Protocol):
 class DatabaseKind(Protocol):
     """One kind of database."""
 
-    scheme: str
-    """Of its URLs."""
-    default_port: int
-    maintenance: str
-    """A database that is always there."""
+    scheme: ClassVar[str]
+    """Scheme of its URLs."""
+    url_schemes: ClassVar[frozenset[str]]
+    """Schemes that users write for it."""
+    default_port: ClassVar[int]
+    maintenance: ClassVar[str]
+    """A database that always exists."""
+    types: ClassVar[Mapping[ColumnType, str]]
+    generated: ClassVar[str]
+    """The clause of a generated column, with `{next}` for the next number."""
 
     def files(self, clients: Sequence[str]) -> Mapping[str, str]:
-        """What `make` and `serve` find in their folder `scratch`, by name. Only from the addresses `clients` anybody may log in."""
+        """Returns files for the folder `scratch` of `make` and `serve`. They allow logins from `clients` only."""
 
     def make(self, programs: Path, data: Path, scratch: Path) -> list[str]:
-        """The command that makes the data folder `data`."""
+        """Returns the command that creates the data folder `data`."""
 
-    def serve(self, programs: Path, data: Path, scratch: Path, address: str, port: int, settings: Mapping[str, str]) -> list[str]:
-        """The command that serves it in the foreground, on this port of an address."""
+    def serve(
+        self, programs: Path, data: Path, scratch: Path, address: str, port: int, settings: Mapping[str, str]
+    ) -> list[str]:
+        """Returns the command that runs the server in the foreground."""
 
     def admin(self, port: int, host: str = LOOPBACK) -> Address:
-        """The account that `make` left."""
+        """Returns the administrator's account, which `make` creates."""
+        return Address(host, port, SUPERUSER, SUPERUSER, self.maintenance)
 
     def session(self, address: Address) -> Session:
-        """Connects.
-
-        Raises:
-            TargetError: nothing answers, or not as it should.
-        """
+        """Connects; raises TargetError if no server answers, or it lacks a feature."""
 
     def fill(self, address: Address, dataset: Dataset) -> None:
         """Writes a dataset into an empty database."""
 
     def value(self, address: Address, sql: str) -> int:
-        """The one whole number that `sql` gives.
+        """Returns the one whole number of a query's result; raises TargetError if it fails or has another result."""
 
-        Raises:
-            TargetError: it gives something else, or fails.
-        """
+    def build_table_sql(self, name: str, table: DatasetTable) -> str:
+        """Returns the statement that creates a table."""
+        generated, columns = self.generated.format(next=table.rows + 1), []
+        for column, kind in table.columns.items():
+            clauses = [generated] * kind.generated + ["PRIMARY KEY"] * kind.key
+            columns.append(" ".join([column, self.types[kind.type], *clauses]))
+        return f"CREATE TABLE {name} ({', '.join(columns)})"
+
+    def build_insert_sql(self, name: str, table: DatasetTable) -> str:
+        """Returns the statement that inserts one row, with `%s` for each value."""
+        return f"INSERT INTO {name} ({', '.join(table.columns)}) VALUES ({', '.join(['%s'] * len(table.columns))})"
 
 
-def address_of_url(variable: str, url: str, kind: DatabaseKind) -> Address:
-    """A user's own server, from the URL in an environment variable.
+def find_database_kind(service_id: str) -> DatabaseKind:
+    """Returns the kind of a database; raises UsageError if its client is not installed."""
+    # Slow imports, and most studies have no database.
+    try:
+        if service_id == "postgres":
+            from weir.services.postgres import Postgres
 
-    Raises:
-        UsageError: it is no such URL.
-    """
+            return Postgres()
+        from weir.services.mariadb import Mariadb
+
+        return Mariadb()
+    except ImportError as error:
+        raise missing_extra(error, "databases", f"service {service_id}") from None
+
+
+def parse_database_url(variable: str, url: str, kind: DatabaseKind) -> Address:
+    """Parses the URL of a user's own server in an environment variable; raises UsageError for another URL."""
     expected = f"expected {kind.scheme}://USER:PASSWORD@HOST:PORT/DATABASE"
     try:
         parts = urlsplit(url)
         port = parts.port or kind.default_port
     except ValueError as error:
         raise UsageError(f"{variable}: found {url!r}: {error}; {expected}") from None
-    schemes = {kind.scheme, "postgres"} if kind.scheme == "postgresql" else {kind.scheme, "mysql"}
-    if parts.scheme not in schemes or not parts.hostname or not parts.username:
+    if parts.scheme not in kind.url_schemes or not parts.hostname or not parts.username:
         raise UsageError(f"{variable}: found {url!r}, {expected}")
-    return Address(
-        parts.hostname, port, unquote(parts.username), unquote(parts.password or ""), unquote(parts.path.strip("/")) or kind.maintenance
-    )
+    user, password = unquote(parts.username), unquote(parts.password or "")
+    return Address(parts.hostname, port, user, password, unquote(parts.path.strip("/")) or kind.maintenance)
 
 
-def table_sql(name: str, table: DatasetTable, types: Mapping[ColumnType, str], generated: str) -> str:
-    """The statement that makes a table.
-
-    Args:
-        name: the table's name.
-        table: its columns.
-        types: what the database calls each type.
-        generated: what makes it number a column; `{next}` in it is the first number to give.
-    """
-    columns = [
-        f"{column} {types[kind.type]}"
-        + (" " + generated.format(next=table.rows + 1) if kind.generated else "")
-        + (" PRIMARY KEY" if kind.key else "")
-        for column, kind in table.columns.items()
-    ]
-    return f"CREATE TABLE {name} ({', '.join(columns)})"
-
-
-def insert_sql(name: str, table: DatasetTable) -> str:
-    """The statement that inserts one row, with `%s` for each value."""
-    return f"INSERT INTO {name} ({', '.join(table.columns)}) VALUES ({', '.join(['%s'] * len(table.columns))})"
-
-
-def whole_number(rows: Sequence[Sequence[Any]], sql: str) -> int:
-    """The one number in a result.
-
-    Raises:
-        ValueError: there are more, or it is none.
-    """
+def read_whole_number(rows: Sequence[Sequence[Any]], sql: str) -> int:
+    """Returns the one whole number in a result; raises ValueError for any other result."""
     if len(rows) != 1 or len(rows[0]) != 1:
         raise ValueError(f"{sql}: found {len(rows)} rows of {len(rows[0]) if rows else 0} columns, expected one number")
     found = rows[0][0]

@@ -1,10 +1,11 @@
 """A dataset, `datasets/NAME.toml`: tables, columns and rows, the same in every database and every time.
 
-The rows are drawn from the dataset's name, so nobody has to keep them. `Truth` holds them in an SQLite in memory, where a workload's SQL
-says what a right answer is: the database under test is never asked what it should have answered.
+The dataset's name seeds its rows, so they need no storage. `ReferenceDatabase` has them in an in-memory SQLite, on
+which a workload's SQL computes the correct answer, independent of the database under test.
 """
 
 import random
+import re
 import sqlite3
 import string
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from pydantic import Field, model_validator
 
 from weir.model.errors import UsageError
 from weir.model.template import pieces
-from weir.places import data_folder
+from weir.paths import find_data_folder
 from weir.toml_file import Table, read_toml, validate
 
 Value = int | str | None
@@ -27,16 +28,16 @@ _NAME = r"^[a-z_][a-z0-9_]*$"
 
 
 class Column(Table):
-    """A column and how its values come to be."""
+    """A column and the source of its values."""
 
     type: ColumnType
     value: str | None = None
-    """A template: `{{row}}` (the row's number, from 1), `{{int LOW HIGH}}`, `{{word LENGTH}}`. None: null, or the row's number where
-    `generated`."""
+    """A template: `{{row}}` (the row's number, from 1), `{{int LOW HIGH}}`, `{{word LENGTH}}`. None: null, or the row's
+    number where `generated`."""
     key: bool = False
     """The primary key."""
     generated: bool = False
-    """The database numbers rows that are inserted later, going on after the dataset's own."""
+    """The database numbers later rows, continuing after the dataset's."""
 
     @model_validator(mode="after")
     def _numbers_are_integers(self) -> "Column":
@@ -47,19 +48,15 @@ class Column(Table):
         return self
 
     def render(self, row: int, source: random.Random) -> Value:
-        """The value in row number `row`.
-
-        Raises:
-            ValueError: the template has a placeholder that means nothing here, or makes no integer.
-        """
+        """Returns the value in a row; raises ValueError for an unknown placeholder, or if the value is no integer."""
         if self.value is None:
             return row if self.generated else None
-        text = "".join(_drawn(piece, row, source) for piece in pieces(self.value))
+        text = render(self.value, source, row)
         return int(text) if self.type == "integer" else text
 
 
 class DatasetTable(Table):
-    """A table: how many rows, and their columns in order."""
+    """A table: number of rows, and columns in order."""
 
     rows: int = Field(ge=0)
     columns: dict[str, Column] = Field(min_length=1)
@@ -75,8 +72,6 @@ class Dataset(Table):
 
     @model_validator(mode="after")
     def _names_are_plain(self) -> "Dataset":
-        import re
-
         for table, content in self.tables.items():
             for name in (table, *content.columns):
                 if not re.match(_NAME, name):
@@ -84,58 +79,47 @@ class Dataset(Table):
         return self
 
     def rows(self, table: str) -> Iterator[Row]:
-        """The rows of a table: always the same."""
+        """Yields the rows of a table, always the same."""
         content = self.tables[table]
         source = random.Random(f"{self.id}/{table}")
         for number in range(1, content.rows + 1):
             yield tuple(column.render(number, source) for column in content.columns.values())
 
 
-class Truth:
-    """A dataset's rows, to be asked in SQL. Holds what should be in the database before a trial."""
+class ReferenceDatabase:
+    """A dataset in an in-memory SQLite: the content of the database before a trial."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
         for name, table in dataset.tables.items():
-            columns = ", ".join(
-                f"{column} {kind.type}{' PRIMARY KEY' if kind.key else ''}" for column, kind in table.columns.items()
-            )  # fmt: skip
+            keys = {column: " PRIMARY KEY" if kind.key else "" for column, kind in table.columns.items()}
+            columns = ", ".join(f"{column} {kind.type}{keys[column]}" for column, kind in table.columns.items())
             self._connection.execute(f"CREATE TABLE {name} ({columns})")
             marks = ", ".join("?" * len(table.columns))
             self._connection.executemany(f"INSERT INTO {name} VALUES ({marks})", dataset.rows(name))
         self._connection.execute("PRAGMA query_only = 1")
 
     def rows(self, sql: str, inputs: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """The rows that `sql` gives, by column name.
-
-        Args:
-            sql: a query; each `?` stands for one of `inputs`, in their order.
-            inputs: what was drawn for a request.
-
-        Raises:
-            ValueError: it is no query on this dataset.
-        """
+        """Returns the rows of a query by column name, with the inputs of a request for its `?` in order; raises
+        ValueError for a query that is not valid on this dataset."""
         wanted = sql.count("?")
         if wanted > len(inputs):
-            raise ValueError(f"found {wanted} times '?', expected at most {len(inputs)}: the request has no more random inputs")
+            most = f"expected at most {len(inputs)}: the request has no more random inputs"
+            raise ValueError(f"found {wanted} times '?', {most}")
+        values = [int(one) if one.lstrip("-").isdigit() else one for one in inputs[:wanted]]
         try:
-            found = self._connection.execute(sql, [int(one) if one.lstrip("-").isdigit() else one for one in inputs[:wanted]]).fetchall()
+            return [dict(row) for row in self._connection.execute(sql, values)]
         except sqlite3.Error as error:
             raise ValueError(f"{error}; expected a query on the dataset {self.dataset.id}") from None
-        return [dict(row) for row in found]
 
 
 def read_dataset(dataset_id: str) -> Dataset:
-    """The dataset of that name.
-
-    Raises:
-        UsageError: there is no such dataset, or its file is not valid.
-    """
-    folder = data_folder("datasets")
+    """Reads a dataset; raises UsageError if it does not exist, or its file is not valid."""
+    folder = find_data_folder("datasets")
     path = folder / f"{dataset_id}.toml"
-    known = ", ".join(path.stem for path in dataset_files())
+    known = ", ".join(path.stem for path in list_dataset_files())
     dataset = validate(Dataset, read_toml(path, what="a dataset", hint=f"known datasets: {known}"), path=path)
     if dataset.id != path.stem:
         raise UsageError(f"{path}: id: found {dataset.id!r}, expected {path.stem!r}, the file's name")
@@ -143,24 +127,31 @@ def read_dataset(dataset_id: str) -> Dataset:
 
 
 @cache
-def truth_of(dataset_id: str) -> Truth:
-    """The rows of the dataset of that name, read once."""
-    return Truth(read_dataset(dataset_id))
+def load_truth(dataset_id: str) -> ReferenceDatabase:
+    """Returns the reference database of a dataset, created once."""
+    return ReferenceDatabase(read_dataset(dataset_id))
 
 
-def dataset_files() -> list[Path]:
-    """All datasets that travel with this weir."""
-    return sorted(data_folder("datasets").glob("*.toml"))
+def list_dataset_files() -> list[Path]:
+    """Returns the dataset files of weir."""
+    return sorted(find_data_folder("datasets").glob("*.toml"))
 
 
-def _drawn(piece: str | list[str], row: int, source: random.Random) -> str:
-    match piece:
-        case str(text):
-            return text
-        case ["row"]:
-            return str(row)
-        case ["int", low, high]:
-            return str(source.randint(int(low), int(high)))
-        case ["word", length]:
-            return "".join(source.choices(string.ascii_letters, k=int(length)))
-    raise ValueError(f"unknown placeholder {{{{{' '.join(piece)}}}}}; expected {{{{row}}}}, {{{{int LOW HIGH}}}} or {{{{word LENGTH}}}}")
+def render(template: str, source: random.Random, row: int | None = None) -> str:
+    """Fills the placeholders of a template: `{{int}}` and `{{word}}` at random, `{{row}}` with the number of a row.
+    Raises ValueError for an unknown placeholder or wrong arguments."""
+
+    def draw(piece: str | list[str]) -> str:
+        match piece:
+            case str(text):
+                return text
+            case ["row"] if row is not None:
+                return str(row)
+            case ["int", low, high]:
+                return str(source.randint(int(low), int(high)))
+            case ["word", length]:
+                return "".join(source.choices(string.ascii_letters, k=int(length)))
+        known = f"{'' if row is None else '{{row}}, '}{{{{int LOW HIGH}}}} or {{{{word LENGTH}}}}"
+        raise ValueError(f"unknown placeholder {{{{{' '.join(piece)}}}}}; expected {known}")
+
+    return "".join(map(draw, pieces(template)))

@@ -1,4 +1,4 @@
-"""The service `nginx`: a reverse proxy before the processes of a stack. Its settings, configuration and command. Pure."""
+"""The service `nginx`: a reverse proxy in front of a stack's processes. Settings, configuration and command. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from weir.services.settings import understood
+from weir.services.settings import parse_settings
 from weir.toml_file import Table
 
 _CONFIGURATION = """\
@@ -17,7 +17,7 @@ pid {folder}/nginx.pid;
 error_log stderr warn;
 events {{ worker_connections {settings.worker_connections}; }}
 http {{
-    # A line for each request would be written to the disk of the machine that is measured.
+    # A line for each request would write to the disk of the measured machine.
     access_log off;
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
@@ -33,7 +33,7 @@ http {{
         listen {address}:{port} backlog=4096;
         location / {{
             proxy_pass http://stack;
-            # What keepalive to the stack takes: nginx speaks HTTP/1.0 to it otherwise, and closes.
+            # For keepalive to the stack: otherwise nginx uses HTTP/1.0 and closes each connection.
             proxy_http_version 1.1;
             proxy_set_header Connection "";
             proxy_set_header Host $host;
@@ -48,60 +48,34 @@ _LEFT_OUT = re.compile(r"upstream server temporarily disabled .* upstream: \"htt
 
 
 class NginxSettings(Table):
-    """What a manifest or a study may set, by nginx's own names."""
+    """Settings for a manifest or a study, with nginx's names."""
 
     worker_processes: int = Field(strict=False, ge=1)
     """Event loops."""
     worker_connections: int = Field(strict=False, ge=16)
-    """Of each, to clients and to the stack together."""
+    """Connections of each, to clients and to the stack together."""
     keepalive: int = Field(strict=False, ge=1)
-    """Idle connections to the stack that each keeps."""
+    """Idle connections of each to the stack."""
     keepalive_timeout: int = Field(strict=False, ge=1)
-    """Seconds that it keeps one of them for. Less than the stack does: nginx takes a process out of its turn whose connection was closed
-    while a request was on its way to it."""
+    """Seconds until it closes an idle connection. Must be shorter than the stack's: nginx stops using a process that
+    closes a connection while a request arrives."""
 
 
-def nginx_settings(settings: Mapping[str, str]) -> NginxSettings:
-    """Settings as text, understood.
-
-    Raises:
-        ValueError: one is unknown or does not fit; the message names them all.
-    """
-    return understood(NginxSettings, settings)
-
-
-def nginx_configuration(
-    settings: Mapping[str, str], *, port: int, stack_ports: Sequence[int], folder: Path, address: str = "127.0.0.1"
+def build_nginx_configuration(
+    settings: Mapping[str, str], port: int, stack_ports: Sequence[int], folder: Path, address: str = "127.0.0.1"
 ) -> str:
-    """The configuration of a proxy that spreads requests over a stack's processes, one after the other.
-
-    Args:
-        settings: as text.
-        port: where it listens.
-        stack_ports: where the processes listen, on loopback.
-        folder: holds what it writes.
-        address: on which of this machine's addresses it listens.
-    """
-    asked = nginx_settings(settings)
-    return _CONFIGURATION.format(
-        settings=asked,
-        files=asked.worker_connections + 64,
-        folder=folder,
-        port=port,
-        address=address,
-        servers="\n".join(f"        server 127.0.0.1:{stack_port};" for stack_port in stack_ports),
-    )
+    """Returns the configuration of a proxy that sends requests in turn to a stack's ports on loopback."""
+    asked = parse_settings(NginxSettings, settings)
+    servers = "\n".join(f"        server 127.0.0.1:{stack_port};" for stack_port in stack_ports)
+    fields = {"folder": folder, "port": port, "address": address, "servers": servers}
+    return _CONFIGURATION.format(settings=asked, files=asked.worker_connections + 64, **fields)
 
 
-def nginx_command(program: str, folder: Path, configuration: Path) -> list[str]:
-    """The command that runs it in the foreground."""
+def build_nginx_command(program: str, folder: Path, configuration: Path) -> list[str]:
+    """Returns the command that runs nginx in the foreground."""
     return [program, "-p", str(folder), "-c", str(configuration), "-e", "stderr"]
 
 
-def left_out(log: str) -> set[str]:
-    """The processes, by address, that it took out of their turn for a while, ten seconds by default, after a request that failed there.
-
-    Args:
-        log: what it has logged.
-    """
+def find_dropped_servers(log: str) -> set[str]:
+    """Returns the processes in nginx's log that it did not use for a while (10 s) after a failed request."""
     return set(_LEFT_OUT.findall(log))

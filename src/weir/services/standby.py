@@ -1,7 +1,7 @@
-"""A streaming standby of PostgreSQL: what makes a copied data folder one, and how far it has come.
+"""A streaming standby of PostgreSQL: its settings, and the position that it has replayed.
 
-A copy of a stopped server's data folder is a base backup (PostgreSQL's manual, 25.2): the standby begins at the checkpoint with which that
-server stopped and gets from its primary what was written since.
+A copy of a stopped server's data folder is a base backup (PostgreSQL's manual, 25.2): the standby starts at that
+server's last checkpoint and gets later changes from its primary.
 """
 
 from typing import Any, LiteralString
@@ -10,38 +10,33 @@ from weir.model.errors import TargetError
 from weir.services.database import Address
 
 SIGNAL_FILE = "standby.signal"
-"""An empty file with which a stopped server's data folder is that of a standby."""
+"""An empty file that makes a data folder a standby's."""
 
 
-def following_settings(primary: Address) -> dict[str, str]:
-    """Settings with which a standby follows.
-
-    Args:
-        primary: the server to follow, and a role that may replicate.
-    """
-    return {"primary_conninfo": f"host={primary.host} port={primary.port} user={primary.user} password={primary.password}"}
+def build_standby_settings(primary: Address) -> dict[str, str]:
+    """Returns the settings of a standby of `primary`, whose role may replicate."""
+    login = f"user={primary.user} password={primary.password}"
+    return {"primary_conninfo": f"host={primary.host} port={primary.port} {login}"}
 
 
-def written_position(primary: Address) -> str:
-    """Up to where a primary's log is written, as its LSN."""
-    return str(_asked(primary, "SELECT pg_current_wal_flush_lsn()")[0][0])
+def read_written_position(primary: Address) -> str:
+    """Returns the position (LSN) up to which a primary has written its log."""
+    return str(_query(primary, "SELECT pg_current_wal_flush_lsn()")[0][0])
 
 
 def require_replayed(standby: Address, position: str) -> None:
-    """Holds a standby against a position of its primary's log.
-
-    Raises:
-        TargetError: it does not follow, or is not there yet.
-    """
-    query = "SELECT pg_last_wal_replay_lsn()::text, pg_last_wal_replay_lsn() >= %s::pg_lsn, (SELECT status FROM pg_stat_wal_receiver)"
-    ((replayed, reached, receiver),) = _asked(standby, query, position)
+    """Raises TargetError unless a standby is streaming and has replayed its primary's log up to a position."""
+    replay: LiteralString = "pg_last_wal_replay_lsn()::text, pg_last_wal_replay_lsn() >= %s::pg_lsn"
+    query: LiteralString = f"SELECT {replay}, (SELECT status FROM pg_stat_wal_receiver)"
+    ((replayed, reached, receiver),) = _query(standby, query, position)
     if receiver != "streaming" or not reached:
-        raise TargetError(f"its receiver is {receiver or 'not there'}, replayed up to {replayed}; expected {position} of its primary")
+        found = f"its receiver is {receiver or 'not there'}, replayed up to {replayed}"
+        raise TargetError(f"{found}; expected {position} of its primary")
 
 
-def _asked(address: Address, query: LiteralString, *values: str) -> list[tuple[Any, ...]]:
-    # PostgreSQL's client takes long to import, and most studies have no standby.
-    from weir.services.postgres import connect, explained
+def _query(address: Address, query: LiteralString, *values: str) -> list[tuple[Any, ...]]:
+    # A slow import, and most studies have no standby.
+    from weir.services.postgres import connect, translate_errors
 
-    with explained(address), connect(address) as connection:
+    with translate_errors(address), connect(address) as connection:
         return connection.execute(query, values).fetchall()

@@ -1,6 +1,6 @@
-"""What must hold in the database after a trial: SQL that gives a number, and what that number must be. Pure: numbers in, sentences out.
+"""Invariants of a workload in the database: a query with one number, and its expected value or growth. Pure.
 
-Read before and after the measured load; what came before it (checks, priming) is so left out of a growth.
+weir runs the queries right before and after the measured load, so checks and warm-up do not count in a growth.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from weir.toml_file import Table
 
 
 class Invariant(Table):
-    """One thing that must hold, `[invariant.NAME]` of a workload."""
+    """An invariant, `[invariant.NAME]` of a workload."""
 
     sql: str
-    """A query that gives one whole number, in any database that holds the dataset."""
+    """A query with one whole number as its result, for any database with the dataset."""
     equals: int | None = None
-    """What it must be after the load."""
+    """Its value after the load."""
     grows_by: int | Literal["successes"] | None = None
-    """How much it must grow over the load. `successes`: by the right answers, or by up to one more for each request that may have been
-    carried out without its answer being seen (failed, or in flight at the end)."""
+    """Its growth during the load. `successes`: the number of successful requests, plus at most the number of requests
+    without a known result (failed, or in flight at the end)."""
 
     @model_validator(mode="after")
     def _says_what_must_hold(self) -> "Invariant":
@@ -30,17 +30,11 @@ class Invariant(Table):
         return self
 
 
-def discrepancies(
+def find_discrepancies(
     invariants: Mapping[str, Invariant], before: Mapping[str, int], after: Mapping[str, int], summary: LoadSummary
 ) -> tuple[str, ...]:
-    """What does not hold, in words; empty where all holds.
-
-    Args:
-        invariants: what must hold, by name.
-        before: what each query gave before the measured load; one that is missing could not be asked.
-        after: and after it.
-        summary: what the load came to.
-    """
+    """Returns a sentence for each broken invariant, from the results of the queries before and after the measured load.
+    A result is missing if weir has no access to the database."""
     requests = summary.requests
     found = []
     for name, invariant in invariants.items():
@@ -54,7 +48,8 @@ def discrepancies(
             unseen = requests.unanswered + requests.failed
             if not requests.ok <= growth <= requests.ok + unseen:
                 also = f" ({unseen:,} more have no right answer)" if unseen else ""
-                found.append(f"invariant {name}: grew by {growth:,}, expected the {requests.ok:,} successful requests{also}")
+                expected = f"expected the {requests.ok:,} successful requests{also}"
+                found.append(f"invariant {name}: grew by {growth:,}, {expected}")
         elif growth != invariant.grows_by:
             found.append(f"invariant {name}: grew by {growth:,}, expected {invariant.grows_by:,}")
     return tuple(found)

@@ -1,66 +1,70 @@
-"""A stack's manifest, `stack.toml`: how it is built, started and reached, and what it serves.
+"""A stack's manifest, `stack.toml`: its build, start, settings, services and workloads.
 
-`{port}`, `{python}` and the like are filled in by `filled`; nothing else in a manifest is interpreted.
+`fill_fields` replaces fields such as `{port}` and `{python}`; nothing else in a manifest is interpreted.
 """
 
+import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from weir.model.errors import UsageError
-from weir.model.needs import Unmet
+from weir.model.requirements import UnmetRequirement
 from weir.model.variables import Variable
-from weir.places import data_folder
+from weir.paths import find_data_folder
 from weir.services.dataset import read_dataset
-from weir.services.manifest import StandbyService, read_service, service_ids
-from weir.services.needs import unmet_by_machine
-from weir.stacks.runtime import Runtime, implied_runtime
-from weir.stacks.tools import NEED, unmet_needs
+from weir.services.manifest import StandbyService, list_service_ids, read_service
+from weir.services.service_needs import find_unmet_need
+from weir.stacks.runtime import Runtime, infer_runtime
+from weir.stacks.toolchain import NEED, find_unmet_needs
 from weir.stacks.workload import Workload
 from weir.toml_file import Table, read_toml, validate
 
 _FIELD = re.compile(r"\{([a-z0-9_.-]+)\}")
 RUN_FIELDS = frozenset({"address", "port", "artifact", "cpus", "python"})
-"""What a run command and its environment may ask for: the address and the port to listen on, the built artifact, the number of CPUs, weir's
-Python; and of each of the stack's services its `fields`, as in `{postgres.url}`."""
+"""Fields of the run command and its environment: address and port to listen on, built artifact, number of CPUs, weir's
+Python. Fields of the services come on top, such as `{postgres.url}`."""
 BUILD_FIELDS = frozenset({"python", "npm"})
-"""weir's Python, and the npm of the Node that is used."""
+"""Fields of the build command: weir's Python, and npm."""
 
 
 def _check_needs(needs: list[str]) -> list[str]:
     for need in needs:
         if NEED.fullmatch(need) is None:
-            raise ValueError(f"{need!r}: expected a tool, 'mvn', or with the oldest version that will do, 'java>=17'")
+            raise ValueError(f"{need!r}: expected a tool, 'mvn', or a tool with its minimum version, 'java>=17'")
     return needs
 
 
 Needs = Annotated[list[str], AfterValidator(_check_needs)]
-"""Tools that must be there: `mvn`, `java>=17`."""
+"""Required tools: `mvn`, `java>=17`."""
+
+
+def _check_fields(text: str, known: frozenset[str]) -> str:
+    for name in _FIELD.findall(text):
+        if name not in known:
+            raise ValueError(f"unknown field '{{{name}}}'; expected one of: {', '.join(sorted(known))}")
+    return text
+
+
+BuildCommand = Annotated[str, AfterValidator(lambda command: _check_fields(command, BUILD_FIELDS))]
 
 
 class Build(Table):
-    """How the stack is built, once per content of what it is made from, in a copy of its folder in the cache."""
+    """Build of the stack in a copy of its folder in the cache, once for each version of its sources."""
 
-    command: str
-    """Run by `sh`, with the copy as its working directory."""
+    command: BuildCommand
+    """Command for `sh`, with the copy as its working directory."""
     artifact: str | None = None
-    """File or folder that the build leaves, relative to the copy; its size is reported."""
+    """File or folder that the build creates, relative to the copy. Reports show its size."""
     beside: list[str] = Field(default_factory=list)
-    """What the build takes from beside the stack's folder, as patterns: `pom.xml` of a parent, a folder of shared code. Copied beside the
-    copy; the build is repeated when it changes."""
+    """Patterns of sources beside the stack's folder, such as a parent's `pom.xml` or a folder of shared code. weir
+    copies these files beside the copy, and builds again if they change."""
     needs: Needs = Field(default_factory=list)
-    """Tools that building and running it need, with the oldest version that will do: `["mvn", "java>=17"]`. `weir doctor` looks for
-    them."""
-
-    @field_validator("command")
-    @classmethod
-    def _fields_are_known(cls, command: str) -> str:
-        _check_fields(command, BUILD_FIELDS)
-        return command
+    """Tools for the build and the stack, with minimum versions: `["mvn", "java>=17"]`. `weir doctor` looks for them."""
 
     @field_validator("beside")
     @classmethod
@@ -68,44 +72,39 @@ class Build(Table):
         for pattern in patterns:
             parts = PurePath(pattern).parts
             if not parts or pattern.startswith("/") or ".." in parts or "**" in parts:
-                raise ValueError(f"{pattern!r}: expected a file or folder beside the stack's, or a pattern of such: '*/pom.xml'")
+                expected = "expected a file or folder beside the stack's, or a pattern: '*/pom.xml'"
+                raise ValueError(f"{pattern!r}: {expected}")
         return patterns
 
 
-class OtherBuild(Table):
-    """What differs in the build of a variant; the rest is as the stack's own."""
+class VariantBuild(Table):
+    """Keys of the build that differ in a variant."""
 
-    command: str
-    """In place of the stack's own."""
+    command: BuildCommand
+    """Replaces the stack's command."""
     artifact: str | None = None
-    """In place of the stack's own."""
-
-    @field_validator("command")
-    @classmethod
-    def _fields_are_known(cls, command: str) -> str:
-        _check_fields(command, BUILD_FIELDS)
-        return command
+    """Replaces the stack's artifact."""
 
 
 class Ready(Table):
-    """The stack is ready when this path answers with a status below 500."""
+    """The stack is ready when a request to this path has a status below 500."""
 
     path: str = "/"
-    """What is asked for."""
+    """Path of the request."""
     timeout_s: float = Field(default=60, gt=0)
-    """How long it may take to get there, from its start."""
+    """Maximum time from the start until the stack is ready."""
 
 
 class Run(Table):
-    """How the stack is started, with the built copy as its working directory."""
+    """Start of the stack, with the built copy as its working directory."""
 
     command: list[str] = Field(min_length=1)
-    """The program and its arguments; a relative program with a slash is of the built copy. `{port}` has to be in it, or in `env`."""
+    """The program and its arguments. A relative path is in the built copy. `{port}` is required here or in `env`."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Variables beside the few that every stack is given (environment.md)."""
+    """Environment variables, in addition to those of every stack (environment.md)."""
     ready: Ready = Field(default_factory=Ready)
     runtime: Runtime | Literal["none"] | None = None
-    """What runs it, and is told the number of CPUs by its own convention; where not given, what the command and the needs imply."""
+    """The runtime. weir passes the number of CPUs by the runtime's convention. Default: inferred from command and needs."""
 
     @model_validator(mode="after")
     def _port_is_passed(self) -> "Run":
@@ -115,17 +114,17 @@ class Run(Table):
 
 
 class Limit(Table):
-    """A setting that findings compare concurrency with: workers, threads, a pool. Passed as an argument or in the environment."""
+    """A setting that bounds concurrency: workers, threads, a pool. weir passes it as an argument or in the environment."""
 
     default: int | Literal["cpus"]
-    """`cpus`: as many as the stack has CPUs."""
+    """Default value; `cpus`: the stack's number of CPUs."""
     arg: str | None = None
-    """`--workers={value}`, appended to the command."""
+    """Argument for the command: `--workers={value}`."""
     env: str | None = None
-    """The variable's name."""
+    """Name of the environment variable."""
     requests_each: int | None = Field(default=None, ge=1)
-    """How many requests each of these holds at a time, from their start to their end; left out: it bounds none. A stack whose requests wait
-    on an upstream answers no more than so many ÷ that wait, which reports draw."""
+    """Number of requests that each unit handles at once, each from start to end. Default: the setting bounds no
+    requests. If requests wait for an upstream, reports show the resulting upper bound of throughput."""
 
     @model_validator(mode="after")
     def _is_passed_somehow(self) -> "Limit":
@@ -140,97 +139,88 @@ class Needed(Table):
     """A service that the stack needs."""
 
     dataset: str | None = None
-    """What is in it when the stack starts."""
+    """Its content at the start of the stack."""
     settings: dict[str, str] = Field(default_factory=dict)
-    """Settings of the server beside its manifest's own: `max_connections = "200"`."""
+    """Settings of the server, in addition to its manifest's: `max_connections = "200"`."""
 
 
 class Tier(Table):
-    """Which process belongs to the tier."""
+    """A tier of processes."""
 
     root: bool = False
-    """The process that weir starts, with everything below it."""
+    """The tier of the process that weir starts, with its descendants."""
 
 
 class Serves(Table):
-    """A workload that the stack answers."""
+    """A workload that the stack serves."""
 
     path: str | None = None
-    """Only where it differs from the workload's own."""
+    """Its path on this stack. Default: the workload's path."""
 
 
 class Variant(Table):
     """The same stack with other settings."""
 
     title: str | None = None
-    """What reports call it. Default: the stack's title and the variant's name."""
+    """Title in reports. Default: the stack's title and the variant's name."""
     model: str | None = None
-    """In place of the stack's own."""
+    """Replaces the stack's model."""
     args: list[str] = Field(default_factory=list)
-    """Appended to the command."""
+    """Arguments to append to the command."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Added to the stack's own, or in place of variables that are there."""
+    """Environment variables. They replace the stack's variables of the same name."""
     needs: Needs = Field(default_factory=list)
-    """Beside those of the build."""
+    """Tools in addition to the stack's."""
     services: dict[str, Needed] = Field(default_factory=dict)
-    """Beside those of the stack."""
-    build: OtherBuild | None = None
-    """What differs in how it is built, where it is made from other parts."""
+    """Services in addition to the stack's."""
+    build: VariantBuild | None = None
+    """Keys of the build that differ."""
     limits: dict[str, Limit] | None = None
-    """In place of the stack's own, where it has others."""
+    """Replaces the stack's limits."""
     answers_wrong: bool = False
-    """Flawed on purpose: `weir stacks check --all` passes where a wrong answer is found, and fails where none is.
-    Whoever names the variant is told what is wrong with it."""
+    """The variant gives wrong answers on purpose. `weir stacks check --all` passes if it finds a wrong answer. `weir
+    stacks check` of the variant itself reports that answer."""
 
 
 class Manifest(Table):
     """The file `stacks/LANGUAGE/NAME/stack.toml`."""
 
     schema_number: Literal[1] = Field(alias="schema")
-    """The version of this format: 1."""
+    """Version of this format: 1."""
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
-    """The stack's name, which is its folder's as well: small letters, digits and hyphens."""
+    """Name of the stack and of its folder: lower-case letters, digits and hyphens."""
     title: str
-    """What reports call it."""
+    """Title in reports."""
     model: str
-    """How it serves, for reports: "event loop per process, non-blocking I/O"."""
+    """Concurrency model for reports: "event loop per process, non-blocking I/O"."""
     build: Build | None = None
-    """How it is built; left out where it needs no building."""
+    """Build of the stack. Default: no build."""
     run: Run
     limits: dict[str, Limit] = Field(default_factory=dict)
     """Settings that a study may vary, by names of your choice: `workers`, `threads`, `pool`."""
     services: dict[str, Needed] = Field(default_factory=dict)
-    """What runs beside it, by the services' names (services.md)."""
+    """Services that run beside the stack, by name (services.md)."""
     tiers: dict[str, Tier] = Field(default_factory=lambda: {"app": Tier(root=True)})
-    """Left out: one tier `app`, which is all that weir starts of the stack."""
+    """Tiers of the stack's processes. Default: one tier `app`."""
     serves: dict[str, Serves] = Field(min_length=1)
-    """What it answers, by the workloads' names: `hello = {}`. At least one."""
+    """Its workloads, by name: `hello = {}`. At least one."""
     variants: dict[str, Variant] = Field(default_factory=dict)
-    """The same stack with other settings, each named as `ID[VARIANT]` in studies and at the prompt."""
+    """The same stack with other settings: `ID[VARIANT]` in studies and on the command line."""
 
     @model_validator(mode="after")
-    def _one_tier_is_the_root(self) -> "Manifest":
+    def _is_consistent(self) -> "Manifest":
         roots = [name for name, tier in self.tiers.items() if tier.root]
         if len(roots) != 1:
             raise ValueError(f"tiers: found {len(roots)} with 'root = true', expected one")
-        return self
-
-    @model_validator(mode="after")
-    def _services_and_fields_are_known(self) -> "Manifest":
         _check_services("services", self.services, beside={}, tiers=self.tiers)
         for text in [*self.run.command, *self.run.env.values()]:
-            _check_fields(text, _fields_of(self.services))
+            _check_fields(text, _list_fields(self.services))
         for name, variant in self.variants.items():
             _check_services(f"variants.{name}.services", variant.services, beside=self.services, tiers=self.tiers)
             for text in variant.env.values():
-                _check_fields(text, _fields_of({**self.services, **variant.services}))
-        return self
-
-    @model_validator(mode="after")
-    def _a_variant_is_built_as_the_stack_is(self) -> "Manifest":
-        for name, variant in self.variants.items():
+                _check_fields(text, _list_fields({**self.services, **variant.services}))
             if variant.build is not None and self.build is None:
-                raise ValueError(f"variants.{name}.build: expected '[build]' of the stack beside it: it says only what differs")
+                raise ValueError(f"variants.{name}.build: expected '[build]' of the stack beside it")
         return self
 
     @property
@@ -241,7 +231,7 @@ class Manifest(Table):
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A manifest, where it lies, and the variant of it that is meant."""
+    """A stack: its manifest, folder and variant."""
 
     manifest: Manifest
     folder: Path
@@ -249,7 +239,6 @@ class Stack:
 
     @property
     def id(self) -> str:
-        """Its name, without the variant."""
         return self.manifest.id
 
     @property
@@ -258,35 +247,30 @@ class Stack:
         return f"{self.manifest.id}[{self.variant}]" if self.variant else self.manifest.id
 
     def variants(self) -> tuple["Stack", ...]:
-        """Its variants, each a stack."""
         return tuple(Stack(self.manifest, self.folder, name) for name in self.manifest.variants)
 
     @property
     def serves(self) -> tuple[str, ...]:
-        """The workloads that it answers."""
+        """Names of its workloads."""
         return tuple(self.manifest.serves)
 
     @property
     def services(self) -> dict[str, Needed]:
-        """What it needs beside itself, for any of its workloads."""
+        """Its services for all workloads together."""
         return {**self.manifest.services, **self._variant.services}
 
     def services_for(self, workload: Workload) -> dict[str, Needed]:
-        """What must run beside it for a workload: its databases, and of its upstreams those that the workload is about.
-
-        Raises:
-            UsageError: the workload is about one that the stack does not ask.
-        """
+        """Returns its services for a workload: its databases, and the upstreams that the workload names."""
         needed = self.services
         for name in workload.services:
             if name not in needed:
-                raise UsageError(
-                    f"{self.folder / 'stack.toml'}: services: found {', '.join(needed) or 'none'}; workload {workload.id} expects {name!r}"
-                )
-        return {name: one for name, one in needed.items() if name in workload.services or not read_service(name).on_demand}
+                key, found = f"{self.folder / 'stack.toml'}: services", ", ".join(needed) or "none"
+                raise UsageError(f"{key}: found {found}; workload {workload.id} expects {name!r}")
+        wanted = [name for name in needed if name in workload.services or not read_service(name).on_demand]
+        return {name: needed[name] for name in wanted}
 
-    def path_of(self, workload: str) -> str | None:
-        """Where it serves a workload, if that is not the workload's own path."""
+    def find_path(self, workload: str) -> str | None:
+        """Returns its own path for a workload; None: the workload's path."""
         return self.manifest.serves[workload].path
 
     @property
@@ -295,147 +279,127 @@ class Stack:
 
     @property
     def title(self) -> str:
-        """The title for people."""
-        return self._variant.title or (f"{self.manifest.title}, {self.variant}" if self.variant else self.manifest.title)
+        title = self.manifest.title
+        return self._variant.title or (f"{title}, {self.variant}" if self.variant else title)
 
     @property
     def model(self) -> str:
-        """How it serves."""
         return self._variant.model or self.manifest.model
 
     @property
     def build(self) -> Build | None:
-        """How it is built; None where it needs no building."""
         own, other = self.manifest.build, self._variant.build
         return own.model_copy(update=other.model_dump(exclude_none=True)) if own and other else own
 
     @property
     def limits(self) -> dict[str, Limit]:
-        """Its settings that findings compare concurrency with, by name."""
         return self.manifest.limits if self._variant.limits is None else self._variant.limits
 
     @property
     def needs(self) -> list[str]:
-        """Tools that building and running it need."""
+        """Tools for its build and its start."""
         return [*(self.build.needs if self.build else []), *self._variant.needs]
 
-    def unmet(self) -> list[Unmet]:
-        """What it and its services need and this machine lacks."""
-        of_services = (unmet_by_machine(read_service(name)) for name in self.services)
-        return [*unmet_needs(self.needs), *dict.fromkeys(found for found in of_services if found is not None)]
+    def unmet(self) -> list[UnmetRequirement]:
+        """Returns the needs of the stack and its services that this machine does not meet."""
+        of_services = (find_unmet_need(read_service(name)) for name in self.services)
+        return [*find_unmet_needs(self.needs), *dict.fromkeys(found for found in of_services if found is not None)]
 
     @property
     def answers_wrong(self) -> bool:
-        """Whether it does so on purpose, to be caught."""
         return self._variant.answers_wrong
 
     @property
     def runtime(self) -> Runtime | None:
-        """What runs it, as far as weir knows it."""
-        said = self.manifest.run.runtime
-        if said is None:
-            return implied_runtime(self.manifest.run.command, self.needs)
-        return None if said == "none" else said
+        runtime = self.manifest.run.runtime
+        if runtime is None:
+            return infer_runtime(self.manifest.run.command, self.needs)
+        return None if runtime == "none" else runtime
 
     @property
     def takes_address(self) -> bool:
-        """Whether it listens where it is told to, and not on loopback alone."""
-        run = self.manifest.run
-        return any("{address}" in text for text in [*run.command, *run.env.values(), *self._variant.args, *self._variant.env.values()])
+        """Whether it listens on a given address, not on loopback only."""
+        run, variant = self.manifest.run, self._variant
+        texts = [*run.command, *run.env.values(), *variant.args, *variant.env.values()]
+        return any("{address}" in text for text in texts)
 
     def settings(self, stack_cpus: int, chosen: Mapping[str, int] | None = None) -> dict[str, str]:
-        """The values of its limits: those chosen, else its own on so many CPUs."""
+        """Returns the values of its limits: the chosen ones, else its defaults for this number of CPUs."""
         own = {name: stack_cpus if limit.default == "cpus" else limit.default for name, limit in self.limits.items()}
         return {name: str(value) for name, value in (own | dict(chosen or {})).items()}
 
     def command(self, settings: dict[str, str], fields: dict[str, str]) -> list[str]:
-        """The command that starts it."""
-        command = [*self.manifest.run.command]
-        for name, value in settings.items():
-            argument = self.limits[name].arg
-            if argument is not None:
-                command.append(argument.replace("{value}", value))
-        return [filled(part, fields) for part in [*command, *self._variant.args]]
+        """Returns the command that starts it."""
+        arguments = ((self.limits[name].arg or "", value) for name, value in settings.items())
+        limits = [argument.replace("{value}", value) for argument, value in arguments if argument]
+        return [fill_fields(part, fields) for part in (*self.manifest.run.command, *limits, *self._variant.args)]
 
     def environment(self, settings: dict[str, str], fields: dict[str, str]) -> dict[str, str]:
-        """The variables that it is given beyond the lab's own."""
-        environment = {**self.manifest.run.env, **self._variant.env}
-        for name, value in settings.items():
-            variable = self.limits[name].env
-            if variable is not None:
-                environment[variable] = value
-        return {name: filled(value, fields) for name, value in environment.items()}
+        """Returns its own environment variables."""
+        variables = ((self.limits[name].env or "", value) for name, value in settings.items())
+        limits = {variable: value for variable, value in variables if variable}
+        environment = {**self.manifest.run.env, **self._variant.env, **limits}
+        return {name: fill_fields(value, fields) for name, value in environment.items()}
 
 
-def filled(text: str, fields: dict[str, str]) -> str:
-    """`text` with every `{name}` of `fields` replaced; other braces stay as they are."""
+def fill_fields(text: str, fields: dict[str, str]) -> str:
+    """Replaces every `{name}` of `fields` in a text; other braces stay."""
     return _FIELD.sub(lambda match: fields.get(match.group(1), match.group(0)), text)
 
 
 def read_stack(label: str) -> Stack:
-    """The stack named `id` or `id[variant]`.
-
-    Raises:
-        UsageError: there is no such stack or variant, or its manifest is not valid.
-    """
+    """Reads the stack `id` or `id[variant]`; raises UsageError if it does not exist, or its manifest is not valid."""
+    hint = "weir stacks list"
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
     if match is None:
-        raise UsageError(f"stack: found {label!r}, expected ID or ID[VARIANT]", hint="weir stacks list")
+        raise UsageError(f"stack: found {label!r}, expected ID or ID[VARIANT]", hint=hint)
     stack_id, variant = match.groups()
-    folders = {path.parent.name: path.parent for path in manifest_files()}
-    if stack_id not in folders:
-        raise UsageError(f"stack: found {stack_id!r}, expected one of: {', '.join(sorted(folders))}", hint="weir stacks list")
-    stack = read_manifest(folders[stack_id] / "stack.toml")
-    if variant is None:
-        return stack
-    if variant not in stack.manifest.variants:
+    paths = {path.parent.name: path for path in list_manifest_files()}
+    if stack_id not in paths:
+        raise UsageError(f"stack: found {stack_id!r}, expected one of: {', '.join(sorted(paths))}", hint=hint)
+    stack = read_manifest(paths[stack_id])
+    if variant and variant not in stack.manifest.variants:
         known = ", ".join(stack.manifest.variants) or "none"
-        raise UsageError(f"stack: found variant {variant!r} of {stack_id}, expected one of: {known}", hint="weir stacks list")
-    return Stack(stack.manifest, stack.folder, variant)
+        raise UsageError(f"stack: found variant {variant!r} of {stack_id}, expected one of: {known}", hint=hint)
+    return replace(stack, variant=variant)
 
 
 def read_manifest(path: Path) -> Stack:
-    """The stack that the manifest at `path` describes.
-
-    Raises:
-        UsageError: the manifest is not valid.
-    """
+    """Reads the manifest at `path`; raises UsageError if it is not valid."""
     manifest = validate(Manifest, read_toml(path, what="a stack's manifest", hint="weir stacks list"), path=path)
     if manifest.id != path.parent.name:
         raise UsageError(f"{path}: id: found {manifest.id!r}, expected {path.parent.name!r}, the folder's name")
     return Stack(manifest, path.parent)
 
 
-def all_stacks() -> list[Stack]:
-    """Every stack that this weir knows, and each of its variants behind it.
-
-    Raises:
-        UsageError: a manifest is not valid.
-    """
-    return [one for stack in map(read_manifest, manifest_files()) for one in (stack, *stack.variants())]
+def read_all_stacks() -> list[Stack]:
+    """Reads every known stack; its variants follow it."""
+    return [one for stack in map(read_manifest, list_manifest_files()) for one in (stack, *stack.variants())]
 
 
-def manifest_files() -> list[Path]:
-    """All manifests: those that travel with this weir, and those in the folders of `WEIR_STACKS`."""
-    import os
-
-    roots = [data_folder("stacks"), *(Path(part) for part in os.environ.get(Variable.STACKS, "").split(os.pathsep) if part)]
+def list_manifest_files() -> list[Path]:
+    """Returns the paths of all manifests: those of weir, and those in the folders of `WEIR_STACKS`."""
+    more = os.environ.get(Variable.STACKS, "").split(os.pathsep)
+    roots = [find_data_folder("stacks"), *(Path(part) for part in more if part)]
     return [path for root in roots for path in sorted(root.glob("**/stack.toml"))]
 
 
-def _check_services(key: str, services: Mapping[str, Needed], *, beside: Mapping[str, Needed], tiers: Mapping[str, Tier]) -> None:
-    """Holds services that a manifest names under `key` against those that there are, and against those that run `beside` them."""
+def _check_services(
+    key: str, services: Mapping[str, Needed], *, beside: Mapping[str, Needed], tiers: Mapping[str, Tier]
+) -> None:
+    """Checks the services under `key` of a manifest against the existing ones and against those `beside` them."""
     for name, needed in services.items():
-        if name not in service_ids():
-            raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(service_ids())}")
+        if name not in list_service_ids():
+            raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(list_service_ids())}")
         if name in beside:
             raise ValueError(f"{key}: found {name!r}, expected it once: the stack itself needs it")
         service = read_service(name)
         if isinstance(service, StandbyService) and service.of not in {**beside, **services}:
-            raise ValueError(f"{key}: found {name!r} without {service.of!r}, expected both: it follows that")
+            raise ValueError(f"{key}: found {name!r} without {service.of!r}, expected both: it replicates that one")
         if needed.dataset is not None:
             if not service.holds_data:
-                raise ValueError(f"{key}.{name}.dataset: found {needed.dataset!r}, expected none: {service.title} holds no data of its own")
+                expected = f"expected none: {service.title} holds no data of its own"
+                raise ValueError(f"{key}.{name}.dataset: found {needed.dataset!r}, {expected}")
             read_dataset(needed.dataset)
         try:
             service.check(needed.settings)
@@ -445,12 +409,6 @@ def _check_services(key: str, services: Mapping[str, Needed], *, beside: Mapping
             raise ValueError(f"tiers: found {name!r}, expected another name: the service of that name is a tier")
 
 
-def _fields_of(services: Iterable[str]) -> frozenset[str]:
-    """What a command or an environment may ask for beside these services."""
+def _list_fields(services: Iterable[str]) -> frozenset[str]:
+    """Returns the fields of a run command with these services."""
     return RUN_FIELDS | {f"{name}.{field}" for name in services for field in read_service(name).fields}
-
-
-def _check_fields(text: str, known: frozenset[str]) -> None:
-    for name in _FIELD.findall(text):
-        if name not in known:
-            raise ValueError(f"unknown field '{{{name}}}'; expected one of: {', '.join(sorted(known))}")

@@ -1,8 +1,8 @@
-"""How a runtime is told how many CPUs it has, each by its own convention. Pure: names and numbers in, environment variables out.
+"""Environment variables that tell a runtime its number of CPUs. Pure.
 
-A process is bound to its CPUs by affinity, which most runtimes look at by themselves; none of them looks at it everywhere, and a quota
-below the number of CPUs is seen by few. Said outright, thread pools and garbage collectors are sized alike whatever a runtime's version
-finds out. What a stack sets itself wins: its arguments and its environment come after these.
+Affinity binds a process to its CPUs. Most runtimes read the affinity, but not everywhere, and few see a quota. With
+explicit variables thread pools and garbage collectors have the same size in every version of a runtime. A stack's own
+arguments and environment win.
 """
 
 import math
@@ -19,67 +19,54 @@ _TOOLS: Mapping[str, Runtime] = {
     "python": "python", "python3": "python", "{python}": "python", "uv": "python",
     "go": "go",
 }  # fmt: skip
-"""Whose tools these are, as commands and as needs."""
 
 
-def implied_runtime(command: Sequence[str], needs: Sequence[str]) -> Runtime | None:
-    """The runtime that a stack's command or, where that is a program of its own, its needs speak of.
+def infer_runtime(command: Sequence[str], needs: Sequence[str]) -> Runtime | None:
+    """Returns the runtime of a stack's command, or else of its needs.
 
-    >>> implied_runtime(["java", "-jar", "app.jar"], [])
-    'jvm'
-    >>> implied_runtime(["venv/bin/gunicorn", "app:app"], ["uv>=0.5"])
+    >>> infer_runtime(["venv/bin/gunicorn", "app:app"], ["uv>=0.5"])
     'python'
-    >>> implied_runtime(["./server"], []) is None
-    True
     """
     names = [PurePath(command[0]).name, *(need.split(">=")[0] for need in needs)]
     return next((_TOOLS[name] for name in names if name in _TOOLS), None)
 
 
-def usable_cpus(cpus: int, quota: float | None) -> int:
-    """How many CPUs a process can keep busy that is bound to `cpus` and may use `quota` of one: as container runtimes count, rounded up.
+def count_usable_cpus(cpus: int, quota: float | None) -> int:
+    """Returns the number of CPUs for a process with `cpus` CPUs and a quota, rounded up as container runtimes do.
 
-    >>> usable_cpus(4, 1.5), usable_cpus(1, None), usable_cpus(1, 0.25)
+    >>> count_usable_cpus(4, 1.5), count_usable_cpus(1, None), count_usable_cpus(1, 0.25)
     (2, 1, 1)
     """
     return cpus if quota is None else max(1, min(cpus, math.ceil(quota)))
 
 
-def told_cpus(runtime: Runtime | None, cpus: int) -> dict[str, str]:
-    """The environment that tells a runtime that it has `cpus` CPUs.
+def build_cpu_environment(runtime: Runtime | None, cpus: int) -> dict[str, str]:
+    """Returns the variables that tell a runtime its number of CPUs.
 
-    - JVM: `-XX:ActiveProcessorCount`, through `JAVA_TOOL_OPTIONS`, which every JVM reads before its command line, which therefore wins.
-    - Node: `os.availableParallelism()` follows the affinity; libuv's pool does not, and is never made smaller than its default, since
-      its threads wait for disks and name servers rather than compute.
+    - JVM: `-XX:ActiveProcessorCount` in `JAVA_TOOL_OPTIONS`; options on the command line win.
+    - Node: `os.availableParallelism()` follows the affinity; libuv's pool does not. It keeps at least its default size,
+      since its threads wait for disks and name servers rather than compute.
     - Python: `PYTHON_CPU_COUNT` (3.13 and later), and the thread pools of the numeric libraries.
     - Go: `GOMAXPROCS`.
-
-    >>> told_cpus("go", 2)
-    {'GOMAXPROCS': '2'}
     """
-    match runtime:
-        case "jvm":
-            return {"JAVA_TOOL_OPTIONS": f"-XX:ActiveProcessorCount={cpus}"}
-        case "node":
-            return {"UV_THREADPOOL_SIZE": str(max(cpus, _LIBUV_DEFAULT_THREADS))}
-        case "python":
-            names = ("PYTHON_CPU_COUNT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-            return dict.fromkeys(names, str(cpus))
-        case "go":
-            return {"GOMAXPROCS": str(cpus)}
-        case None:
-            return {}
+    python = ("PYTHON_CPU_COUNT", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    variables: dict[Runtime | None, dict[str, str]] = {
+        "jvm": {"JAVA_TOOL_OPTIONS": f"-XX:ActiveProcessorCount={cpus}"},
+        "node": {"UV_THREADPOOL_SIZE": str(max(cpus, _LIBUV_DEFAULT_THREADS))},
+        "python": dict.fromkeys(python, str(cpus)),
+        "go": {"GOMAXPROCS": str(cpus)},
+    }
+    return variables.get(runtime, {})
 
 
-def with_told_cpus(own: Mapping[str, str], runtime: Runtime | None, cpus: int) -> dict[str, str]:
-    """A stack's `own` environment with what tells its runtime its CPUs; where both set a variable the stack's stands.
+def add_cpu_environment(own: Mapping[str, str], runtime: Runtime | None, cpus: int) -> dict[str, str]:
+    """Adds the variables of `build_cpu_environment` to a stack's `own` environment, which wins.
 
-    `JAVA_TOOL_OPTIONS` is a list of options, in which the later wins: the stack's are put behind.
+    `JAVA_TOOL_OPTIONS` is a list of options in which the later wins, so the stack's come last.
 
-    >>> with_told_cpus({"JAVA_TOOL_OPTIONS": "-Xmx64m"}, "jvm", 1)
+    >>> add_cpu_environment({"JAVA_TOOL_OPTIONS": "-Xmx64m"}, "jvm", 1)
     {'JAVA_TOOL_OPTIONS': '-XX:ActiveProcessorCount=1 -Xmx64m'}
     """
-    told = told_cpus(runtime, cpus)
-    options = [part["JAVA_TOOL_OPTIONS"] for part in (told, own) if "JAVA_TOOL_OPTIONS" in part]
-    together = {"JAVA_TOOL_OPTIONS": " ".join(options)} if options else {}
-    return {**told, **own, **together}
+    ours, options = build_cpu_environment(runtime, cpus), "JAVA_TOOL_OPTIONS"
+    both = {options: f"{ours[options]} {own[options]}"} if options in ours and options in own else {}
+    return {**ours, **own, **both}

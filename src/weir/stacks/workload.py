@@ -1,15 +1,14 @@
-"""A workload: what one request asks, and what proves that the answer is right. Said once for all stacks, in `workloads/NAME.toml`.
+"""A workload, `workloads/NAME.toml`: a request, and the conditions of a correct answer. The same for all stacks.
 
-A template holds `{{int LOW HIGH}}` and `{{word LENGTH}}`, drawn anew for every check. In `answer.json` the string `{{body}}` stands for the
-JSON value that the request carried, and `{{sha256 TIMES INPUT}}` for a digest of what was drawn for its path, the first input being 1.
-`answer.rows` is SQL on the workload's dataset, with a `?` for each of these inputs.
+A template may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`, random for every check. In `answer.json` the string
+`{{body}}` means the JSON value of the request, and `{{sha256 TIMES INPUT}}` a digest of a random input of its path
+(from 1). `answer.rows` is SQL on the workload's dataset, with a `?` for each of these inputs.
 """
 
 import hashlib
 import json
 import random
 import re
-import string
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,8 +20,8 @@ from pydantic import Field, field_validator, model_validator
 from weir.model.errors import UsageError
 from weir.model.load import Request
 from weir.model.template import pieces
-from weir.places import data_folder
-from weir.services.dataset import truth_of
+from weir.paths import find_data_folder
+from weir.services.dataset import load_truth, render
 from weir.stacks.invariant import Invariant
 from weir.toml_file import Table, read_toml, validate
 
@@ -35,13 +34,13 @@ class RequestTemplate(Table):
     """The request, with random inputs."""
 
     method: Method = "GET"
-    """Its HTTP method."""
+    """HTTP method."""
     path: str
-    """What is asked for, from the / on, with a query if there is one."""
+    """Path and query, beginning with /."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Its headers, by name."""
+    """Headers by name."""
     body: str | None = None
-    """What is sent; white space around it is not."""
+    """Body, without the white space around it."""
 
     @field_validator("path")
     @classmethod
@@ -58,43 +57,38 @@ class RequestTemplate(Table):
 
 
 class Rows(Table):
-    """The rows of the dataset that a right answer holds, as JSON objects by column name."""
+    """Rows of the dataset in a correct answer, as JSON objects by column name."""
 
     sql: str
     match: Literal["all", "one"] = "all"
     """`all`: an array of all these rows, in any order; `one`: one of them, as an object."""
     lists: dict[str, str] = Field(default_factory=dict)
-    """What each object holds beside its columns: by key, a query whose rows are an array in their order, alike in all of them."""
+    """Further keys of each object: a query by key, whose rows are an array in order, equal in all objects."""
 
-    def of(self, dataset_id: str, inputs: Sequence[str]) -> list[dict[str, Any]]:
-        """The rows on a dataset, each with its lists.
+    def read(self, dataset_id: str, inputs: Sequence[str]) -> list[dict[str, Any]]:
+        """Returns the rows of a dataset, each with its lists, for the random inputs of a request's path. Raises
+        ValueError, which names the key, for a query that is not valid for this dataset."""
 
-        Args:
-            dataset_id: the dataset.
-            inputs: what was drawn for the request's path.
-
-        Raises:
-            ValueError: a query is none on this dataset; the message names its key.
-        """
-        found = {}
-        for key, query in {"sql": self.sql, **{f"lists.{name}": query for name, query in self.lists.items()}}.items():
+        def query(key: str, sql: str) -> list[dict[str, Any]]:
             try:
-                found[key] = truth_of(dataset_id).rows(query, inputs)
+                return load_truth(dataset_id).rows(sql, inputs)
             except ValueError as error:
                 raise ValueError(f"{key}: {error}") from None
-        lists = {name: found[f"lists.{name}"] for name in self.lists}
-        return [{**row, **lists} for row in found["sql"]]
+
+        rows = query("sql", self.sql)
+        lists = {name: query(f"lists.{name}", sql) for name, sql in self.lists.items()}
+        return [{**row, **lists} for row in rows]
 
 
 class Work(Table):
-    """What a request should cost the databases. A stack that does otherwise is told so."""
+    """Expected work of the databases for a request. Other work makes a trial suspect."""
 
     statements: float | None = Field(default=None, ge=0)
     """Data statements per request."""
     rows: float | None = Field(default=None, ge=0)
     """Rows that they return or change, per request."""
     rows_differ: str = ""
-    """Why stacks that do the same may differ in rows. They are then shown and not compared."""
+    """Why correct stacks may differ in rows. Reports then show rows without a comparison."""
 
     @model_validator(mode="after")
     def _rows_are_known_or_differ(self) -> "Work":
@@ -104,14 +98,14 @@ class Work(Table):
 
 
 class PlainAnswer(Table):
-    """What a right answer is, as far as it does not depend on a database. Every key that is given must hold."""
+    """Conditions of a correct answer without a database. All given keys must hold."""
 
     status: int = 200
-    """Its status."""
+    """Status."""
     text_matches: str | None = None
-    """A regular expression that the body, as text, must contain."""
+    """A regular expression that must match somewhere in the body."""
     json_: Any = Field(default=None, alias="json")
-    """The value that the body must be, as JSON."""
+    """The JSON value of the body."""
 
     @field_validator("text_matches")
     @classmethod
@@ -125,7 +119,7 @@ class PlainAnswer(Table):
 
 
 class Answer(PlainAnswer):
-    """What a right answer is. Every key that is given must hold."""
+    """Conditions of a correct answer. All given keys must hold."""
 
     rows: Rows | None = None
 
@@ -138,40 +132,34 @@ class Workload(Table):
     title: str
     description: str = ""
     dataset: str | None = None
-    """What must be in the stack's database."""
+    """Dataset of the stack's database."""
     services: list[str] = Field(default_factory=list)
-    """Upstreams that the stack asks for it: they are started for such workloads alone."""
+    """Upstreams for this workload; they run only for workloads that name them."""
     request: RequestTemplate
     answer: Answer
     work: Work = Field(default_factory=Work)
     invariant: dict[str, Invariant] = Field(default_factory=dict)
-    """What must hold in the database after a trial, by name."""
+    """Invariants of the database after a trial, by name."""
 
     @model_validator(mode="after")
     def _answers_can_be_told(self) -> "Workload":
         asking = [name for name, asked in (("answer.rows", self.answer.rows), ("invariant", self.invariant)) if asked]
         if asking and self.dataset is None:
             raise ValueError(f"{asking[0]}: expected 'dataset' beside it")
+        inputs = self.inputs(render(self.request.path, random.Random(0)))
         try:
-            _expected(self.answer.json_, b"null", self.inputs(render(self.request.path, random.Random(0))))
+            _expect_json(self.answer.json_, b"null", inputs)
         except ValueError as error:
             raise ValueError(f"answer.json: {error}") from None
         if self.answer.rows is not None and self.dataset is not None:
-            inputs = self.inputs(render(self.request.path, random.Random(0)))
             try:
-                self.answer.rows.of(self.dataset, inputs)
+                self.answer.rows.read(self.dataset, inputs)
             except ValueError as error:
                 raise ValueError(f"answer.rows.{error}") from None
         return self
 
     def draw(self, base_url: str, inputs: random.Random, *, path: str | None = None) -> Request:
-        """A request of this workload with inputs drawn from `inputs`.
-
-        Args:
-            base_url: scheme, host and port.
-            inputs: the source of the random inputs; the same seed draws the same request.
-            path: the stack's own path, where it differs from the workload's.
-        """
+        """Draws a request with random inputs, for the stack's own path if there is one."""
         body = None if self.request.body is None else render(self.request.body, inputs).strip()
         return Request(
             method=self.request.method,
@@ -181,111 +169,70 @@ class Workload(Table):
         )
 
     def inputs(self, path: str, template: str | None = None) -> list[str]:
-        """What was drawn for a request's path.
-
-        Args:
-            path: the path, as it was asked for.
-            template: the stack's own, where it differs from the workload's.
-        """
-        pattern = "".join(re.escape(piece) if isinstance(piece, str) else "(.+?)" for piece in pieces(template or self.request.path))
-        match = re.fullmatch(pattern, path)
+        """Returns the random inputs in a request's path, drawn for `template`; None: the workload's path."""
+        parts = pieces(template or self.request.path)
+        match = re.fullmatch("".join(re.escape(one) if isinstance(one, str) else "(.+?)" for one in parts), path)
         return list(match.groups()) if match else []
 
     def step(self, request: Request, *, path: str | None = None) -> dict[str, Any]:
-        """`request`, which was drawn for `path`, as a step of a plan's scenario, where the generator itself looks at every answer.
-
-        Where several values are right, it looks for a column's name alone: `why_wrong` sees more.
-        """
-        url = urlsplit(request.target)
-        asked = f"{url.path}?{url.query}" if url.query else url.path
+        """Returns `request`, drawn for `path`, as a step of a scenario, so that the generator checks every answer. If
+        several answers are correct it only looks for a column's name; `why_wrong` checks more."""
+        asked = _split_path(request)
         inputs = self.inputs(asked, path)
         check: dict[str, Any] = {"status": [self.answer.status]}
         if self.answer.json_ is not None:
-            check["json"] = {"": _expected(self.answer.json_, request.body, inputs)}
-        elif self.answer.rows is not None and self.dataset is not None and (rows := self.answer.rows.of(self.dataset, inputs)):
+            check["json"] = {"": _expect_json(self.answer.json_, request.body, inputs)}
+        elif self.answer.rows is not None and self.dataset is not None:
+            rows = self.answer.rows.read(self.dataset, inputs)
             if len(rows) == 1 and self.answer.rows.match == "one":
                 check["json"] = {"": rows[0]}
-            else:
+            elif rows:
                 check["body_contains"] = json.dumps(list(rows[0])[-1])
-        body = {} if request.body is None else {"body": request.body.decode()}
-        return {"method": request.method, "path": asked, "headers": [list(pair) for pair in request.headers], "check": check, **body}
+        body, headers = {} if request.body is None else {"body": request.body.decode()}, map(list, request.headers)
+        return {"method": request.method, "path": asked, "headers": list(headers), "check": check, **body}
 
     def why_wrong(self, request: Request, status: int, body: bytes, *, path: str | None = None) -> str | None:
-        """What is wrong with an answer to `request`, which was drawn for `path`; None where it is right."""
-        url = urlsplit(request.target)
-        inputs = self.inputs(f"{url.path}?{url.query}" if url.query else url.path, path)
+        """Returns what is wrong with an answer to `request`, drawn for `path`; None if it is correct."""
+        inputs, pattern = self.inputs(_split_path(request), path), self.answer.text_matches
         if status != self.answer.status:
-            return f"status: found {status}, expected {self.answer.status}; body {_excerpt(body)}"
-        if self.answer.text_matches is not None and not re.search(self.answer.text_matches, body.decode("utf-8", "replace")):
-            return f"body: found {_excerpt(body)}, expected text that matches {self.answer.text_matches!r}"
+            return f"status: found {status}, expected {self.answer.status}; body {_shorten(body)}"
+        if pattern is not None and not re.search(pattern, body.decode("utf-8", "replace")):
+            return f"body: found {_shorten(body)}, expected text that matches {pattern!r}"
         if self.answer.json_ is not None:
             try:
                 found = json.loads(body)
             except ValueError:
-                return f"body: found {_excerpt(body)}, expected JSON"
-            expected = _expected(self.answer.json_, request.body, inputs)
-            if not _same_json(found, expected):
-                return f"body: found {_excerpt(body)}, expected {_excerpt(json.dumps(expected).encode())}"
+                return f"body: found {_shorten(body)}, expected JSON"
+            expected = _expect_json(self.answer.json_, request.body, inputs)
+            if not _is_same_json(found, expected):
+                return f"body: found {_shorten(body)}, expected {_shorten(json.dumps(expected).encode())}"
         if self.answer.rows is not None and self.dataset is not None:
-            return _why_not_rows(body, self.answer.rows.of(self.dataset, inputs), self.answer.rows.match)
+            return _compare_rows(body, self.answer.rows.read(self.dataset, inputs), self.answer.rows.match)
         return None
 
 
 def read_workload(workload_id: str) -> Workload:
-    """The workload of that name.
-
-    Raises:
-        UsageError: there is no such workload, or its file is not valid.
-    """
-    folder = data_folder("workloads")
-    path = folder / f"{workload_id}.toml"
-    known = ", ".join(sorted(p.stem for p in folder.glob("*.toml")))
+    """Reads a workload; raises UsageError if it does not exist, or its file is not valid."""
+    path = find_data_folder("workloads") / f"{workload_id}.toml"
+    known = ", ".join(path.stem for path in list_workload_files())
     workload = validate(Workload, read_toml(path, what="a workload", hint=f"known workloads: {known}"), path=path)
     if workload.id != path.stem:
         raise UsageError(f"{path}: id: found {workload.id!r}, expected {path.stem!r}, the file's name")
     return workload
 
 
-def render(template: str, inputs: random.Random) -> str:
-    """`template` with its placeholders drawn from `inputs`.
-
-    Raises:
-        ValueError: a placeholder is not known or has wrong arguments.
-    """
-
-    def draw(piece: str | list[str]) -> str:
-        match piece:
-            case str(text):
-                return text
-            case ["int", low, high]:
-                return str(inputs.randint(int(low), int(high)))
-            case ["word", length]:
-                return "".join(inputs.choices(string.ascii_letters, k=int(length)))
-        raise ValueError(f"unknown placeholder {{{{{' '.join(piece)}}}}}; expected {{{{int LOW HIGH}}}} or {{{{word LENGTH}}}}")
-
-    return "".join(map(draw, pieces(template)))
+def list_workload_files() -> list[Path]:
+    """Returns the workload files of weir."""
+    return sorted(find_data_folder("workloads").glob("*.toml"))
 
 
-def workload_files() -> list[Path]:
-    """All workload files that travel with this weir."""
-    return sorted(data_folder("workloads").glob("*.toml"))
-
-
-def _expected(template: Any, body: bytes | None, inputs: list[str]) -> Any:
-    """The JSON that an answer must be.
-
-    Args:
-        template: `answer.json`.
-        body: of the request.
-        inputs: what was drawn for its path.
-
-    Raises:
-        ValueError: a digest is asked of an input that there is not.
-    """
+def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
+    """Returns the JSON value of a correct answer to a request with this body and these inputs of its path. Raises
+    ValueError if `template`, which is `answer.json`, has a digest of an input that does not exist."""
     if isinstance(template, dict):
-        return {key: _expected(value, body, inputs) for key, value in template.items()}
+        return {key: _expect_json(value, body, inputs) for key, value in template.items()}
     if isinstance(template, list):
-        return [_expected(value, body, inputs) for value in template]
+        return [_expect_json(value, body, inputs) for value in template]
     if template == "{{body}}":
         return json.loads(body or b"null")
     asked = _DIGEST.fullmatch(template) if isinstance(template, str) else None
@@ -293,43 +240,37 @@ def _expected(template: Any, body: bytes | None, inputs: list[str]) -> Any:
         return template
     times, number = int(asked["times"]), int(asked["input"])
     if not 1 <= number <= len(inputs) or not times:
-        raise ValueError(
-            f"{template}: expected {{{{sha256 TIMES INPUT}}}} with the number of one of {len(inputs)} random inputs of the path"
-        )
-    return _repeated_sha256(inputs[number - 1], times)
-
-
-def _repeated_sha256(text: str, times: int) -> str:
-    """The SHA-256 of a text's bytes, of that digest's bytes, and so on."""
-    digest = text.encode()
+        expected = f"the number of one of {len(inputs)} random inputs of the path"
+        raise ValueError(f"{template}: expected {{{{sha256 TIMES INPUT}}}} with {expected}")
+    digest = inputs[number - 1].encode()
     for _ in range(times):
         digest = hashlib.sha256(digest).digest()
     return digest.hex()
 
 
-def _why_not_rows(body: bytes, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
+def _compare_rows(body: bytes, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
     try:
         found = json.loads(body)
     except ValueError:
-        return f"body: found {_excerpt(body)}, expected JSON"
+        return f"body: found {_shorten(body)}, expected JSON"
     if match == "one":
-        if any(_same_json(found, row) for row in rows):
+        if any(_is_same_json(found, row) for row in rows):
             return None
-        expected = f"the row {_excerpt(json.dumps(rows[0]).encode())}" if len(rows) == 1 else f"one of {len(rows)} rows of the dataset"
-        return f"body: found {_excerpt(body)}, expected {expected}"
+        one = f"the row {_shorten(json.dumps(rows[0]).encode())}" if len(rows) == 1 else ""
+        return f"body: found {_shorten(body)}, expected {one or f'one of {len(rows)} rows of the dataset'}"
     if not isinstance(found, list):
-        return f"body: found {_excerpt(body)}, expected an array of {len(rows)} rows"
-    missing = _less(rows, found)
-    surplus = _less(found, rows)
+        return f"body: found {_shorten(body)}, expected an array of {len(rows)} rows"
+    missing = _subtract(rows, found)
+    surplus = _subtract(found, rows)
     if not missing and not surplus:
         return None
-    told = [f"without {json.dumps(missing[0])}"] if missing else []
-    told += [f"with {_excerpt(json.dumps(surplus[0]).encode())}, which is not among them"] if surplus else []
-    return f"body: found {len(found)} rows {' and '.join(told)}; expected the {len(rows)} rows of the dataset"
+    parts = [f"without {json.dumps(missing[0])}"] if missing else []
+    parts += [f"with {_shorten(json.dumps(surplus[0]).encode())}, which is not among them"] if surplus else []
+    return f"body: found {len(found)} rows {' and '.join(parts)}; expected the {len(rows)} rows of the dataset"
 
 
-def _less(rows: list[Any], others: list[Any]) -> list[Any]:
-    """Those of `rows` that `others` lacks, as often as it lacks them."""
+def _subtract(rows: list[Any], others: list[Any]) -> list[Any]:
+    """Returns the rows that `others` lacks, counting repetitions."""
     left = Counter(json.dumps(other, sort_keys=True) for other in others)
     missing = []
     for row in rows:
@@ -341,17 +282,23 @@ def _less(rows: list[Any], others: list[Any]) -> list[Any]:
     return missing
 
 
-def _same_json(found: Any, expected: Any) -> bool:
-    """Equality of JSON values. Python holds True == 1, JSON does not."""
+def _is_same_json(found: Any, expected: Any) -> bool:
+    """Compares JSON values. In Python True == 1, in JSON it is not."""
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
     if isinstance(found, dict) and isinstance(expected, dict):
-        return found.keys() == expected.keys() and all(_same_json(found[key], expected[key]) for key in found)
+        return found.keys() == expected.keys() and all(_is_same_json(found[key], expected[key]) for key in found)
     if isinstance(found, list) and isinstance(expected, list):
-        return len(found) == len(expected) and all(map(_same_json, found, expected))
+        return len(found) == len(expected) and all(map(_is_same_json, found, expected))
     return bool(found == expected)
 
 
-def _excerpt(body: bytes) -> str:
+def _split_path(request: Request) -> str:
+    """Returns path and query of a request."""
+    url = urlsplit(request.target)
+    return f"{url.path}?{url.query}" if url.query else url.path
+
+
+def _shorten(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     return repr(text if len(text) <= 120 else text[:117] + "...")

@@ -1,76 +1,92 @@
 """Statistics of repeated trials: pure functions on numbers.
 
-Nothing here knows about stacks, files or screens. The trial is the unit of evidence; formulas and their sources are in the docstrings.
+Nothing here knows stacks, files or screens. The trial is the unit of evidence; docstrings contain formulas and sources.
 """
 
-from weir.stats.capacity import (
+from weir.stats.bootstrap import MIN_BLOCKS
+from weir.stats.capacity_search import (
     KNEE_SHARE,
-    LEAST_SEARCHES,
+    MIN_SEARCHES,
     Attempt,
     Goal,
     Knee,
-    Search,
-    capacity_interval,
-    over_searches,
+    SearchResult,
+    estimate_capacity,
     search_capacity,
     search_knee,
+    summarize_searches,
 )
-from weir.stats.comparison import Change, Ratio, change, equivalent, holm, more_than_chance, paired_ratio, pooled_spread
-from weir.stats.crossing import NARROW, Crossing, Crossings, crossings
-from weir.stats.detectable import blocks_to_detect, detectable_ratio
-from weir.stats.mean import Estimate, drift, mean_interval, needed_blocks
-from weir.stats.quantile import SAMPLES_BEYOND, Quantile, is_supported, merged_quantiles, quantiles_by_group
-from weir.stats.queueing import BUSY, Demand, Predicted, Station, closed_system, most_throughput, narrowest, service_demand
-from weir.stats.resample import LEAST_BLOCKS
-from weir.stats.scalability import Scalability, scalability
-from weir.stats.variance import Variance, error_of_mean, split_variance
+from weir.stats.comparison import (
+    Change,
+    Ratio,
+    compare_independent,
+    exceeds_chance,
+    holm,
+    paired_ratio,
+    rms_log_ratio,
+    tost_equivalent,
+)
+from weir.stats.crossover import NARROW, Crossing, Crossings, find_crossings
+from weir.stats.mean import Estimate, blocks_for_precision, drift, mean_interval
+from weir.stats.power import blocks_to_detect, minimum_detectable_ratio
+from weir.stats.quantile import SAMPLES_BEYOND, Quantile, is_supported, merge_quantiles, quantiles_by_group
+from weir.stats.queueing import (
+    ClosedPrediction,
+    Demand,
+    Station,
+    estimate_service_demand,
+    find_bottleneck,
+    solve_closed_system,
+    throughput_bound,
+)
+from weir.stats.scalability import Scalability, fit_scalability
+from weir.stats.variance_model import VarianceComponents, estimate_variance_components, relative_standard_error
 
 __all__ = [
-    "BUSY",
     "KNEE_SHARE",
-    "LEAST_BLOCKS",
-    "LEAST_SEARCHES",
+    "MIN_BLOCKS",
+    "MIN_SEARCHES",
     "NARROW",
     "SAMPLES_BEYOND",
     "Attempt",
     "Change",
+    "ClosedPrediction",
     "Crossing",
     "Crossings",
     "Demand",
     "Estimate",
     "Goal",
     "Knee",
-    "Predicted",
     "Quantile",
     "Ratio",
     "Scalability",
-    "Search",
+    "SearchResult",
     "Station",
-    "Variance",
+    "VarianceComponents",
+    "blocks_for_precision",
     "blocks_to_detect",
-    "capacity_interval",
-    "change",
-    "closed_system",
-    "crossings",
-    "detectable_ratio",
+    "compare_independent",
     "drift",
-    "equivalent",
-    "error_of_mean",
+    "estimate_capacity",
+    "estimate_service_demand",
+    "estimate_variance_components",
+    "exceeds_chance",
+    "find_bottleneck",
+    "find_crossings",
+    "fit_scalability",
     "holm",
     "is_supported",
     "mean_interval",
-    "merged_quantiles",
-    "more_than_chance",
-    "most_throughput",
-    "narrowest",
-    "needed_blocks",
-    "over_searches",
+    "merge_quantiles",
+    "minimum_detectable_ratio",
     "paired_ratio",
-    "pooled_spread",
     "quantiles_by_group",
-    "scalability",
+    "relative_standard_error",
+    "rms_log_ratio",
     "search_capacity",
     "search_knee",
-    "service_demand",
-    "split_variance",
+    "solve_closed_system",
+    "summarize_searches",
+    "throughput_bound",
+    "tost_equivalent",
 ]

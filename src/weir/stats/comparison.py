@@ -1,4 +1,5 @@
-"""Two systems measured in the same blocks: ratios, families of comparisons, equivalence, and how far identical systems differ."""
+"""Comparisons of two systems: ratios, families of comparisons, equivalence, and the difference between identical
+systems."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.stats.distributions import binomial_above, chi_square_exceeded, student_below, student_quantile
+from weir.stats.distributions import binomial_survival, chi_square_upper_quantile, student_cdf, student_quantile
 from weir.stats.mean import CONFIDENCE, Estimate, mean_interval
 
 EQUIVALENCE_MARGIN = 0.02
@@ -15,7 +16,7 @@ EQUIVALENCE_MARGIN = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ÷ B over blocks. Interval and p-value are None where there are fewer than two pairs, or pairs without any spread."""
+    """A ÷ B over blocks. Interval and p-value are None with fewer than two pairs, or if the pairs have no spread."""
 
     value: float
     low: float | None
@@ -28,7 +29,7 @@ class Ratio:
 
 
 def log_ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
-    """ln(A/B) of each pair.
+    """Returns ln(A/B) of each pair.
 
     Raises:
         ValueError: unequal lengths, or a value that is not positive and finite.
@@ -40,9 +41,9 @@ def log_ratios(numerators: Sequence[float], denominators: Sequence[float]) -> li
 
 
 def paired_ratio(numerators: Sequence[float], denominators: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:
-    """The geometric mean of A/B over blocks with its t interval, exp(mean ln(A/B) ± t·s/√n).
+    """Returns the geometric mean of A/B over blocks with its t interval, exp(mean ln(A/B) ± t·s/√n).
 
-    The i-th values come from the same block, so that what a block has in common cancels.
+    The i-th values come from the same block, so that effects of a block cancel.
 
     >>> ratio = paired_ratio([410.0, 395.0, 420.0], [100.0, 100.0, 100.0])
     >>> round(ratio.value, 2), round(ratio.low, 2), round(ratio.high, 2)
@@ -58,47 +59,54 @@ def paired_ratio(numerators: Sequence[float], denominators: Sequence[float], con
         return Ratio(value, None, None, len(logs), None, None)
     spread = float(np.std(logs, ddof=1))
     t = estimate.value / (spread / math.sqrt(len(logs)))
-    p_value = 2 * student_below(-abs(t), len(logs) - 1)
+    p_value = 2 * student_cdf(-abs(t), len(logs) - 1)
     return Ratio(value, math.exp(estimate.low), math.exp(estimate.high), len(logs), p_value, spread)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """B ÷ A of two systems that were measured apart."""
+    """B ÷ A of two systems measured independently."""
 
     value: float
     low: float | None
     high: float | None
     error: float | None
-    """The standard error of its logarithm. None, as the interval is, where a side has fewer than two values or neither has any spread."""
+    """Standard error of the logarithm. Like the interval None if a side has fewer than two values, or neither has
+    spread."""
     degrees: float | None
     """Degrees of freedom of its t distribution, by Welch and Satterthwaite."""
 
     def p_above(self, bound: float) -> float | None:
-        """One-sided, of the hypothesis that the ratio is at most `bound`; None without an interval."""
+        """Returns the one-sided p-value of the hypothesis that the ratio is at most `bound`; None without an
+        interval."""
         if self.error is None or self.degrees is None:
             return None
-        return student_below(-(math.log(self.value) - math.log(bound)) / self.error, self.degrees)
+        return student_cdf(-(math.log(self.value) - math.log(bound)) / self.error, self.degrees)
 
     def p_below(self, bound: float) -> float | None:
-        """One-sided, of the hypothesis that the ratio is at least `bound`; None without an interval."""
+        """Returns the one-sided p-value of the hypothesis that the ratio is at least `bound`; None without an
+        interval."""
         above = self.p_above(bound)
         return None if above is None else 1 - above
 
 
-def change(before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE) -> Change:
-    """The ratio of the geometric means of independent values, after ÷ before, with Welch's t interval of the logarithms.
+def compare_independent(before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE) -> Change:
+    """Returns the ratio of the geometric means of unpaired values, after ÷ before, with Welch's t interval of the
+    logarithms.
 
-    Nothing pairs the values: they come from two runs. (Welch, Biometrika 1947.)
+    For values from two runs. (Welch, Biometrika 1947.)
 
-    >>> found = change([100.0, 102.0, 98.0], [110.0, 113.0, 108.0])
+    >>> found = compare_independent([100.0, 102.0, 98.0], [110.0, 113.0, 108.0])
     >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
     (1.103, 1.051, 1.159)
 
     Raises:
         ValueError: a side is empty, or a value is not positive and finite.
     """
-    sides = [np.log(np.asarray(side, dtype=np.float64)) if len(side) and min(side) > 0 else np.array([]) for side in (before, after)]
+    sides = [
+        np.log(np.asarray(side, dtype=np.float64)) if len(side) and min(side) > 0 else np.array([])
+        for side in (before, after)
+    ]
     if not all(len(side) and np.isfinite(side).all() for side in sides):
         raise ValueError(f"expected positive numbers on both sides: {before!r}, {after!r}")
     old, new = sides
@@ -115,7 +123,7 @@ def change(before: Sequence[float], after: Sequence[float], confidence: float = 
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted for looking at all of them, in the given order (Holm, Scand. J. Statist. 1979).
+    """Returns the p-values adjusted for multiple comparisons, in the given order (Holm, Scand. J. Statist. 1979).
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -129,11 +137,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def equivalent(numerators: Sequence[float], denominators: Sequence[float], margin: float = EQUIVALENCE_MARGIN) -> bool:
-    """Whether the two are shown to be the same within ±`margin`, at 5 %.
+def tost_equivalent(
+    numerators: Sequence[float], denominators: Sequence[float], margin: float = EQUIVALENCE_MARGIN
+) -> bool:
+    """Returns whether the data show that the two are equal within ±`margin`, at 5 %.
 
-    Two one-sided tests (Schuirmann 1987): the 90 % interval of the ratio lies within 1/(1+margin) … 1+margin. False is not
-    "different": it is also the answer where the data cannot tell.
+    Two one-sided tests (Schuirmann 1987): the 90 % interval of the ratio lies within 1/(1+margin) … 1+margin. False
+    does not mean "different": the data may be inconclusive.
     """
     ratio = paired_ratio(numerators, denominators, confidence=0.90)
     if ratio.low is None or ratio.high is None:
@@ -141,19 +151,20 @@ def equivalent(numerators: Sequence[float], denominators: Sequence[float], margi
     return 1 / (1 + margin) < ratio.low and ratio.high < 1 + margin
 
 
-def more_than_chance(errors: int, intervals: int, rate: float = 1 - CONFIDENCE) -> bool:
-    """Whether `errors` of `intervals` are more than intervals that err at `rate` give in 95 % of cases (a one-sided binomial test).
+def exceeds_chance(errors: int, intervals: int, rate: float = 1 - CONFIDENCE) -> bool:
+    """Returns whether `errors` of `intervals` is significantly more than the error rate `rate` explains (one-sided, 5
+    %).
 
-    >>> more_than_chance(1, 6), more_than_chance(3, 6)
+    >>> exceeds_chance(1, 6), exceeds_chance(3, 6)
     (False, True)
     """
-    return errors > 0 and binomial_above(errors - 1, intervals, rate) < 0.05
+    return errors > 0 and binomial_survival(errors - 1, intervals, rate) < 0.05
 
 
-def pooled_spread(differences: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """How far two copies of one system differ: the root mean square of their log ratios, with its χ² interval.
+def rms_log_ratio(differences: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+    """Returns the root mean square of log ratios between two copies of one system, with its χ² interval.
 
-    The true mean is known to be 0, so n differences have n degrees of freedom: n·s²/χ²(1−α/2) … n·s²/χ²(α/2). Read the value as a
+    The true mean is 0, so n differences have n degrees of freedom: n·s²/χ²(1−α/2) … n·s²/χ²(α/2). The value reads as a
     relative difference (0.02 is about 2 %).
 
     Raises:
@@ -165,6 +176,6 @@ def pooled_spread(differences: Sequence[float], confidence: float = CONFIDENCE) 
     total = float((observed**2).sum())
     count = len(observed)
     tail = (1 - confidence) / 2
-    low = math.sqrt(total / chi_square_exceeded(tail, count))
-    high = math.sqrt(total / chi_square_exceeded(1 - tail, count))
+    low = math.sqrt(total / chi_square_upper_quantile(tail, count))
+    high = math.sqrt(total / chi_square_upper_quantile(1 - tail, count))
     return Estimate(math.sqrt(total / count), low, high, count)

@@ -1,7 +1,7 @@
-"""The distributions that intervals and tests rest on, from scipy.special.
+"""Distributions for intervals and tests, from scipy.special.
 
-It is loaded when the first of them is asked for, since that takes longer than all else that findings import: a worker that draws charts,
-and a command that asks for no interval, never wait for it.
+The first call imports scipy.special, which takes longer than all other imports of the findings. A process that draws
+charts and a command without intervals never wait for it.
 """
 
 from functools import cache
@@ -9,38 +9,38 @@ from typing import Any
 
 
 @cache
-def load() -> Any:
-    """scipy.special. Called by itself before a process is copied whose copies will need it: each would load its own."""
+def load_scipy_special() -> Any:
+    """Returns scipy.special. Call it before a fork if the children need it: each would import its own copy."""
     from scipy import special
 
     return special
 
 
-def student_below(value: float, degrees: float) -> float:
-    """P(T ≤ value) for Student's T."""
-    return float(load().stdtr(degrees, value))
+def student_cdf(value: float, degrees: float) -> float:
+    """Returns P(T ≤ value) for Student's T."""
+    return float(load_scipy_special().stdtr(degrees, value))
 
 
 def student_quantile(probability: float, degrees: float) -> float:
-    """The value that Student's T does not exceed with this probability."""
-    return float(load().stdtrit(degrees, probability))
+    """Returns the value that Student's T does not exceed with this probability."""
+    return float(load_scipy_special().stdtrit(degrees, probability))
 
 
-def noncentral_student_below(value: float, degrees: float, noncentrality: float) -> float:
-    """P(T ≤ value) for the noncentral T."""
-    return float(load().nctdtr(degrees, noncentrality, value))
+def noncentral_student_cdf(value: float, degrees: float, noncentrality: float) -> float:
+    """Returns P(T ≤ value) for the noncentral T."""
+    return float(load_scipy_special().nctdtr(degrees, noncentrality, value))
 
 
 def normal_quantile(probability: float) -> float:
-    """The value that a standard normal variable does not exceed with this probability."""
-    return float(load().ndtri(probability))
+    """Returns the value that a standard normal variable does not exceed with this probability."""
+    return float(load_scipy_special().ndtri(probability))
 
 
-def chi_square_exceeded(probability: float, degrees: float) -> float:
-    """The value that χ² exceeds with this probability."""
-    return float(load().chdtri(degrees, probability))
+def chi_square_upper_quantile(probability: float, degrees: float) -> float:
+    """Returns the value that χ² exceeds with this probability."""
+    return float(load_scipy_special().chdtri(degrees, probability))
 
 
-def binomial_above(successes: int, attempts: int, probability: float) -> float:
-    """P(more than `successes` of `attempts`)."""
-    return float(load().bdtrc(successes, attempts, probability))
+def binomial_survival(successes: int, attempts: int, probability: float) -> float:
+    """Returns P(more than `successes` of `attempts`)."""
+    return float(load_scipy_special().bdtrc(successes, attempts, probability))

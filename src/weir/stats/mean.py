@@ -1,4 +1,4 @@
-"""Means of trials and their intervals, how many trials a wish for precision costs, and drift within a trial."""
+"""Means of trials with intervals, the number of trials for a precision, and drift within a trial."""
 
 import math
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from weir.stats.distributions import normal_quantile, student_quantile
 Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
-MOST_BLOCKS = 100_000
-"""Where `needed_blocks` stops looking: nobody runs more."""
+MAX_BLOCKS = 100_000
+"""The upper limit of `blocks_for_precision`; no study runs more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value with its interval, from `count` observations. `low` and `high` are None where these give no interval."""
+    """A value with its interval, from `count` observations. `low` and `high` are None without an interval."""
 
     value: float
     low: float | None
@@ -27,14 +27,14 @@ class Estimate:
 
 
 def t_quantile(confidence: float, degrees: int) -> float:
-    """How many standard errors a two-sided interval of `confidence` reaches to each side."""
+    """Returns the half width of a two-sided interval of `confidence`, in standard errors."""
     return student_quantile((1 + confidence) / 2, degrees)
 
 
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """The mean of independent observations with Student's t interval, mean ± t·s/√n.
+    """Returns the mean of independent observations with Student's t interval, mean ± t·s/√n.
 
-    One observation, or several that are exactly equal, tell nothing of the spread: there is no interval then.
+    One observation, or several equal ones, have no known spread: no interval.
 
     >>> estimate = mean_interval([10.0, 12.0, 14.0])
     >>> round(estimate.value, 2), round(estimate.low, 2), round(estimate.high, 2)
@@ -51,13 +51,13 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Es
     return Estimate(mean, mean - half_width, mean + half_width, len(observed))
 
 
-def needed_blocks(variation: float, half_width: float, confidence: float = CONFIDENCE) -> int:
-    """The fewest blocks whose interval is at most ±`half_width`: the smallest n ≥ 2 with t·CV/√n ≤ h.
+def blocks_for_precision(variation: float, half_width: float, confidence: float = CONFIDENCE) -> int:
+    """Returns the fewest blocks whose interval is at most ±`half_width`: the smallest n ≥ 2 with t·CV/√n ≤ h.
 
-    `variation` is the coefficient of variation (standard deviation ÷ mean) of one block, `half_width` is relative as well.
+    `variation` is the coefficient of variation (standard deviation ÷ mean) of one block; `half_width` is relative too.
     Source: n = (t·CV/h)², Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
 
-    >>> needed_blocks(variation=0.05, half_width=0.05)
+    >>> blocks_for_precision(variation=0.05, half_width=0.05)
     7
 
     Raises:
@@ -66,16 +66,18 @@ def needed_blocks(variation: float, half_width: float, confidence: float = CONFI
     if half_width <= 0 or variation < 0:
         raise ValueError(f"half_width {half_width} must be positive and variation {variation} not negative")
     blocks = 2
-    while blocks < MOST_BLOCKS and t_quantile(confidence, blocks - 1) * variation / math.sqrt(blocks) > half_width:
-        # Jump to where the normal quantile would allow it, then step: t only ever asks for more.
+    while blocks < MAX_BLOCKS and t_quantile(confidence, blocks - 1) * variation / math.sqrt(blocks) > half_width:
+        # Jump to the number that the normal quantile gives, then step: Student's t never needs fewer.
         blocks = max(blocks + 1, math.floor((normal_quantile((1 + confidence) / 2) * variation / half_width) ** 2))
-    return min(blocks, MOST_BLOCKS)
+    return min(blocks, MAX_BLOCKS)
 
 
-def drift(times_s: Sequence[float] | Array, values: Sequence[float] | Array, confidence: float = CONFIDENCE) -> Estimate | None:
-    """How far `values` moved from the first to the last moment, relative to their mean: slope × span ÷ mean, by least squares.
+def drift(
+    times_s: Sequence[float] | Array, values: Sequence[float] | Array, confidence: float = CONFIDENCE
+) -> Estimate | None:
+    """Returns the change of `values` from first to last, relative to their mean: slope × span ÷ mean, by least squares.
 
-    None where there are fewer than three moments or the mean is 0. The interval takes residuals as independent.
+    None with fewer than three values, or if the mean is 0. The interval assumes independent residuals.
 
     >>> moved = drift([0, 1, 2, 3], [100, 101, 99, 100])
     >>> abs(moved.value) < 0.01
@@ -106,7 +108,7 @@ def _finite(values: Sequence[float] | Array) -> Array:
 
 
 def _half_width(observed: Array, confidence: float) -> float | None:
-    """t·s/√n, or None where the observations have no spread to judge by."""
+    """Returns t·s/√n; None if the observations have no spread."""
     if len(observed) < 2 or float(np.ptp(observed)) == 0.0:
         return None
     return t_quantile(confidence, len(observed) - 1) * float(observed.std(ddof=1)) / math.sqrt(len(observed))

@@ -1,4 +1,4 @@
-"""Quantiles of merged histograms, the intervals that trials give them, and whether the samples support them."""
+"""Quantiles of merged histograms, with intervals over trials, and whether the number of samples supports them."""
 
 import math
 from collections.abc import Sequence
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from weir.model.histograms import highest, samples_of
+from weir.model.hdr_batch import highest, samples_of
+from weir.stats.bootstrap import MIN_BLOCKS, bootstrap_weights, percentile_ranks, small_sample_inflation
 from weir.stats.mean import CONFIDENCE, Array
-from weir.stats.resample import LEAST_BLOCKS, draws, middle_of, widening
 
 SAMPLES_BEYOND = 100
 """A quantile is printed when at least this many samples lie beyond it."""
@@ -17,23 +17,23 @@ SAMPLES_BEYOND = 100
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The value below which the share `probability` of `samples` lies; None where there are no samples."""
+    """The value below which the share `probability` of `samples` lies; None without samples."""
 
     probability: float
     value: float | None
     samples: int
     low: float | None = None
-    """Of the interval over trials; None with fewer of them than it needs."""
+    """Lower end of the interval over trials; None with too few trials."""
     high: float | None = None
 
     @property
     def supported(self) -> bool:
-        """Whether enough samples lie beyond it to print it."""
+        """Whether enough samples lie beyond the value to print it."""
         return self.value is not None and is_supported(self.samples, self.probability)
 
 
 def is_supported(samples: int, probability: float) -> bool:
-    """Whether at least `SAMPLES_BEYOND` of `samples` lie beyond the quantile, on its shorter side.
+    """Returns whether at least `SAMPLES_BEYOND` of `samples` lie beyond the quantile, on its shorter side.
 
     >>> is_supported(10_000, 0.99), is_supported(9_999, 0.99)
     (True, False)
@@ -43,12 +43,14 @@ def is_supported(samples: int, probability: float) -> bool:
     return samples * round(beyond * 1_000_000) >= SAMPLES_BEYOND * 1_000_000
 
 
-def merged_quantiles(parts: Sequence[bytes], probabilities: Sequence[float], confidence: float = CONFIDENCE) -> list[Quantile]:
-    """Quantiles of all samples in `parts` together (HdrHistogram V2, one a trial), in the histograms' unit.
+def merge_quantiles(
+    parts: Sequence[bytes], probabilities: Sequence[float], confidence: float = CONFIDENCE
+) -> list[Quantile]:
+    """Returns quantiles of all samples in `parts` (HdrHistogram V2, one per trial), in the histograms' unit.
 
-    Merging, not averaging: the mean of two p99 is the p99 of nothing. Values carry three significant digits, the histograms' own. The
-    interval draws whole trials anew, since requests of one trial have its process, its memory layout and its neighbours in common: an
-    interval from the requests alone would be far too narrow.
+    Histograms are merged: the mean of two p99 is no p99. Values have the histograms' three significant digits. The
+    bootstrap resamples whole trials, since requests of one trial share its process and memory layout: an interval from
+    single requests would be far too narrow.
     """
     found = samples_of(parts)
     if not len(found.often):
@@ -57,11 +59,13 @@ def merged_quantiles(parts: Sequence[bytes], probabilities: Sequence[float], con
     together = below.sum(axis=0)
     samples = int(together[-1])
     at = values[np.searchsorted(together, _wanted(np.array([samples]), probabilities)[0])].tolist()
-    if len(parts) < LEAST_BLOCKS:
+    if len(parts) < MIN_BLOCKS:
         return [Quantile(probability, value, samples) for probability, value in zip(probabilities, at, strict=True)]
-    wider = widening(len(parts), confidence)
+    wider = small_sample_inflation(len(parts), confidence)
     quantiles = []
-    for probability, value, ends in zip(probabilities, at, values[_ends(below, probabilities, confidence)], strict=True):
+    for probability, value, ends in zip(
+        probabilities, at, values[_ends(below, probabilities, confidence)], strict=True
+    ):
         moved = wider * np.log(ends / value) if value > 0 else None
         low, high = (None, None) if moved is None else (value * math.exp(edge) for edge in moved.tolist())
         quantiles.append(Quantile(probability, value, samples, low, high))
@@ -69,42 +73,51 @@ def merged_quantiles(parts: Sequence[bytes], probabilities: Sequence[float], con
 
 
 def quantiles_by_group(
-    group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int, probabilities: Sequence[float]
+    group: NDArray[np.int64],
+    bucket: NDArray[np.int64],
+    count: NDArray[np.int64],
+    groups: int,
+    probabilities: Sequence[float],
 ) -> tuple[Array, Array]:
-    """Quantiles of many groups of samples at once, without intervals.
+    """Computes quantiles of many groups of samples at once, without intervals.
 
     Args:
-        group: of each bucket with samples the group that it is in, from 0.
-        bucket: its index; a group may name one several times.
-        count: how many samples it has.
-        groups: how many groups there are.
-        probabilities: which quantiles.
+        group: group of each non-empty bucket, from 0.
+        bucket: index of each bucket; a group may contain one several times.
+        count: samples in each bucket.
+        groups: number of groups.
+        probabilities: of the quantiles.
 
     Returns:
-        How many samples each group has; and for each probability a row of the groups' quantiles, NaN of a group without samples.
+        The number of samples of each group, and for each probability a row of the groups' quantiles; NaN without
+        samples.
     """
     values, counts = _counts(group, bucket, count, groups)
-    # Few buckets of a group have any samples: only those are added up, those of all groups one after the other.
+    # Few buckets of a group have samples: only those are summed, group after group.
     flat = counts.reshape(-1)
     has_samples = np.flatnonzero(flat > 0)
     up_to = np.concatenate(([0.0], flat[has_samples].cumsum()))
     edges = up_to[np.searchsorted(has_samples, np.arange(groups + 1) * len(values))]
     samples = np.diff(edges)
-    # The lowest quantile is the first sample. Any bucket does for a group without samples.
+    # The lowest quantile is the first sample. For an empty group any bucket will do: NaN replaces it below.
     wanted = edges[:-1, np.newaxis] + np.maximum(1, _wanted(samples, probabilities))
     at = np.concatenate((has_samples, [0]))[np.searchsorted(up_to[1:], wanted)]
     return samples, np.where(samples > 0, values[at % len(values)].T, np.nan)
 
 
-def _below(group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int) -> tuple[Array, Array]:
-    """The values of all buckets from the lowest to the highest with samples, and how many samples each group has up to each of them."""
+def _below(
+    group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int
+) -> tuple[Array, Array]:
+    """Returns the values of all buckets between the lowest and the highest used, and each group's cumulative counts."""
     values, counts = _counts(group, bucket, count, groups)
-    # In place: the tables of a thousand trials are large, and memory that is new costs more than the sums.
+    # In place: the tables of a thousand trials are large, and new memory costs more than the sums.
     return values, np.cumsum(counts, axis=1, out=counts)
 
 
-def _counts(group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int) -> tuple[Array, Array]:
-    """The values of the same buckets, and how many samples each group has in each of them."""
+def _counts(
+    group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int
+) -> tuple[Array, Array]:
+    """Returns the values of the same buckets, and each group's counts."""
     lowest = int(bucket.min(initial=0))
     width = int(bucket.max(initial=0)) - lowest + 1
     counts = np.bincount(group * width + (bucket - lowest), weights=count, minlength=groups * width)
@@ -113,23 +126,23 @@ def _counts(group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[
 
 
 def _wanted(samples: Array, probabilities: Sequence[float]) -> Array:
-    """How many of so many samples lie up to each quantile: a row for each number of samples, a column for each quantile."""
-    # Rounding must not ask for one sample more than there is.
+    """Returns the cumulative count at each quantile: a row for each number of samples, a column for each quantile."""
+    # Rounding must not require one sample too many.
     wanted: Array = np.ceil(np.outer(samples, probabilities) - 1e-6)
     return wanted
 
 
 def _ends(below: Array, probabilities: Sequence[float], confidence: float) -> NDArray[np.int64]:
-    """The buckets of each quantile's lowest and highest values among the middle `confidence` of the draws, before they are widened.
+    """Returns the buckets of each quantile's percentile interval over the draws, before its inflation.
 
-    A draw's quantile lies up to a bucket where the draw has as many samples up to there as the quantile wants. So the n-th lowest quantile
-    of all draws lies in the first bucket where n draws have enough: it is found by halving over buckets, and no draw's own quantile needs
-    to be known.
+    A draw's quantile lies in the first bucket whose cumulative count is large enough. So the n-th lowest quantile of
+    all draws lies in the first bucket in which n draws have enough samples. Bisection over buckets finds it without any
+    draw's own quantile.
     """
-    drawn = draws(len(below)).T
-    # A row for each end of each quantile, a column for each draw: rows are what is counted.
+    drawn = bootstrap_weights(len(below)).T
+    # A row for each end of each quantile, a column for each draw.
     wanted = np.repeat(_wanted(below[:, -1] @ drawn, probabilities).T, 2, axis=0)
-    needed = np.tile(middle_of(drawn.shape[1], confidence), len(probabilities)) + 1
+    needed = np.tile(percentile_ranks(drawn.shape[1], confidence), len(probabilities)) + 1
     low, high = np.zeros(len(needed), dtype=np.int64), np.full(len(needed), below.shape[1] - 1, dtype=np.int64)
     while (low < high).any():
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""What arithmetic says of a system of tiers: service demands, the widest and the narrowest, and how many requests a second come out."""
+"""Queueing models of a system of tiers: service demands, the bottleneck, bounds and predictions of throughput."""
 
 import math
 from collections.abc import Sequence
@@ -8,10 +8,8 @@ import numpy as np
 
 from weir.stats.mean import CONFIDENCE, Array, Estimate, mean_interval, t_quantile
 
-BUSY = 0.85
-"""A resource with this utilisation is full: the rest is lost to queues that are empty now and then."""
-_VARIED = 1.5
-"""A slope needs throughput to differ by this factor between the lightest and the heaviest load."""
+_MIN_SPAN = 1.5
+"""The slope is used if throughput differs by this factor between the lightest and the heaviest load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,28 +18,26 @@ class Demand:
 
     per_request_s: Estimate
     idle: float
-    """How busy it is without requests: the intercept, in busy seconds a second. 0 where the loads are too much alike to tell."""
+    """Utilisation without requests: the intercept, in busy seconds per second. 0 if the loads are too similar to
+    estimate it."""
     is_slope: bool
-    """Whether it is the slope over several loads, which leaves out what the tier does anyway; else busy time ÷ requests."""
+    """True: the slope over several loads, without the tier's idle work. False: busy time ÷ requests."""
 
 
-def service_demand(
+def estimate_service_demand(
     busy: Sequence[float], throughput: Sequence[float], loads: Sequence[int] = (), confidence: float = CONFIDENCE
 ) -> Demand | None:
-    """A tier's service demand from trials under different loads: the slope of its busy time over throughput.
+    """Estimates a tier's service demand from trials under different loads: the slope of its busy time over throughput.
 
-    U = U₀ + D·X (the utilisation law with what the tier does without requests; Denning & Buzen, ACM Computing Surveys 1978). Where all
-    loads give about the same throughput the slope is noise, and D = U ÷ X of each trial is taken.
+    U = U₀ + D·X (the utilisation law plus idle work; Denning & Buzen, ACM Computing Surveys 1978). If all loads give
+    about the same throughput, the slope is noise; then D = U ÷ X of each trial. None without trials.
 
     Args:
-        busy: of each trial, seconds of CPU time a second.
-        throughput: of each trial, requests a second.
-        loads: of each trial, which load it was under; not given: another one each. What varies between trials under one load is noise, and
-            no slope: a quota stays full however much the host takes.
+        busy: CPU seconds per second, of each trial.
+        throughput: requests per second, of each trial.
+        loads: the load of each trial; default: all different. Differences between trials of one load are noise, no
+        slope.
         confidence: of the interval.
-
-    Returns:
-        None without trials.
 
     Raises:
         ValueError: unequal lengths, or a throughput that is not positive.
@@ -53,9 +49,9 @@ def service_demand(
         return None
     used, rates = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
     levels = [float(rates[np.array(loads) == load].mean()) for load in set(loads)] if loads else list(rates)
-    if max(levels) < _VARIED * min(levels) or len(pairs) < 4:
+    if max(levels) < _MIN_SPAN * min(levels) or len(pairs) < 4:
         return Demand(mean_interval(list(used / rates), confidence), 0.0, is_slope=False)
-    # Relative errors: heavy loads are not known better than light ones.
+    # Weighted for equal relative errors: heavy loads are not measured more precisely than light ones.
     weights = 1 / rates
     columns = np.column_stack([np.ones(len(rates)), rates]) * weights[:, np.newaxis]
     (idle, slope), *_ = np.linalg.lstsq(columns, used * weights, rcond=None)
@@ -71,21 +67,21 @@ def service_demand(
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """A tier, or several that share their CPUs, as a queue with servers."""
+    """A tier, or several that share CPUs, as a queue with servers."""
 
     demand_s: float
-    """Time of one server that a request takes, visits added up."""
+    """Time of one server that a request takes, summed over visits."""
     servers: float
-    """CPUs, or what a quota leaves of them."""
+    """CPUs, or the quota."""
 
     @property
     def width_rps(self) -> float:
-        """The most that it can pass: m ÷ D."""
+        """Maximum throughput: m ÷ D."""
         return math.inf if self.demand_s <= 0 else self.servers / self.demand_s
 
 
-def narrowest(stations: Sequence[Station]) -> int:
-    """The index of the station that can pass the fewest requests a second.
+def find_bottleneck(stations: Sequence[Station]) -> int:
+    """Returns the index of the station with the lowest maximum throughput.
 
     Raises:
         ValueError: no station.
@@ -95,34 +91,37 @@ def narrowest(stations: Sequence[Station]) -> int:
     return min(range(len(stations)), key=lambda index: stations[index].width_rps)
 
 
-def most_throughput(stations: Sequence[Station], users: float, think_s: float = 0.0) -> float:
-    """The asymptotic bound min(m/D of the narrowest, N ÷ (Z + ΣD)). (Lazowska et al., Quantitative System Performance, 1984, chapter 5.)"""
+def throughput_bound(stations: Sequence[Station], users: float, think_s: float = 0.0) -> float:
+    """Returns the asymptotic bound min(m/D of the bottleneck, N ÷ (Z + ΣD)).
+
+    (Lazowska et al., Quantitative System Performance, 1984, chapter 5.)
+    """
     alone_s = think_s + sum(station.demand_s for station in stations)
     by_users = users / alone_s if alone_s > 0 else math.inf
     return min([by_users, *(station.width_rps for station in stations)])
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
-    """What a closed system does with so many users."""
+class ClosedPrediction:
+    """Prediction for a closed system with a number of users."""
 
     users: int
     throughput_rps: float
     response_s: float
-    in_station: tuple[float, ...]
-    """Mean number of requests at each station, waiting or in service."""
+    requests_at_station: tuple[float, ...]
+    """Mean number of requests waiting or in service at each station."""
 
 
-def closed_system(stations: Sequence[Station], users: int, think_s: float = 0.0) -> list[Predicted]:
-    """Exact mean value analysis for 1, 2, … `users` users, stations with several servers among them.
+def solve_closed_system(stations: Sequence[Station], users: int, think_s: float = 0.0) -> list[ClosedPrediction]:
+    """Solves a closed system for 1, 2, … `users` users by exact mean value analysis (Reiser & Lavenberg, J. ACM 1980).
 
-    (Reiser & Lavenberg, J. ACM 1980.) Servers are whole: a station of 0.5 servers is one of half the speed, one of 2.5 servers has 3 of
-    5/6 of the speed. Exact for exponential service times served in order, and for any at stations that share their time among requests.
+    Stations may have several servers, rounded up to a whole number: 2.5 servers become 3 with 5/6 of the speed. Exact
+    for exponential service times, first come, first served, and for any service times with processor sharing.
 
     Args:
-        stations: what a request visits.
+        stations: the stations that a request visits.
         users: the largest population.
-        think_s: how long a user waits between an answer and the next request.
+        think_s: time between a response and the user's next request.
 
     Raises:
         ValueError: fewer than one user, or no station and no think time.
@@ -132,7 +131,7 @@ def closed_system(stations: Sequence[Station], users: int, think_s: float = 0.0)
     count = [max(1, math.ceil(station.servers)) for station in stations]
     demand = [station.demand_s * whole / station.servers for station, whole in zip(stations, count, strict=True)]
     queue = np.zeros(len(stations))
-    # Of each station the probabilities that 0, 1, … servers but the last are busy.
+    # For each station the probabilities that 0, 1, …, m − 1 of its servers are busy.
     busy: list[Array] = [np.eye(1, whole)[0] for whole in count]
     found = []
     for population in range(1, users + 1):
@@ -145,16 +144,16 @@ def closed_system(stations: Sequence[Station], users: int, think_s: float = 0.0)
         throughput = population / (think_s + float(response.sum()))
         queue = throughput * response
         busy = [_busy_servers(of, throughput * one, whole) for of, one, whole in zip(busy, demand, count, strict=True)]
-        found.append(Predicted(population, throughput, float(response.sum()), tuple(map(float, queue))))
+        found.append(ClosedPrediction(population, throughput, float(response.sum()), tuple(map(float, queue))))
     return found
 
 
 def _busy_servers(before: Array, used: float, servers: int) -> Array:
-    """The probabilities that so many servers are busy with one user more. `used`: the mean number that is."""
+    """Returns the probabilities of 0, 1, … busy servers with one more user. `used`: mean number of busy servers."""
     now = np.zeros(servers)
     for number in range(1, servers):
         now[number] = used / number * before[number - 1]
     idle = 1 - (used + float(np.arange(servers - 1, 0, -1) @ now[1:])) / servers
-    # Rounding makes it negative where all servers are always busy.
+    # Rounding makes this negative if all servers are always busy.
     now[0] = max(idle, 0.0)
     return now

@@ -1,23 +1,22 @@
-"""The universal scalability law: how throughput grows with concurrency, where it peaks, and what holds it back."""
+"""The universal scalability law: growth of throughput with concurrency, its peak, and what limits it."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
+from weir.stats.bootstrap import MIN_BLOCKS
 from weir.stats.mean import CONFIDENCE, Array, Estimate, t_quantile
-from weir.stats.resample import LEAST_BLOCKS
 
-LEAST_PLACES = 5
-"""Three parameters through four points leave one degree of freedom to see a poor fit by."""
+MIN_POINTS = 5
+"""With four points and three parameters one degree of freedom is left, too few to detect a poor fit."""
 POOR_FIT = 0.05
-"""A law that misses the measured means by more than this, on average, does not describe them,"""
+"""The fit is poor if it misses the measured means by more than this on average,"""
 _NOISE_SIGMAS = 3.0
-"""unless their own uncertainty is as large."""
+"""and by more than this many times their noise."""
 _NONE = 1e-9
-"""A coefficient below this is none."""
+"""Smaller coefficients count as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,36 +26,36 @@ class Scalability:
     gamma: Estimate
     """Throughput of one user alone."""
     alpha: Estimate
-    """Contention: the share of the work that is done one after another."""
+    """Contention: the share of the work that is serial."""
     beta: Estimate
-    """Coherency: what each pair of concurrent requests costs both."""
+    """Coherency: the cost of each pair of concurrent requests."""
     peak_at: Estimate | None
-    """The concurrency √((1−α)/β) of the highest throughput; None where the law has no peak: it levels off."""
+    """Concurrency √((1−α)/β) of the highest throughput; None if the law has no peak."""
     peak_throughput: float | None
-    """At the peak; without one the level γ/α that it approaches; None where it grows without bound."""
+    """Throughput at the peak; without a peak its limit γ/α; None if throughput grows without bound."""
     misfit: float
     """Root mean square of the relative distances between law and measured means."""
     noise: float
-    """The same of what the means are uncertain by: the standard error over blocks. 0 with one block."""
+    """Root mean square of the means' relative standard errors over blocks. 0 with one block."""
     highest: float
-    """The highest concurrency that was measured."""
+    """The highest measured concurrency."""
     blocks: int
 
     @property
     def is_poor(self) -> bool:
-        """Whether the law does not describe what was measured."""
+        """Whether the law does not describe the measurements."""
         return self.misfit > max(POOR_FIT, _NOISE_SIGMAS * self.noise)
 
     @property
     def is_beyond(self) -> bool:
-        """Whether the peak lies beyond what was measured, so that it rests on the law alone."""
+        """Whether the peak is an extrapolation beyond the measured concurrencies."""
         return self.peak_at is not None and self.peak_at.value > self.highest
 
     @property
     def knee(self) -> float | None:
         """The concurrency at which the growth of the first users would reach the highest throughput.
 
-        From about there on more users wait for one another and add little (Kleinrock, 1979). None where throughput grows without bound, or
+        Beyond it more users mostly wait for each other (Kleinrock, 1979). None if throughput grows without bound, or
         hardly grows at all.
         """
         if self.peak_throughput is None or self.gamma.value <= 0:
@@ -65,40 +64,42 @@ class Scalability:
         return found if found > 1 else None
 
     def throughput(self, concurrency: float) -> float:
-        """What the law gives."""
+        """Returns the throughput by the law."""
         alpha, beta = self.alpha.value, self.beta.value
         return self.gamma.value * concurrency / (1 + alpha * (concurrency - 1) + beta * concurrency * (concurrency - 1))
 
 
-def scalability(throughput: Sequence[Mapping[float, float]], *, confidence: float = CONFIDENCE) -> Scalability | None:
-    """Fit the law to throughput over concurrency.
+def fit_scalability(
+    throughput: Sequence[Mapping[float, float]], *, confidence: float = CONFIDENCE
+) -> Scalability | None:
+    """Fits the law to throughput over concurrency. None with fewer than `MIN_POINTS` concurrencies.
 
-    N/X = (1 + α(N−1) + βN(N−1))/γ is linear in 1/γ, α/γ and β/γ, none of which is negative: a least-squares problem with bounds that has
-    one solution, with no starting values to get it wrong. Its residuals are weighted so that they are relative.
-    Intervals are Student's over the jackknife that leaves out one block at a time. (Gunther, Guerrilla Capacity Planning, 2007, chapter 5.)
+    N/X = (1 + α(N−1) + βN(N−1))/γ is linear in 1/γ, α/γ and β/γ, all of them non-negative. So it is a bounded
+    least-squares problem with one solution, without starting values. Its residuals are relative. The intervals are
+    Student's over the jackknife that leaves out one block at a time. (Gunther, Guerrilla Capacity Planning, 2007,
+    chapter 5.)
 
     Args:
-        throughput: of each block, requests a second by concurrency; a block may lack some.
+        throughput: for each block, requests per second by concurrency; a block may lack some.
         confidence: of the intervals.
-
-    Returns:
-        None where fewer than `LEAST_PLACES` concurrencies were measured.
 
     Raises:
         ValueError: a concurrency below 1, or a throughput that is not positive.
     """
     blocks = [block for block in throughput if block]
     places = sorted({place for block in blocks for place in block})
-    if any(place < 1 for place in places) or any(not (value > 0 and math.isfinite(value)) for block in blocks for value in block.values()):
+    if any(place < 1 for place in places) or any(
+        not (value > 0 and math.isfinite(value)) for block in blocks for value in block.values()
+    ):
         raise ValueError("expected concurrencies from 1 on and positive throughput")
-    if len(places) < LEAST_PLACES:
+    if len(places) < MIN_POINTS:
         return None
     axis = np.array(places, dtype=np.float64)
     values = np.array([[block.get(place, math.nan) for place in places] for block in blocks])
     means = np.nanmean(values, axis=0)
     fitted = _fit(axis, means)
     without = [_fit(axis, left) for index in range(len(blocks)) if (left := _means_without(values, index)) is not None]
-    has_interval = len(blocks) >= LEAST_BLOCKS and len(without) == len(blocks)
+    has_interval = len(blocks) >= MIN_BLOCKS and len(without) == len(blocks)
 
     def estimate(of: int) -> Estimate:
         value = fitted[of]
@@ -144,35 +145,19 @@ def scalability(throughput: Sequence[Mapping[float, float]], *, confidence: floa
 
 
 def _fit(axis: Array, means: Array) -> tuple[float, float, float]:
-    """γ, α and β."""
+    """Returns γ, α and β."""
+    # A slow import: few reports have enough concurrencies.
+    from scipy.optimize import nnls
+
     weight = means / axis
     columns = np.column_stack([weight, weight * (axis - 1), weight * axis * (axis - 1)])
-    # Columns of one size: their solution is the same, their rounding is not.
+    # Columns of equal norm: the same solution with less rounding.
     scale = np.linalg.norm(columns, axis=0)
-    inverse, contention, coherency = not_negative_least_squares(columns / scale, np.ones(len(axis))) / scale
+    inverse, contention, coherency = nnls(columns / scale, np.ones(len(axis)))[0] / scale
     if inverse <= 0:
-        # Even one user is slower than the law allows: nothing is left to divide by.
+        # Even one user is slower than the law allows. Avoids a division by 0.
         inverse = 1e-12
     return 1 / inverse, contention / inverse, coherency / inverse
-
-
-def not_negative_least_squares(columns: Array, wanted: Array) -> Array:
-    """The coefficients, none of them negative, with which few columns come nearest to `wanted`.
-
-    The solution is the free one of the columns that it uses, so with three columns it is the best of seven. scipy.optimize's, which is for
-    many columns, takes longer to load than a report of a hundred points to make.
-    """
-    best, nearest = np.zeros(columns.shape[1]), float(wanted @ wanted)
-    for used in product((False, True), repeat=columns.shape[1]):
-        if not any(used):
-            continue
-        of_used = columns[:, used]
-        found = np.linalg.lstsq(of_used, wanted)[0]
-        missed = wanted - of_used @ found
-        if (found >= 0).all() and missed @ missed < nearest:
-            best, nearest = np.zeros(columns.shape[1]), float(missed @ missed)
-            best[list(used)] = found
-    return best
 
 
 def _law(parameters: tuple[float, float, float], axis: Array) -> Array:
@@ -189,7 +174,7 @@ def _peak(parameters: tuple[float, float, float]) -> float | None:
 
 
 def _means_without(values: Array, index: int) -> Array | None:
-    """Means without a block; None where a concurrency has no other."""
+    """Returns the means without one block; None if a concurrency has no other block."""
     left = np.delete(values, index, axis=0)
     if not len(left) or not np.isfinite(left).any(axis=0).all():
         return None
@@ -198,7 +183,10 @@ def _means_without(values: Array, index: int) -> Array | None:
 
 
 def _jackknifed(value: float, without: Sequence[float], confidence: float, least: float = -math.inf) -> Estimate:
-    """Student's interval with the jackknife's standard error (Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11)."""
+    """Returns Student's interval with the jackknife's standard error.
+
+    (Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.)
+    """
     count = len(without)
     error = math.sqrt((count - 1) / count * float(np.sum((np.array(without) - np.mean(without)) ** 2)))
     half_width = t_quantile(confidence, count - 1) * error

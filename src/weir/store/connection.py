@@ -1,7 +1,5 @@
-"""Opening the run file, and turning what SQLite says into what a user can act on.
-
-A reader must work while the run is still being written (WAL), on a read-only medium, and on a file whose writer was killed.
-"""
+"""Finds and opens run files, and turns SQLite's errors into errors that a user can act on. A reader must work while the
+run is still being written (WAL), on a read-only medium, and after the writer was killed."""
 
 import shutil
 import sqlite3
@@ -14,74 +12,91 @@ from pathlib import Path
 from weir.model.errors import UsageError, WeirError
 from weir.store.schema import ADDED, APPLICATION_ID, OLDEST_READ, SCHEMA_NUMBER
 
+RUN_FILE_NAME = "run.weir"
 _NEXT_STEP = "name a run folder that `weir run` made, or run the study again"
+
+
+def find_run(path: Path) -> Path:
+    """Returns the run file that `path` names: itself, or `run.weir` in it. Raises UsageError: there is no such file."""
+    hint = "weir run STUDY makes one"
+    if path.is_dir():
+        inside = path / RUN_FILE_NAME
+        if inside.is_file():
+            return inside
+        raise UsageError(f"{path}: found a folder without {RUN_FILE_NAME}, expected the folder of a run", hint=hint)
+    if path.is_file():
+        return path
+    found = "something that is not a file" if path.exists() else "nothing there"
+    raise UsageError(f"{path}: found {found}, expected a run folder or a {RUN_FILE_NAME} file", hint=hint)
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raise what goes wrong with the file at `path` as a `WeirError` that names it."""
+    """Raises errors of the file at `path` as a `WeirError` that names it."""
+
+    def of_kind(found: str, expected: str = "a weir run file") -> UsageError:
+        return UsageError(f"{path}: found {found}, expected {expected}", hint=_NEXT_STEP)
+
     try:
         yield
     except sqlite3.DatabaseError as error:
         text = str(error)
         if "not a database" in text:
-            raise UsageError(f"{path}: found a file of another kind, expected a weir run file", hint=_NEXT_STEP) from error
+            raise of_kind("a file of another kind") from error
         if any(sign in text for sign in ("malformed", "disk image", "no such table", "no such column")):
-            found = "a damaged or truncated file"
-            raise UsageError(f"{path}: found {found} ({text}), expected a whole weir run file", hint=_NEXT_STEP) from error
-        raise WeirError(f"{path}: {text}", hint="check the permissions of the file and of its folder, and the space on the disk") from error
+            raise of_kind(f"a damaged or truncated file ({text})", "a whole weir run file") from error
+        hint = "check the permissions of the file and of its folder, and the space on the disk"
+        raise WeirError(f"{path}: {text}", hint=hint) from error
     except (ValueError, KeyError, TypeError) as error:
-        # Values that no weir writes: JSON that is none, an unknown arm, a summary with keys missing.
+        # Values that weir does not write: invalid JSON, an unknown arm, a summary that lacks keys.
         detail = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UsageError(f"{path}: found a row that weir did not write ({detail}), expected a weir run file", hint=_NEXT_STEP) from error
+        raise of_kind(f"a row that weir did not write ({detail})") from error
 
 
 def check_identity(connection: sqlite3.Connection, path: Path) -> int:
-    """The schema's number; raise unless the open file is a weir run of one that this weir reads."""
+    """Returns the schema's number. Raises UsageError: the open file is not a weir run, or this weir does not read its
+    schema."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
         raise UsageError(f"{path}: found a file of another kind, expected a weir run file", hint=_NEXT_STEP)
+    found = f"{path}: found run file schema {schema}, expected"
     if schema > SCHEMA_NUMBER:
-        raise UsageError(
-            f"{path}: found run file schema {schema}, expected {SCHEMA_NUMBER}: it comes from a newer weir",
-            hint="pip install --upgrade weirbench",
-        )
+        newer = f"{found} {SCHEMA_NUMBER}: it comes from a newer weir"
+        raise UsageError(newer, hint="pip install --upgrade weirbench")
     if schema < OLDEST_READ:
-        raise UsageError(f"{path}: found run file schema {schema}, expected {OLDEST_READ} to {SCHEMA_NUMBER}", hint=_NEXT_STEP)
+        raise UsageError(f"{found} {OLDEST_READ} to {SCHEMA_NUMBER}", hint=_NEXT_STEP)
     return int(schema)
 
 
 def _columns_added_since(schema: int) -> dict[str, list[str]]:
-    """By table, what a file of this schema lacks."""
+    """Returns the columns that a file of this schema lacks, by table."""
     found: dict[str, list[str]] = {}
     for number, tables in ADDED.items():
-        for table, columns in tables.items():
-            if number > schema:
-                found.setdefault(table, []).extend(columns)
+        for table, columns in tables.items() if number > schema else ():
+            found.setdefault(table, []).extend(columns)
     return found
 
 
 def bring_up_to_date(connection: sqlite3.Connection, schema: int) -> None:
-    """Give an older file, which is about to be written to, the columns that it lacks."""
-    lacking = [(table, column) for table, columns in _columns_added_since(schema).items() for column in columns]
-    # In one transaction: whoever is killed here leaves the file as it was.
+    """Adds the columns that an older file lacks, before weir writes to it."""
+    # One transaction: a weir that is killed here leaves the file unchanged.
     connection.execute("BEGIN IMMEDIATE")
-    for table, column in lacking:
-        connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} TEXT")
+    for table, columns in _columns_added_since(schema).items():
+        for column in columns:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} TEXT")
     connection.execute(f"PRAGMA user_version = {SCHEMA_NUMBER}")
     connection.execute("COMMIT")
 
 
 @dataclass(slots=True)
 class ReadOnly:
-    """An open connection for reading, and the temporary copy behind it where one was needed."""
+    """An open connection for reading, and the temporary copy behind it if it needs one."""
 
     connection: sqlite3.Connection
     copy: "tempfile.TemporaryDirectory[str] | None" = None
 
     def close(self) -> None:
-        """Close the connection and remove the copy."""
         self.connection.close()
         if self.copy is not None:
             self.copy.cleanup()
@@ -94,7 +109,7 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     try:
         schema = check_identity(connection, path)
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        # The file stays as it is: views of this connection alone, in memory, stand in front of tables that lack columns.
+        # The file stays unchanged: views in memory, of this connection only, hide the tables that lack columns.
         connection.execute("PRAGMA temp_store = MEMORY")
         for table, columns in _columns_added_since(schema).items():
             nulls = ", ".join(f"NULL AS {column}" for column in columns)
@@ -106,16 +121,13 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
 
 
 def open_read_only(path: Path) -> ReadOnly:
-    """Open the run file at `path` for reading.
-
-    Raises:
-        WeirError: it cannot be opened, is of another kind, truncated, or from a newer weir.
-    """
+    """Opens the run file at `path` for reading. Raises WeirError: it cannot be opened, is of another kind, truncated,
+    or from a newer weir."""
     with explained(path):
         try:
             return ReadOnly(_connect(path))
         except sqlite3.OperationalError:
-            # A file left in WAL mode wants a shared-memory file beside it, which a read-only medium cannot have.
+            # A file in WAL mode needs a shared-memory file beside it, which a read-only medium cannot have.
             log = path.with_name(path.name + "-wal")
             if not log.exists() or log.stat().st_size == 0:
                 return ReadOnly(_connect(path, immutable=True))

@@ -1,44 +1,40 @@
-"""Histogram logs: the response times of each interval in HdrHistogram's own text format, for its readers and plotters.
-
-The format is that of `HistogramLogWriter` (version 1.3): comments with the start time, a legend, and a line an interval with its start and
-length in seconds, its largest value in milliseconds, and the histogram (V2, deflated, base64; in nanoseconds).
-"""
+"""Histogram logs: the response times of each interval in HdrHistogram's text format, for its readers and plotters. The
+format is that of `HistogramLogWriter` (version 1.3): comments with the start time, a legend, and a line for each
+interval: start and length in seconds, largest value in milliseconds, histogram (V2, deflated, base64; nanoseconds)."""
 
 from datetime import datetime
-from types import TracebackType
 
-from weir.model import histogram
+from weir.model import hdr as histogram
 from weir.model.errors import UsageError
+from weir.model.load_observer import LoadObserver
+from weir.model.records import Interval, LoadStarted
 
 
-class HistogramLog:
-    """A log that grows with the load, so that it is whole up to whatever ends it.
-
-    Raises:
-        UsageError: the file cannot be written.
-    """
+class HistogramLog(LoadObserver):
+    """A log that grows with the load: it is complete up to the moment at which the load ends. Raises UsageError: the
+    file cannot be written."""
 
     def __init__(self, path: str) -> None:
         try:
-            # One line at a time, so that what was measured is there if the process is killed.
+            # One line at a time: a killed process leaves all earlier lines.
             self._file = open(path, "w", encoding="ascii", buffering=1)  # noqa: SIM115
         except OSError as error:
             raise UsageError(f"--hdr: {path}: cannot be written: {error.strerror}") from None
         self._file.write("#[Logged with weir]\n#[Histogram log format version 1.3]\n")
 
-    def start(self, unix_s: float) -> None:
-        """The clock has started, at this time of day; the intervals count from here."""
+    def on_start(self, started: LoadStarted) -> None:
+        unix_s = started.start_unix_ns / 1e9
         at = datetime.fromtimestamp(unix_s).astimezone().isoformat(" ", "milliseconds")
         self._file.write(f"#[StartTime: {unix_s:.3f} (seconds since epoch), {at}]\n")
         self._file.write('"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n')
 
-    def append(self, start_s: float, end_s: float, max_us: float, encoded: str) -> None:
-        """An interval: `encoded` as the engine gives it (V2, base64)."""
-        payload = histogram.deflated(histogram.bytes_of_text(encoded)).decode("ascii")
-        self._file.write(f"{start_s:.3f},{end_s - start_s:.3f},{max_us / 1e3:.3f},{payload}\n")
+    def on_interval(self, interval: Interval) -> None:
+        payload = histogram.deflated(histogram.bytes_of_text(interval.histogram)).decode("ascii")
+        length_s, max_ms = interval.end_s - interval.start_s, (interval.response_time_us.max or 0.0) / 1e3
+        self._file.write(f"{interval.start_s:.3f},{length_s:.3f},{max_ms:.3f},{payload}\n")
 
     def __enter__(self) -> "HistogramLog":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()

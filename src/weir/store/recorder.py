@@ -1,17 +1,16 @@
-"""What a load and its observer say, into the run file while it goes on."""
+"""Writes the records of a load and of the host to the run file while the load goes on."""
 
 import threading
 
+from weir.model.load_observer import LoadObserver
 from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
-from weir.model.run import TrialEvent
+from weir.model.run_types import TrialEvent
 from weir.store.writer import RunWriter
 
 
-class Recorder:
-    """Writes what load and host say to the run file, on one time axis: seconds since the load's start.
-
-    Both streams have readers of their own, so it locks; samples that come before the load has said when it started wait for that.
-    """
+class Recorder(LoadObserver):
+    """Writes intervals, samples and events on one time axis: seconds since the load's start. Load and host have their
+    own reader threads, so it locks. Samples before the load's start wait for the start."""
 
     def __init__(self, writer: RunWriter, trial_id: int) -> None:
         self._writer = writer
@@ -20,26 +19,28 @@ class Recorder:
         self._start_ns: int | None = None
         self.samples: list[Sample] = []
         self.samples_elsewhere: list[Sample] = []
-        """Of services on another machine, by this machine's clock."""
+        """Samples of services on another machine, by this machine's clock."""
+
+    @property
+    def has_started(self) -> bool:
+        return self._start_ns is not None
 
     @property
     def start_ns(self) -> int:
-        """When the load started, CLOCK_MONOTONIC. Known once the load has ended well."""
+        """The load's start on CLOCK_MONOTONIC; known after a load that ended well."""
         assert self._start_ns is not None
         return self._start_ns
 
-    def take_sample(self, sample: Sample) -> None:
-        """Keeps a sample and writes it as soon as the load's start is known."""
+    def on_sample(self, sample: Sample) -> None:
         with self._lock:
             self._keep(sample, self.samples)
 
-    def take_sample_elsewhere(self, sample: Sample) -> None:
-        """The same, of services on another machine."""
+    def on_remote_sample(self, sample: Sample) -> None:
         with self._lock:
             self._keep(sample, self.samples_elsewhere)
 
-    def take_start(self, started: LoadStarted) -> None:
-        """The load's clock has started: what came before is written now."""
+    def on_start(self, started: LoadStarted) -> None:
+        """Sets the load's start and writes the samples that came before it."""
         with self._lock:
             self._start_ns = started.start_monotonic_ns
             for sample in (*self.samples, *self.samples_elsewhere):
@@ -53,12 +54,10 @@ class Recorder:
     def _write_sample(self, sample: Sample) -> None:
         self._writer.add_sample(self._trial_id, (sample.t_ns - self.start_ns) / 1e9, sample)
 
-    def take_interval(self, interval: Interval) -> None:
-        """Writes what the generator saw."""
+    def on_interval(self, interval: Interval) -> None:
         with self._lock:
             self._writer.add_interval(self._trial_id, interval)
 
-    def take_event(self, event: LoadEvent) -> None:
-        """Writes what happened."""
+    def on_event(self, event: LoadEvent) -> None:
         with self._lock:
             self._writer.add_event(self._trial_id, TrialEvent(event.t_s, event.kind, event.detail))

@@ -1,18 +1,18 @@
-"""Between the samples of `weir.model` and the columns of the run file, both ways. No SQL and no file here.
-
-Rows are named tuples: a run has hundreds of thousands, and a dataclass takes ten times as long to make.
-"""
+"""Rows of samples: their types declare the tables that keep samples (`schema`). No SQL and no file here. A field takes
+its name and type from the field of the engine's record that it keeps; a test compares both. Rows are named tuples: a
+run has hundreds of thousands, and a dataclass takes ten times as long to make."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import NamedTuple
 
-from weir.model.records import CpuSample, GroupSample, NetworkSample, PoolTimes, Sample
-
-Row = tuple[Any, ...]
+from weir.model.records import ObserverCost, Pressures, Sample, SocketCounts
+from weir.store.table import Row
 
 
 class SampleRow(NamedTuple):
-    """One started process with everything below it, at one moment. What counts up is cumulative; proportional memory is read rarely."""
+    """One started process and its descendants at one moment. Counts are cumulative; proportional memory is read
+    rarely."""
 
     t_s: float
     name: str
@@ -39,7 +39,7 @@ class SampleRow(NamedTuple):
 
 
 class UseRow(NamedTuple):
-    """What charts draw of a `SampleRow`: of a large run it is read in half the time."""
+    """The fields of `SampleRow` that charts draw: reading only these takes half the time."""
 
     t_s: float
     name: str
@@ -52,7 +52,7 @@ class UseRow(NamedTuple):
 
 
 class CpuSampleRow(NamedTuple):
-    """One CPU of the machine at one moment, cumulative seconds since boot."""
+    """One CPU of the machine at one moment, in cumulative seconds since boot."""
 
     t_s: float
     cpu: int
@@ -66,7 +66,7 @@ class CpuSampleRow(NamedTuple):
 
 
 class ThreadStateRow(NamedTuple):
-    """Threads of one name at one moment: how many, and cumulative thread-seconds by what they were doing."""
+    """Threads of one name at one moment: their number, and cumulative thread-seconds by state."""
 
     t_s: float
     name: str
@@ -85,7 +85,8 @@ class ThreadStateRow(NamedTuple):
 
 
 class NetworkSampleRow(NamedTuple):
-    """One network namespace at one moment: the machine's, whose `name` is empty, or that of a group. Counts are cumulative."""
+    """One network namespace at one moment: that of the machine (`name` is empty) or of a group. Counts are
+    cumulative."""
 
     t_s: float
     name: str
@@ -102,7 +103,8 @@ class NetworkSampleRow(NamedTuple):
 
 
 class MachineSampleRow(NamedTuple):
-    """What tasks of the machine waited for (PSI, cumulative; None where the kernel keeps none) and what the observer took."""
+    """Time for which tasks of the machine waited (PSI, cumulative; None if the kernel has none), and the observer's
+    cost."""
 
     t_s: float
     cpu_some_s: float | None
@@ -116,54 +118,31 @@ class MachineSampleRow(NamedTuple):
     thread_sweeps: int | None
 
 
-TABLES: dict[str, tuple[str, ...]] = {
-    "sample": SampleRow._fields,
-    "cpu_sample": CpuSampleRow._fields,
-    "thread_state": ThreadStateRow._fields,
-    "network_sample": NetworkSampleRow._fields,
-    "machine_sample": MachineSampleRow._fields,
-}
-"""The tables that keep samples, and their columns beside the trial."""
+# Each reads a row's fields from the engine's record in one call: samples come ten times a second.
+_GROUP = attrgetter(*SampleRow._fields[1:])
+_CPU = attrgetter(*CpuSampleRow._fields[1:])
+_POOL = attrgetter(*ThreadStateRow._fields[3:])
+_SOCKETS = {name: f"sockets.{name}" for name in SocketCounts.model_fields}
+_NETWORK = attrgetter(*(_SOCKETS.get(name, name) for name in NetworkSampleRow._fields[2:]))
+_PRESSURE = attrgetter(*(f"{resource}.{tasks}_s" for resource in Pressures.model_fields for tasks in ("some", "full")))
+_OBSERVER = attrgetter(*ObserverCost.model_fields)
+_NO_PRESSURE, _NO_OBSERVER = (None,) * 6, (None,) * 3
 
 
-def rows_of(trial_id: int, t_s: float, sample: Sample) -> Iterator[tuple[str, Row]]:
-    """A sample as rows: the table, and `trial_id` with the values of `TABLES`."""
+def split_sample(trial_id: int, t_s: float, sample: Sample) -> Iterator[tuple[str, Row]]:
+    """Yields a sample's rows: the table, and `trial_id` with the fields of that table's row type."""
     for group in sample.groups:
-        yield "sample", (trial_id, t_s, *_values(group, TABLES["sample"][1:]))
+        yield "sample", (trial_id, t_s, *_GROUP(group))
         for pool in group.threads_by_state or ():
-            yield "thread_state", (trial_id, t_s, group.name, group.tier, *_pool(pool))
+            # The name of a thread may be any bytes; the engine has replaced those that are not UTF-8.
+            yield "thread_state", (trial_id, t_s, group.name, group.tier, *_POOL(pool))
         if group.network is not None:
-            yield "network_sample", (trial_id, t_s, group.name, *_network(group.network))
+            yield "network_sample", (trial_id, t_s, group.name, *_NETWORK(group.network))
     for cpu in sample.cpus:
-        yield "cpu_sample", (trial_id, t_s, *_cpu(cpu))
+        yield "cpu_sample", (trial_id, t_s, *_CPU(cpu))
     if sample.network is not None:
-        yield "network_sample", (trial_id, t_s, "", *_network(sample.network))
+        yield "network_sample", (trial_id, t_s, "", *_NETWORK(sample.network))
     if sample.network is not None or sample.pressure is not None:
-        yield "machine_sample", (trial_id, t_s, *_machine(sample))
-
-
-def _values(record: GroupSample | CpuSample | PoolTimes | NetworkSample, names: tuple[str, ...]) -> Row:
-    return tuple(getattr(record, name) for name in names)
-
-
-def _cpu(cpu: CpuSample) -> Row:
-    return _values(cpu, TABLES["cpu_sample"][1:])
-
-
-def _pool(pool: PoolTimes) -> Row:
-    # A thread may call itself anything: bytes that are no UTF-8 came as replacement characters.
-    return _values(pool, TABLES["thread_state"][3:])
-
-
-def _network(network: NetworkSample) -> Row:
-    sockets = network.sockets
-    return (*_values(network, TABLES["network_sample"][2:8]), sockets.established, sockets.time_wait, sockets.orphaned, sockets.in_use)
-
-
-def _machine(sample: Sample) -> Row:
-    pressure, observer = sample.pressure, sample.observer
-    waited: Row = (None,) * 6
-    if pressure is not None:
-        waited = tuple(value for one in (pressure.cpu, pressure.memory, pressure.io) for value in (one.some_s, one.full_s))
-    cost: Row = (None,) * 3 if observer is None else (observer.cpu_s, observer.sweeps, observer.thread_sweeps)
-    return (*waited, *cost)
+        waited = _NO_PRESSURE if sample.pressure is None else _PRESSURE(sample.pressure)
+        cost = _NO_OBSERVER if sample.observer is None else _OBSERVER(sample.observer)
+        yield "machine_sample", (trial_id, t_s, *waited, *cost)

@@ -1,8 +1,6 @@
-"""Writes a run file while the run goes on.
-
-Rows of intervals, samples and events are gathered and appended about once a second in one transaction, so that the disk does not
-disturb the measurement. A trial exists for readers from the moment `finish_trial` returns; anything else is deleted by `resume`.
-"""
+"""Writes a run file while the run goes on. The writer appends rows of intervals, samples and events about once a second
+in one transaction, so that the disk does not disturb the measurement. Readers see a trial from the moment
+`finish_trial` returns; `resume` deletes all others."""
 
 import fcntl
 import json
@@ -11,176 +9,137 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from weir.model.errors import NotWrittenError, UsageError, WeirError
 from weir.model.records import Interval, Sample
-from weir.model.run import Cell, RunInfo, TrialEvent, TrialResult
-from weir.model.stop import Stop
+from weir.model.run_types import Cell, RunInfo, StopReason, TrialEvent, TrialResult
 from weir.store import rows, sample_rows
 from weir.store.connection import bring_up_to_date, check_identity, explained
-from weir.store.schema import APPLICATION_ID, SCHEMA_NUMBER, TABLES
+from weir.store.schema import APPENDED, APPLICATION_ID, CREATE_TABLES, SCHEMA_NUMBER
+from weir.store.table import Row, insert_into
 
 Ended = Literal["complete", "interrupted"]
 
 FLUSH_PERIOD_S = 1.0
 _BUSY_TIMEOUT_S = 5.0
 _SPACE = "check the space left on the disk"
-
-
-def _insert(table: str, columns: Sequence[str]) -> str:
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-
-
-_INSERTS = {
-    "interval": _insert("interval", ("trial_id", *rows.INTERVAL_COLUMNS, "histogram")),
-    **{table: _insert(table, ("trial_id", *columns)) for table, columns in sample_rows.TABLES.items()},
-    "event": _insert("event", ("trial_id", "t_s", "kind", "detail", "duration_s")),
-}
+_INSERT_CELL = insert_into("cell", rows.CELL.columns)
+_INSERTS = {table.name: table.insert for table in APPENDED}
 
 
 class RunWriter:
-    """The one writer of a run file. Its methods may be called from several threads.
+    """The one writer of a run file. Its methods may be called from several threads. As a context manager it closes the
+    run as complete, or as interrupted when the block ends with an exception."""
 
-    As a context manager it closes the run as complete, or as interrupted when the block ends with an exception.
-    """
-
-    def __init__(self, path: Path, connection: sqlite3.Connection, folder_lock: int | None, info: RunInfo, cells: tuple[Cell, ...]) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, resources: ExitStack, info: RunInfo, cells: tuple[Cell, ...]
+    ) -> None:
         """Use `create` or `resume`."""
         self.path = path
         self.info = info
         self.cells = cells
         self._connection = connection
-        self._folder_lock = folder_lock
+        self._resources = resources
+        """Closes the connection, then unlocks the folder."""
         self._lock = threading.RLock()
-        self._pending: dict[str, list[rows.Row]] = {table: [] for table in _INSERTS}
+        self._pending: dict[str, list[Row]] = {table: [] for table in _INSERTS}
         self._flushed_at = time.monotonic()
         self._closed = False
 
     @classmethod
     def create(cls, path: Path, info: RunInfo, cells: Sequence[Cell]) -> Self:
-        """Make a new run file at `path`, and its folder.
-
-        A run has its folder for itself; loads without a study may be kept beside one another, and are never resumed.
-
-        Raises:
-            UsageError: there is a file already, or another weir writes into this folder.
-            WeirError: the file cannot be written.
-        """
+        """Makes a new run file at `path`, and its folder. A run has a folder of its own; single loads may share one,
+        and are never resumed. Raises UsageError (there is a file already, or another weir writes into this folder),
+        WeirError (the file cannot be written)."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise WeirError(f"{path.parent}: cannot make the run folder: {error.strerror}", hint="name another with --out DIR") from error
-        folder_lock = None if info.is_load else lock_folder(path)
-        try:
+            problem = f"{path.parent}: cannot make the run folder: {error.strerror}"
+            raise WeirError(problem, hint="name another with --out DIR") from error
+        with ExitStack() as resources:
+            if not info.is_load:
+                resources.enter_context(locked_folder(path))
             if path.exists():
-                hint = f"weir report {path}, or another --out" if info.is_load else f"weir run --resume {path}, or another --out DIR"
-                raise UsageError(f"{path}: found a file, expected none", hint=hint)
-            _write_whole(path, _beginning(info, cells))
+                load, run = f"weir report {path}, or another --out", f"weir run --resume {path}, or another --out DIR"
+                raise UsageError(f"{path}: found a file, expected none", hint=load if info.is_load else run)
+            _write_whole(path, _serialize_new(info, cells))
             with explained(path):
-                connection = _open(path)
-                try:
-                    _write_ahead(connection)
-                except BaseException:
-                    connection.close()
-                    raise
-            return cls(path, connection, folder_lock, info, tuple(cells))
-        except BaseException:
-            if folder_lock is not None:
-                os.close(folder_lock)
-            raise
+                connection = resources.enter_context(_open(path))
+            return cls(path, connection, resources.pop_all(), info, tuple(cells))
 
     @classmethod
     def resume(cls, path: Path) -> Self:
-        """Open an earlier run to go on with it: trials that were not finished are deleted.
-
-        Raises:
-            UsageError: no file, not a weir run, of another schema, or another weir is writing it.
-        """
+        """Opens an earlier run to continue it, and deletes its unfinished trials. Raises UsageError: no file, not a
+        weir run, of another schema, or another weir is writing it."""
         if not path.is_file():
-            raise UsageError(f"{path}: found nothing there, expected a run file to resume", hint="weir run STUDY starts a new run")
-        folder_lock = lock_folder(path)
-        try:
+            problem = f"{path}: found nothing there, expected a run file to resume"
+            raise UsageError(problem, hint="weir run STUDY starts a new run")
+        with ExitStack() as resources:
+            resources.enter_context(locked_folder(path))
             with explained(path):
-                connection = _open(path)
-                try:
-                    schema = check_identity(connection, path)
-                    _write_ahead(connection)
-                    bring_up_to_date(connection, schema)
-                    connection.execute("DELETE FROM trial WHERE finished = 0")
-                    connection.execute("UPDATE run SET ended = NULL, finished_unix_ns = NULL, stopped = NULL")
-                    info = rows.run_from_row(connection.execute(f"SELECT {', '.join(rows.RUN_COLUMNS)} FROM run").fetchone())
-                    found = connection.execute(f"SELECT {', '.join(rows.CELL_COLUMNS)} FROM cell ORDER BY id").fetchall()
-                    cells = tuple(rows.cell_from_row(row) for row in found)
-                except BaseException:
-                    connection.close()
-                    raise
-            return cls(path, connection, folder_lock, info, cells)
-        except BaseException:
-            os.close(folder_lock)
-            raise
+                connection = resources.enter_context(_open(path))
+                connection.execute("DELETE FROM trial WHERE finished = 0")
+                connection.execute("UPDATE run SET ended = NULL, finished_unix_ns = NULL, stopped = NULL")
+                run = connection.execute(f"SELECT {', '.join(rows.RUN.columns)} FROM run").fetchone()
+                found = connection.execute(f"SELECT {', '.join(rows.CELL.columns)} FROM cell ORDER BY id").fetchall()
+                info = RunInfo(**rows.RUN.decode(run))
+                cells = tuple(Cell(**rows.CELL.decode(row)) for row in found)
+            return cls(path, connection, resources.pop_all(), info, cells)
 
     def add_cells(self, cells: Sequence[Cell]) -> None:
-        """Add cells that nobody knew of when the run began."""
+        """Adds cells that the run plans after its start."""
         with self._transaction() as connection:
-            connection.executemany(_insert("cell", rows.CELL_COLUMNS), [rows.cell_row(cell) for cell in cells])
+            connection.executemany(_INSERT_CELL, map(rows.CELL.encode, cells))
         self.cells = (*self.cells, *cells)
 
     def begin_trial(self, cell: Cell, *, block: int, position: int, attempt: int, started_unix_ns: int) -> int:
-        """Start a trial and return its id. Readers do not see it until it is finished."""
-        columns = ("cell_id", "block", "position", "attempt", "started_unix_ns")
+        """Starts a trial and returns its id. Readers do not see it until it is finished."""
+        values = (cell.id, block, position, attempt, started_unix_ns)
         with self._transaction() as connection:
-            cursor = connection.execute(_insert("trial", columns), (cell.id, block, position, attempt, started_unix_ns))
+            cursor = connection.execute(insert_into("trial", rows.BEGUN_COLUMNS), values)
             assert cursor.lastrowid is not None
             return cursor.lastrowid
 
     def add_interval(self, trial_id: int, interval: Interval) -> None:
-        """Append what the generator saw in one interval."""
-        self._append("interval", [rows.interval_row(trial_id, interval)])
+        self._append("interval", rows.interval_row(trial_id, interval))
 
     def add_sample(self, trial_id: int, t_s: float, sample: Sample) -> None:
-        """Append a reading of processes and machine, `t_s` seconds since the load's start (negative before it)."""
-        for table, row in sample_rows.rows_of(trial_id, t_s, sample):
-            self._append(table, [row])
+        """Appends a reading of processes and machine, `t_s` seconds since the load's start (negative before it)."""
+        for table, row in sample_rows.split_sample(trial_id, t_s, sample):
+            self._append(table, row)
 
     def add_event(self, trial_id: int, event: TrialEvent) -> None:
-        """Append something that happened."""
-        self._append("event", [(trial_id, event.t_s, rows.storable(event.kind), rows.storable(event.detail), event.duration_s)])
+        self._append("event", (trial_id, *rows.EVENT.encode(event)))
 
     def finish_trial(self, trial_id: int, result: TrialResult) -> None:
-        """Write the trial's result and mark it finished, in one transaction with the rows still pending.
-
-        Raises:
-            ValueError: there is no such unfinished trial.
-        """
-        assignments = ", ".join(f"{column} = ?" for column in rows.RESULT_COLUMNS)
+        """Writes the trial's result and marks it finished, in one transaction with the pending rows. Raises ValueError:
+        there is no such unfinished trial."""
+        assignments = ", ".join(f"{column} = ?" for column in rows.RESULT.columns)
         statement = f"UPDATE trial SET {assignments}, finished = 1 WHERE id = ? AND finished = 0"
         with self._transaction() as connection:
             self._write_pending(connection)
             histograms = [(trial_id, clock, data) for clock, data in result.histograms.items()]
-            connection.executemany(_insert("histogram", ("trial_id", "clock", "data")), histograms)
-            if connection.execute(statement, (*rows.result_row(result), trial_id)).rowcount != 1:
+            connection.executemany(insert_into("histogram", ("trial_id", "clock", "data")), histograms)
+            if connection.execute(statement, (*rows.RESULT.encode(result), trial_id)).rowcount != 1:
                 raise ValueError(f"trial {trial_id} was not begun, or is finished already")
-        # Between trials the disk disturbs nobody: from here on the trial survives a power cut as well.
+        # Between trials the disk disturbs no measurement. From here on the trial survives a power cut, too.
         with self._lock, explained_write(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def discard_trial(self, trial_id: int) -> None:
-        """Delete a trial that was begun, and all its rows."""
         with self._transaction() as connection:
             self._write_pending(connection)
             connection.execute("DELETE FROM trial WHERE id = ?", (trial_id,))
 
-    def note_stop(self, stop: Stop) -> None:
-        """Note why the run has no more blocks."""
+    def note_stop(self, stop: StopReason) -> None:
         with self._transaction() as connection:
             connection.execute("UPDATE run SET stopped = ?", (json.dumps(stop.to_json()),))
 
     def close(self, ended: Ended) -> None:
-        """Note how the run ended and leave one file behind. Closing twice does nothing."""
+        """Writes how the run ended and leaves one file behind. Closing twice does nothing."""
         with self._lock:
             if self._closed:
                 return
@@ -188,28 +147,24 @@ class RunWriter:
                 with self._transaction() as connection:
                     self._write_pending(connection)
                     connection.execute("UPDATE run SET ended = ?, finished_unix_ns = ?", (ended, time.time_ns()))
-                try:
+                # If another process is reading, the file stays in WAL mode, complete and readable.
+                with suppress(sqlite3.OperationalError):
                     self._connection.execute("PRAGMA busy_timeout = 200")
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                     self._connection.execute("PRAGMA journal_mode = DELETE").fetchone()
-                except sqlite3.OperationalError:
-                    # Somebody is reading: the file stays in WAL mode, complete and readable as it is.
-                    pass
             finally:
                 self._closed = True
-                self._connection.close()
-                if self._folder_lock is not None:
-                    os.close(self._folder_lock)
+                self._resources.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close("complete" if kind is None else "interrupted")
 
-    def _append(self, table: str, new: list[rows.Row]) -> None:
+    def _append(self, table: str, row: Row) -> None:
         with self._lock:
-            self._pending[table].extend(new)
+            self._pending[table].append(row)
             if time.monotonic() - self._flushed_at >= FLUSH_PERIOD_S:
                 with self._transaction() as connection:
                     self._write_pending(connection)
@@ -223,7 +178,7 @@ class RunWriter:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock, explained_write(self.path):
-            # Ctrl-C between two lines may have left one open that nobody was in yet.
+            # Ctrl-C between two lines may have left a transaction open.
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             try:
@@ -231,8 +186,8 @@ class RunWriter:
                 yield self._connection
                 self._connection.execute("COMMIT")
             except BaseException:
-                # SQLite itself has rolled back what failed for want of space. And where Ctrl-C came between two lines, this runs when the
-                # transaction is collected, and the file may be closed by then.
+                # SQLite itself has rolled back if the disk is full. After Ctrl-C between two lines this runs when the
+                # generator is collected, and the file may be closed by then.
                 with suppress(sqlite3.ProgrammingError):
                     if self._connection.in_transaction:
                         self._connection.execute("ROLLBACK")
@@ -241,28 +196,24 @@ class RunWriter:
 
 @contextmanager
 def explained_write(path: Path) -> Iterator[None]:
-    """Like `explained`, for SQLite's errors alone: a caller's own mistakes keep their type."""
+    """Like `explained`, for SQLite's errors only: a caller's mistakes keep their type."""
     try:
         yield
     except sqlite3.DatabaseError as error:
         raise NotWrittenError(f"{path}: cannot write: {error}", hint=_SPACE) from error
 
 
-def _beginning(info: RunInfo, cells: Sequence[Cell]) -> bytes:
-    """The run file before its first trial."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
+def _serialize_new(info: RunInfo, cells: Sequence[Cell]) -> bytes:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         numbers = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_NUMBER};"
-        connection.executescript(f"{numbers} {TABLES}")
-        connection.execute(_insert("run", rows.RUN_COLUMNS), rows.run_row(info))
-        connection.executemany(_insert("cell", rows.CELL_COLUMNS), [rows.cell_row(cell) for cell in cells])
+        connection.executescript(f"{numbers} {CREATE_TABLES}")
+        connection.execute(insert_into("run", rows.RUN.columns), rows.RUN.encode(info))
+        connection.executemany(_INSERT_CELL, map(rows.CELL.encode, cells))
         return connection.serialize()
-    finally:
-        connection.close()
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Put a file at `path`, whole or not at all: what is there can always be resumed, whenever its writer was killed."""
+    """Writes a file wholly or not at all, so that `resume` works whenever the writer was killed."""
     unfinished = path.with_name(f".{path.name}.new")
     try:
         with unfinished.open("wb") as file:
@@ -276,26 +227,32 @@ def _write_whole(path: Path, content: bytes) -> None:
         raise NotWrittenError(f"{path}: cannot write: {error.strerror}", hint=_SPACE) from error
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA foreign_keys = ON")
-    return connection
+@contextmanager
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
+    """Opens a run file for writing, in WAL mode and with the current schema."""
+    options: dict[str, Any] = {"timeout": _BUSY_TIMEOUT_S, "isolation_level": None, "check_same_thread": False}
+    with closing(sqlite3.connect(path, **options)) as connection:
+        schema = check_identity(connection, path)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        connection.execute("PRAGMA synchronous = NORMAL")
+        bring_up_to_date(connection, schema)
+        yield connection
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL").fetchone()
-    connection.execute("PRAGMA synchronous = NORMAL")
-
-
-def lock_folder(path: Path) -> int:
-    """Hold the run folder for this writer; released by the kernel when the process ends, however it ends.
-
-    The folder and not the file: closing any other descriptor of the file would drop the locks that SQLite holds on it.
-    """
+@contextmanager
+def locked_folder(path: Path) -> Iterator[None]:
+    """Holds the run folder for this writer; the kernel releases it when the process ends, however it ends. The folder
+    and not the file: closing any other descriptor of the file would drop the locks that SQLite holds on it. Raises
+    UsageError: another weir holds it."""
     descriptor = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
-        raise UsageError(f"{path}: found another weir writing this run, expected none", hint="wait for it, or end it first") from error
-    return descriptor
+        problem = f"{path}: found another weir writing this run, expected none"
+        raise UsageError(problem, hint="wait for it, or end it first") from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)

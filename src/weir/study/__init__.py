@@ -1,1 +1,1 @@
-"""A question as a TOML file: what is compared, under which load, how often and in which order."""
+"""Studies: TOML files that define the compared systems, the load, and the number and order of trials."""

@@ -1,154 +1,130 @@
-"""From the matrix of a study to its cells: everything crossed, overrides applied, and what does not fit together refused."""
+"""Plans the cells of a study: crosses the matrix, applies overrides, and rejects contradictions."""
 
 import difflib
+import hashlib
+import json
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-from weir.generators.tools import tool
+from weir.generators.registry import get_tool
+from weir.load_spec import KEY_NAMES, LoadSpec
 from weir.model.errors import UsageError
-from weir.model.load import LoadPlan, Profile, Request
-from weir.model.run import GENERATOR, WEIR, Arm, Cell, Placement
-from weir.scenario import read_scenario, scenario_plan
+from weir.model.load import LoadPlan, Request
+from weir.model.run_types import GENERATOR, WEIR, Arm, Cell, Placement
+from weir.scenario import parse_scenario, read_scenario
 from weir.services.manifest import read_service
-from weir.stacks.external import ExternalStack
 from weir.stacks.manifest import Needed, Stack, read_stack
-from weir.stacks.workload import Workload, read_workload, workload_files
-from weir.study.ceiling import ceilings
-from weir.study.file import StudyFile
+from weir.stacks.unmanaged import ExternalStack
+from weir.stacks.workload import Workload, list_workload_files, read_workload
+from weir.study.cell_bounds import find_upper_bounds
+from weir.study.file import Method, StudyFile
 from weir.study.load import LoadTable
 from weir.study.matrix import DEFAULT_VARIANT
-from weir.study.method import Method
-from weir.study.scenario_digest import scenario_digest
 from weir.toml_file import validate
 
 ASSUMED_OVERHEAD_S = 1.5
-"""Start, check and stop of a stack where no pilot has measured them: Flask takes 0.5 s, Sanic 1.2 s, a JVM two to three."""
-Coordinates = Mapping[str, frozenset[Any]]
-"""What describes a cell for `override.where`: several values where it has several names."""
+"""Start, check and stop of a stack without a pilot: Flask takes 0.5 s, Sanic 1.2 s, a JVM two to three."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCell:
-    """A cell with what it needs to be run."""
+    """A cell with everything that its trials need."""
 
     cell: Cell
     stack: Stack | ExternalStack
     workload: Workload
-    load: LoadTable
-    """How its trials are loaded, overrides applied."""
+    load: LoadSpec
+    """Load settings with overrides."""
     method: Method
-    """How its trials are run, overrides applied."""
-    scenario: dict[str, Any] | None = None
-    """What users do, in the plan's form."""
+    """`[method]` with overrides."""
     services: Mapping[str, Needed] = field(default_factory=dict)
-    """What must run beside the stack, with the study's settings over its own."""
+    """The stack's services, with the study's settings over their own."""
+    table: LoadTable | None = None
+    """`[load]` of the study file with overrides; None for a cell without a file."""
 
     @property
-    def asked(self) -> tuple[object, ...]:
-        """Who makes its requests, and how: the generator's ceiling depends on that, and not on the stack."""
+    def duration_s(self) -> float:
+        """Duration of the measured load without extension."""
+        assert self.load.duration_s is not None
+        return self.load.duration_s
+
+    @property
+    def load_key(self) -> tuple[object, ...]:
+        """Everything that the generator's limit depends on: cells with equal keys share one measurement of it."""
         how = self.load.keep_alive, self.load.pipeline, self.load.kernel_timestamps
         return self.cell.generator, self.workload.id, self.cell.load.connections, *how
 
     @property
     def trial_s(self) -> float:
-        """How long a trial takes by the plan, in seconds, if its load need not be extended."""
-        return self.load.duration_s + self.method.prime_s + self.method.pause_s + ASSUMED_OVERHEAD_S
+        """Planned duration of a trial without extension, in seconds."""
+        return self.duration_s + self.method.warmup_s + self.method.pause_s + ASSUMED_OVERHEAD_S
 
     def request(self, base_url: str) -> Request:
-        """What its load asks of a process of the stack: the same in every trial."""
-        return self.workload.draw(base_url, random.Random(self.method.seed), path=self.stack.path_of(self.workload.id))
+        """Returns the request of its load to a process of the stack: the same in every trial."""
+        path = self.stack.find_path(self.workload.id)
+        return self.workload.draw(base_url, random.Random(self.method.seed), path=path)
 
-    def unable(self) -> str | None:
-        """Why its generator cannot make its load, a sentence; None: it can."""
+    def find_unsupported(self) -> str | None:
+        """Returns why its generator does not support its load; None: it does."""
         if self.cell.generator == WEIR:
             return None
         request = self.request("http://127.0.0.1:1")
         targets = (request.target,) * self.cell.replicas if self.cell.replicas > 1 else ()
-        plan = self.plan(request, targets=targets, duration_s=self.load.duration_s, interval_s=0.1, cpus=(0,))
-        return tool(self.cell.generator).cannot(plan)
+        plan = self.plan(request, targets=targets, duration_s=self.duration_s, interval_s=0.1, cpus=(0,))
+        return get_tool(self.cell.generator).unsupported_reason(plan)
 
-    def placed(self, placement: Placement) -> Placement:
-        """The run's placement, with as many of the stack's CPUs as this cell asks for: those of an external stack are its own.
-
-        The last ones, since CPU 0 takes most interrupts.
-        """
+    def restrict_placement(self, placement: Placement) -> Placement:
+        """Returns the run's placement with this cell's number of CPUs for the stack; an external stack has its own
+        CPUs. It takes the last CPUs, since CPU 0 handles most interrupts."""
         if isinstance(self.stack, ExternalStack):
             return replace(placement, stack=self.stack.cpus(), limits={}, network=None)
         return placement if self.cell.cpus is None else replace(placement, stack=placement.stack[-self.cell.cpus :])
 
-    def plan(self, request: Request, *, targets: tuple[str, ...], duration_s: float, interval_s: float, cpus: tuple[int, ...]) -> LoadPlan:
-        """The load of a trial, but for what `request` asks.
-
-        Args:
-            request: the workload's request, to the first process of the stack.
-            targets: the URL of each process, where there are several.
-            duration_s: how long.
-            interval_s: length of an interval.
-            cpus: the generator's CPUs, a thread each.
-        """
-        # The path of a scenario's target stands before those of its steps, and the workload's is none of theirs.
-        asked = request if self.scenario is None else replace(request, target=urljoin(request.target, "/"))
+    def plan(
+        self, request: Request, *, targets: tuple[str, ...], duration_s: float, interval_s: float, cpus: tuple[int, ...]
+    ) -> LoadPlan:
+        """Returns the plan of a trial's load. `request` goes to the first process of the stack; `targets` has the URL
+        of each process, if there are several. The generator has one thread on each of `cpus`."""
+        # A scenario's steps have their own paths, which are appended to the path of the target.
+        has_steps = self.load.scenario is not None
         return LoadPlan(
-            request=asked,
-            load=self.cell.load,
-            duration_s=duration_s,
-            timeout_s=self.load.timeout_s,
-            interval_s=interval_s,
-            expected_status=None if self.scenario else (self.workload.answer.status,),
-            threads=len(cpus),
-            cpus=cpus,
-            targets=targets,
-            keep_alive=self.load.keep_alive,
-            pipeline=self.load.pipeline,
-            requests=self.load.requests,
-            until_first_failure=self.load.until_first_failure,
-            kernel_timestamps=self.load.kernel_timestamps,
-            seed=self.method.seed,
-            scenario=self.scenario,
-        )
+            request=replace(request, target=urljoin(request.target, "/")) if has_steps else request,
+            load=self.cell.load, duration_s=duration_s, timeout_s=self.load.timeout_s, interval_s=interval_s,
+            expected_status=None if has_steps else (self.workload.answer.status,), threads=len(cpus), cpus=cpus,
+            targets=targets, keep_alive=self.load.keep_alive, pipeline=self.load.pipeline, requests=self.load.requests,
+            until_first_failure=self.load.until_first_failure, kernel_timestamps=self.load.kernel_timestamps,
+            seed=self.method.seed, scenario=self.load.scenario,
+        )  # fmt: skip
 
 
-def planned_cells(
-    file: StudyFile,
-    path: Path,
-    stack_cpus: int,
-    *,
-    left_out: Collection[str] = (),
-    left_out_generators: Collection[str] = (),
+def plan_cells(
+    file: StudyFile, path: Path, stack_cpus: int, *, omitted_stacks: Set[str], omitted_generators: Set[str]
 ) -> list[PlannedCell]:
-    """Every cell of the matrix, the A/A arm's included.
-
-    Args:
-        file: the study file.
-        path: where it lies: its scenarios are relative to it, and messages name it.
-        stack_cpus: the number of CPUs that a stack gets where the study does not say, for limits that follow it.
-        left_out: labels of stacks that are not run.
-        left_out_generators: generators that are not run.
-
-    Raises:
-        UsageError: a stack, workload or limit does not exist, keys contradict each other, an override matches nothing, or a generator
-            cannot make a load.
-    """
+    """Returns every cell of the matrix and of the A/A arm. Scenarios are relative to `path`, which messages name; some
+    limits depend on `stack_cpus`, the default number of CPUs of a stack. Raises UsageError: a stack, workload or limit
+    does not exist, keys contradict each other, an override matches no cell, or a generator does not support a load."""
     try:
-        cells = _Crossing(file, path, stack_cpus).cells()
-        return _numbered([one for one in cells if one.stack.label not in left_out and one.cell.generator not in left_out_generators])
+        cells = _CellPlanner(file, path, stack_cpus).cells()
+        kept = [one for one in cells if one.stack.label not in omitted_stacks]
+        return number_cells(one for one in kept if one.cell.generator not in omitted_generators)
     except UsageError as error:
         if error.message.startswith(str(path)):
             raise
         raise UsageError(f"{path}: {error.message}", hint=error.hint) from None
 
 
-class _Crossing:
+class _CellPlanner:
     def __init__(self, file: StudyFile, path: Path, stack_cpus: int) -> None:
         self._file = file
         self._path = path
         self._stack_cpus = stack_cpus
         self._matched: set[int] = set()
+        """Indices of the overrides that match a cell."""
 
     def cells(self) -> list[PlannedCell]:
         matrix, method = self._file.matrix, self._file.method
@@ -156,40 +132,37 @@ class _Crossing:
         arms: list[tuple[Stack | ExternalStack, Arm]] = [(stack, "main") for stack in main]
         labels = [stack.label for stack in main]
         for key, label in (("method.baseline", method.baseline), ("method.aa", method.aa)):
-            if label is not None and label not in labels and not any(stack.id == label for stack in main):
-                raise UsageError(f"{key}: found {label!r}, expected one of the stacks of the matrix: {', '.join(labels)}")
+            if label is not None and label not in {*labels, *(stack.id for stack in main)}:
+                raise UsageError(f"{key}: found {label!r}, expected a stack of the matrix: {', '.join(labels)}")
         if method.aa is not None:
-            copied = next((stack for stack in main if stack.label == method.aa), None)
-            arms.append((copied or next(stack for stack in main if stack.id == method.aa), "aa"))
+            by_name = {stack.id: stack for stack in reversed(main)} | {stack.label: stack for stack in main}
+            arms.append((by_name[method.aa], "aa"))
         self._check_limits(main)
         self._check_services(main)
-        planned = [cell for stack, arm in arms for workload_id in matrix.workloads for cell in self._of_stack(stack, arm, workload_id)]
-        known = {
-            "workload",
-            "connections",
-            *(["rates_rps"] if matrix.rates_rps else []),
-            *planned[0].cell.coordinates,
-            *matrix.limits,
-            *matrix.services,
-        }
+        planned = [
+            cell
+            for stack, arm in arms
+            for workload_id in matrix.workloads
+            for cell in self._cross_factors(stack, arm, workload_id)
+        ]
+        known = {"workload", "connections", *planned[0].cell.coordinates, *matrix.limits, *matrix.services}
+        if matrix.rate_rps:
+            known.add("rate_rps")
         for index, figure in enumerate(self._file.published):
-            for key in figure.where:
-                if key not in known:
-                    raise UsageError(f"published.{index}.where.{key}: unknown key; expected one of: {', '.join(sorted(known))}")
+            for key in figure.where.keys() - known:
+                raise UsageError(f"published.{index}.where.{key}: unknown key; expected one of: {_list(known)}")
         for index, override in enumerate(self._file.override):
             if index not in self._matched:
-                raise UsageError(
-                    f"override.{index}.where: found {override.where!r}, which describes no cell; expected values of the matrix"
-                )
-        return _numbered(_with_conditions(planned))
+                found = f"found {override.where!r}, which matches no cell"
+                raise UsageError(f"override.{index}.where: {found}; expected values of the matrix")
+        return number_cells(_add_conditions(planned))
 
     def _stacks(self) -> list[Stack | ExternalStack]:
         matrix = self._file.matrix
         wanted = set(matrix.variants) - {DEFAULT_VARIANT}
         found: list[Stack | ExternalStack] = []
         for label in matrix.stacks:
-            external = self._file.external.get(label)
-            if external is not None:
+            if label in self._file.external:
                 found.append(self._external(label))
                 continue
             stack = read_stack(label)
@@ -199,17 +172,13 @@ class _Crossing:
             else:
                 found += [stack if name == DEFAULT_VARIANT else read_stack(f"{stack.id}[{name}]") for name in has]
         offered = {name for stack in found if isinstance(stack, Stack) for name in stack.manifest.variants}
-        if nobodys := sorted(wanted - offered):
-            raise UsageError(
-                f"matrix.variants: found {', '.join(nobodys)}, which no stack of the matrix has; "
-                f"they have: {', '.join(sorted(offered)) or 'none'}",
-                hint="weir stacks list",
-            )
+        if unknown := wanted - offered:
+            expected = f"expected variants of its stacks: {_list(offered)}"
+            raise UsageError(f"matrix.variants: found {_list(unknown)}, {expected}", hint="weir stacks list")
         labels = [stack.label for stack in found]
-        if twice := sorted({label for label in labels if labels.count(label) > 1}):
-            raise UsageError(
-                f"matrix.stacks: found {', '.join(twice)} twice, by its name and by matrix.variants; expected every stack once"
-            )
+        if twice := {label for label in labels if labels.count(label) > 1}:
+            by = "twice, by name and by matrix.variants"
+            raise UsageError(f"matrix.stacks: found {_list(twice)} {by}; expected every stack once")
         return found
 
     def _external(self, name: str) -> ExternalStack:
@@ -219,72 +188,57 @@ class _Crossing:
         except UsageError:
             pass
         else:
-            raise UsageError(f"external.{name}: found the name of a stack that weir has, expected another name", hint="weir stacks list")
+            taken = f"external.{name}: found the name of a stack that weir has, expected another name"
+            raise UsageError(taken, hint="weir stacks list")
         stack = ExternalStack(
-            id=name,
-            url=external.url,
-            pids=tuple(external.pids),
-            serves=tuple(external.serves),
-            title=external.title or name,
-            model=external.model,
-        )
-        if missing := stack.gone():
-            raise UsageError(
-                f"external.{name}.pids: found {', '.join(map(str, missing))}, of which no process runs; expected its process ids"
-            )
+            id=name, url=external.url, pids=tuple(external.pids), serves=tuple(external.serves),
+            title=external.title or name, model=external.model,
+        )  # fmt: skip
+        if missing := stack.find_ended_pids():
+            pids = ", ".join(map(str, missing))
+            raise UsageError(f"external.{name}.pids: found {pids}, expected ids of running processes")
         return stack
 
     def _check_limits(self, stacks: Iterable[Stack | ExternalStack]) -> None:
         offered = {name for stack in stacks if isinstance(stack, Stack) for name in stack.limits}
-        for name in self._file.matrix.limits:
-            if name not in offered:
-                raise UsageError(
-                    f"matrix.limits.{name}: found a limit that no stack of the matrix has; "
-                    f"they have: {', '.join(sorted(offered)) or 'none'}",
-                    hint="weir stacks list --json",
-                )
+        for name in self._file.matrix.limits.keys() - offered:
+            found = f"found a limit that no stack of the matrix has; they have: {_list(offered)}"
+            raise UsageError(f"matrix.limits.{name}: {found}", hint="weir stacks list --json")
 
     def _check_services(self, stacks: Iterable[Stack | ExternalStack]) -> None:
         needed = {name for stack in stacks if isinstance(stack, Stack) for name in stack.services}
         for key in self._file.matrix.services:
             service, dot, setting = key.partition(".")
             if service not in needed or not dot or not setting:
-                raise UsageError(
-                    f"matrix.services.{key}: found a setting of no service that a stack of the matrix needs, expected SERVICE.SETTING; "
-                    f"they need: {', '.join(sorted(needed)) or 'none'}",
-                    hint="weir stacks list",
-                )
-        for name in self._file.services:
-            if name not in needed:
-                raise UsageError(
-                    f"services.{name}: found a service that no stack of the matrix needs; they need: {', '.join(sorted(needed)) or 'none'}",
-                    hint="weir stacks list",
-                )
+                found = "found a setting of no service that a stack of the matrix needs, expected SERVICE.SETTING"
+                raise UsageError(f"matrix.services.{key}: {found}; they need: {_list(needed)}", hint="weir stacks list")
+        for name in self._file.services.keys() - needed:
+            found = f"found a service that no stack of the matrix needs; they need: {_list(needed)}"
+            raise UsageError(f"services.{name}: {found}", hint="weir stacks list")
 
-    def _services_of(self, stack: Stack | ExternalStack, workload: Workload, varied: Mapping[str, str]) -> dict[str, Needed]:
+    def _configure_services(self, services: Mapping[str, Needed], varied: Mapping[str, str]) -> dict[str, Needed]:
         found = {}
-        for name, needed in stack.services_for(workload).items():
+        for name, needed in services.items():
             mine = {key.partition(".")[2]: value for key, value in varied.items() if key.partition(".")[0] == name}
-            found[name] = needed.model_copy(update={"settings": {**needed.settings, **self._file.services.get(name, {}), **mine}})
+            settings = needed.settings | self._file.services.get(name, {}) | mine
+            found[name] = needed.model_copy(update={"settings": settings})
             try:
-                read_service(name).check(found[name].settings)
+                read_service(name).check(settings)
             except ValueError as error:
                 raise UsageError(f"services.{name}: {error}") from None
         return found
 
-    def _of_stack(self, stack: Stack | ExternalStack, arm: Arm, workload_id: str) -> Iterator[PlannedCell]:
+    def _cross_factors(self, stack: Stack | ExternalStack, arm: Arm, workload_id: str) -> Iterator[PlannedCell]:
         matrix = self._file.matrix
         workload = self._workload(workload_id)
         if workload_id not in stack.serves:
-            raise UsageError(
-                f"matrix.workloads: found {workload_id!r}, which {stack.label} does not serve; it serves: {', '.join(stack.serves)}",
-                hint="weir stacks list",
-            )
+            found = f"found {workload_id!r}, which {stack.label} does not serve; it serves: {', '.join(stack.serves)}"
+            raise UsageError(f"matrix.workloads: {found}", hint="weir stacks list")
         if isinstance(stack, Stack):
             limits = {name: values for name, values in matrix.limits.items() if name in stack.limits}
             started: tuple[list[int], list[int] | list[None]] = (matrix.replicas, matrix.cpus or [None])
         else:
-            # What weir did not start has the processes, the settings and the CPUs that it has.
+            # weir cannot change processes, settings and CPUs of an external server.
             limits, started = {}, ([1], [None])
         needed = stack.services_for(workload)
         served = {key: values for key, values in matrix.services.items() if key.partition(".")[0] in needed}
@@ -298,129 +252,119 @@ class _Crossing:
                 coordinates |= {"replicas": str(replicas)} if len(matrix.replicas) > 1 else {}
                 coordinates |= {} if cpus is None else {"cpus": str(cpus)}
             coordinates |= {GENERATOR: generator} if len(matrix.generators) > 1 else {}
-            where = _described(stack, workload_id, amount, {**chosen, **varied}, replicas, cpus, generator)
-            load, method = self._overridden(where)
-            scenario = self._scenario(load)
+            single = {"workload": workload_id, "replicas": replicas, GENERATOR: generator, **amount, **chosen, **varied}
+            where: dict[str, frozenset[Any]] = {key: frozenset({value}) for key, value in single.items()} | {
+                "stack": frozenset({stack.id, stack.label}),
+                "variant": frozenset({stack.variant or DEFAULT_VARIANT}),
+                "cpus": frozenset() if cpus is None else frozenset({cpus}),
+            }
+            load_table, method = self._apply_overrides(where)
+            load = load_table.to_spec(amount, self._scenario(load_table))
+            arrivals = load.to_load(KEY_NAMES)
+            load.check_pipeline(arrivals, KEY_NAMES)
             cell = Cell(
-                id=0,
-                stack=stack.id,
-                variant=stack.variant,
-                workload=workload_id,
-                load=load.of(amount),
-                arm=arm,
-                title=stack.title,
-                model=stack.model,
-                settings=stack.settings(max(1, (cpus or self._stack_cpus) // replicas), chosen),
-                replicas=replicas,
-                cpus=cpus,
-                started=isinstance(stack, Stack),
-                generator=generator,
-                coordinates=coordinates,
-            )
+                id=0, stack=stack.id, variant=stack.variant, workload=workload_id, load=arrivals, arm=arm,
+                title=stack.title, model=stack.model,
+                settings=stack.settings(max(1, (cpus or self._stack_cpus) // replicas), chosen), replicas=replicas,
+                cpus=cpus, started=isinstance(stack, Stack), generator=generator, coordinates=coordinates,
+            )  # fmt: skip
             _check_replicas(cell, load)
-            services = self._services_of(stack, workload, varied)
-            # What users of a scenario ask, and what an external server holds, is not known beforehand.
-            if isinstance(stack, Stack) and scenario is None:
-                cell = replace(cell, ceilings=ceilings(cell, load, stack.limits, services))
-            planned = PlannedCell(cell, stack, workload, load, method, scenario, services)
-            if (why := planned.unable()) is not None:
-                raise UsageError(
-                    f"matrix.generators: found {generator!r} for {cell.load.label} on {workload_id}: {why}",
-                    hint="docs/guides/generators.md says which generator can make which load",
-                )
+            services = self._configure_services(needed, varied)
+            # The requests of a scenario and the limits of an external server are unknown in advance.
+            if isinstance(stack, Stack) and load.scenario is None:
+                cell = replace(cell, ceilings=find_upper_bounds(cell, load, stack.limits, services))
+            planned = PlannedCell(cell, stack, workload, load, method, services, load_table)
+            if (why := planned.find_unsupported()) is not None:
+                found = f"matrix.generators: found {generator!r} for {cell.load.label} on {workload_id}: {why}"
+                raise UsageError(found, hint="docs/guides/generators.md says which generator can make which load")
             yield planned
 
     def _workload(self, name: str) -> Workload:
         own = self._file.workload.get(name)
         if own is None:
             return read_workload(name)
-        if name in (path.stem for path in workload_files()):
+        if name in (path.stem for path in list_workload_files()):
             raise UsageError(f"workload.{name}: found the name of a workload that weir has, expected another name")
-        return own.named(name)
+        return own.to_workload(name)
 
     def _scenario(self, load: LoadTable) -> dict[str, Any] | None:
-        match load.scenario:
+        match load.scenario_source:
             case None:
                 return None
             case str(file):
                 return read_scenario(self._path.parent / file)
             case table:
-                return scenario_plan(table, self._path, below="load.scenario.")
+                return parse_scenario(table, self._path, below="load.scenario.")
 
-    def _overridden(self, where: Coordinates) -> tuple[LoadTable, Method]:
+    def _apply_overrides(self, where: Mapping[str, frozenset[Any]]) -> tuple[LoadTable, Method]:
         load, method = self._file.load.model_dump(exclude_unset=True), self._file.method.model_dump(exclude_unset=True)
         for index, override in enumerate(self._file.override):
             for key in override.where:
                 if key not in where and key not in self._file.matrix.limits and key not in self._file.matrix.services:
                     near = difflib.get_close_matches(key, where, n=1)
-                    guess = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(sorted(where))}"
+                    guess = f"did you mean {near[0]!r}?" if near else f"expected one of: {_list(where)}"
                     raise UsageError(f"override.{index}.where.{key}: unknown key; {guess}")
-            if override.describes(where):
+            if override.matches(where):
                 self._matched.add(index)
-                prefix = f"override.{index}."
                 load |= override.load
                 method |= override.method
-                validate(LoadTable, load, path=self._path, below=prefix + "load.")
-                validate(Method, method, path=self._path, below=prefix + "method.")
+                validate(LoadTable, load, path=self._path, below=f"override.{index}.load.")
+                validate(Method, method, path=self._path, below=f"override.{index}.method.")
         return LoadTable.model_validate(load), Method.model_validate(method)
 
 
-def _described(
-    stack: Stack | ExternalStack,
-    workload: str,
-    amount: Mapping[str, Profile | int],
-    settings: Mapping[str, int | str],
-    replicas: int,
-    cpus: int | None,
-    generator: str,
-) -> Coordinates:
-    where: dict[str, frozenset[Any]] = {
-        "stack": frozenset({stack.id, stack.label}),
-        "variant": frozenset({stack.variant or DEFAULT_VARIANT}),
-        "workload": frozenset({workload}),
-        "replicas": frozenset({replicas}),
-        "cpus": frozenset() if cpus is None else frozenset({cpus}),
-        GENERATOR: frozenset({generator}),
-    }
-    where |= {key: frozenset({value}) for key, value in amount.items()}
-    return where | {name: frozenset({value}) for name, value in settings.items()}
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
 
 
-def _check_replicas(cell: Cell, load: LoadTable) -> None:
+def _check_replicas(cell: Cell, load: LoadSpec) -> None:
     if cell.replicas == 1:
         return
     if load.scenario is not None:
-        raise UsageError("load.scenario: found beside matrix.replicas above 1, expected one process: a scenario has one target")
-    if cell.load.connections < cell.replicas:
-        raise UsageError(
-            f"matrix.replicas: found {cell.replicas} for {cell.load.connections} connections, expected a connection for each process"
-        )
+        raise UsageError("load.scenario: found beside matrix.replicas above 1, expected one process, its only target")
+    if (connections := cell.load.connections) < cell.replicas:
+        expected = "expected a connection for each process"
+        raise UsageError(f"matrix.replicas: found {cell.replicas} for {connections} connections, {expected}")
 
 
-def _with_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
-    """Coordinates for what overrides ask of some cells in another way: cells that are asked differently are not compared."""
+def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
+    """Adds coordinates for request options that overrides change: cells with different options are not compared."""
     conditions = [
         {
             "keep-alive": "on" if one.load.keep_alive else "off",
             "pipeline": str(one.load.pipeline),
             "kernel timestamps": "on" if one.load.kernel_timestamps else "off",
-            "scenario": "none" if one.scenario is None else f"{_scenario_name(one.load)} {scenario_digest(one.scenario)}",
+            "scenario": _describe_scenario(one.load),
         }
         for one in planned
     ]
-    # A scenario stands there always, so that a run is not resumed with another one.
-    differing = [
-        key for key in conditions[0] if len({one[key] for one in conditions}) > 1 or (key == "scenario" and conditions[0][key] != "none")
-    ]
-    return [
-        replace(one, cell=replace(one.cell, coordinates=one.cell.coordinates | {key: mine[key] for key in differing}))
-        for one, mine in zip(planned, conditions, strict=True)
-    ]
+    # A scenario is always a coordinate, so that a run is not resumed with another one.
+    differing = [key for key, first in conditions[0].items() if any(one[key] != first for one in conditions)]
+    if "scenario" not in differing and conditions[0]["scenario"] != "none":
+        differing.append("scenario")
+    found = []
+    for one, mine in zip(planned, conditions, strict=True):
+        coordinates = one.cell.coordinates | {key: mine[key] for key in differing}
+        found.append(replace(one, cell=replace(one.cell, coordinates=coordinates)))
+    return found
 
 
-def _scenario_name(load: LoadTable) -> str:
-    return Path(load.scenario).stem if isinstance(load.scenario, str) else "its own"
+def _describe_scenario(load: LoadSpec) -> str:
+    """Returns the scenario's name, and eight digits of a digest of its content; the folders of its files do not
+    matter."""
+    plan = load.scenario
+    if plan is None:
+        return "none"
+    feeders = plan.get("feeders", {})
+    digest = hashlib.sha256()
+    for feeder in feeders.values():
+        digest.update(Path(feeder["file"]).read_bytes())
+    without_folders = {name: feeder | {"file": Path(feeder["file"]).name} for name, feeder in feeders.items()}
+    digest.update(json.dumps(plan | {"feeders": without_folders}, sort_keys=True).encode())
+    name = "its own" if load.scenario_file is None else Path(load.scenario_file).stem
+    return f"{name} {digest.hexdigest()[:8]}"
 
 
-def _numbered(planned: list[PlannedCell]) -> list[PlannedCell]:
-    return [replace(one, cell=replace(one.cell, id=number)) for number, one in enumerate(planned, start=1)]
+def number_cells(planned: Iterable[PlannedCell], first: int = 1) -> list[PlannedCell]:
+    """Renumbers the cells with ids from `first` on."""
+    return [replace(one, cell=replace(one.cell, id=number)) for number, one in enumerate(planned, start=first)]

@@ -1,26 +1,282 @@
-"""The study file's format, as TOML. What it asks for is in `study` and `cells`; starts nothing."""
+"""The format of study files: one type for each table. `study` and `cells` interpret it, `matrix` and `load` hold the
+largest tables."""
 
-from typing import Literal
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from weir.model.errors import UsageError
-from weir.objective import objective
-from weir.study.cpus import Cpus
-from weir.study.external import External
+from weir.objective import parse_objective
+from weir.stacks.workload import Answer, PlainAnswer, RequestTemplate, Workload
 from weir.study.load import LoadTable
 from weir.study.matrix import Matrix
-from weir.study.method import Method
-from weir.study.network import Network
-from weir.study.override import Override
-from weir.study.own_workload import OwnWorkload
 from weir.toml_file import Table
 
-__all__ = ["LoadTable", "Matrix", "Objective", "Published", "StudyFile"]
+Failures = Literal["reject", "measure"]
+Invariant = Literal["reject", "report"]
+MainMetric = Literal[
+    "throughput_rps", "response_time_us.p50", "response_time_us.p99", "cpu_us_per_request", "pss_bytes", "ready_s"
+]
+"""Metrics whose ratio can end a run by the width of its interval."""
+METHOD_KEYS = ("warmup_s", "pause_s", "extension_s")
+"""Keys of `[method]` that apply to single trials; the others apply to the whole run."""
+CpuRequest = int | list[int] | Literal["auto"]
+"""A number of CPUs, a list of CPUs, or a share of the free ones."""
+_UNITS_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_MIN_TIME_MS = 1.0
+"""The kernel's smallest quota of a period."""
+_MIN_MEMORY_BYTES = 2**20
+
+Value = str | int | float
+
+
+class Method(Table):
+    """Repetitions, order, baseline, and validity of trials."""
+
+    blocks: int = Field(ge=1)
+    """Number of blocks. A block has every cell once, in random order. With `width`, the minimum."""
+    most_blocks: int | None = Field(default=None, ge=1)
+    """With `width`: maximum number of blocks."""
+    width: float | None = Field(default=None, gt=0, lt=1)
+    """Run blocks until the confidence interval of every main comparison is narrow enough. Maximum relative half width:
+    0.05 is ±5 %."""
+    width_of: MainMetric = "throughput_rps"
+    """The metric of `width`, as a ratio to the baseline. With fixed rates, choose another metric than throughput:
+    throughput equals the rate."""
+    budget_s: float | None = Field(default=None, gt=0)
+    """Maximum time of all trials. The run ends before a block that would exceed it. Builds and checks of stacks do not
+    count. A resumed run has the remaining time."""
+    seed: int = 1
+    """Seed of the order of cells in each block, and of the inputs of checks."""
+    baseline: str
+    """The stack with which the others are compared."""
+    aa: str | None = None
+    """The stack that runs twice in every block."""
+    warmup_s: float = Field(default=2, ge=0)
+    """Duration of the warm-up: the same load, without measurement. The warm-up ends with its last response, at most
+    `load.timeout_s` later. If weir runs as root, compiler threads of JVMs have a higher priority during the warm-up."""
+    pause_s: float = Field(default=1, ge=0)
+    """Pause between warm-up and load."""
+    extension_s: float | None = Field(default=None, ge=0)
+    """Additional time of a load without a steady state at its end. Default: `load.duration_s`; 0: none. weir looks for
+    a steady state if the load is constant after its ramp for at least 30 intervals. These are 3 s, or 30 s in loads of
+    more than a minute."""
+    retries: int = Field(default=2, ge=0)
+    """Maximum number of retries of a rejected trial, in later blocks."""
+    refine: bool = False
+    """After the last block, measure further points around a crossing of a stack's throughput and the baseline's. Each
+    point halves the gap. weir stops if it knows the crossing within 10 %, further points would not help, or
+    `most_points` are used. For connections, users and rates."""
+    most_points: int = Field(default=6, ge=1)
+    """With `refine`: maximum number of further points in the whole run."""
+    failures: Failures = "reject"
+    """Effect of failed requests on a trial. `reject`: the trial does not count and runs again. `measure`, for studies
+    of overload: the trial counts. Its throughput is then that of correct responses, and reports show the share of
+    failures."""
+    tap: bool = False
+    """Capture packets at the stack's port during the load. The response times by the kernel's timestamps exclude the
+    generator's own queueing. weir captures about eight connections, on the CPUs of `control`. Needs root, and a stack
+    on loopback."""
+    invariant: Invariant = "reject"
+    """Effect of a broken invariant of the workload after the load. `reject`: the trial does not count. `report`: the
+    trial counts."""
+
+    @model_validator(mode="after")
+    def _rules_for_stopping_go_together(self) -> "Method":
+        if self.width is None:
+            if self.most_blocks is not None:
+                raise ValueError("most_blocks: expected width beside it, such as width = 0.05: otherwise set `blocks`")
+            return self
+        if self.most_blocks is not None and self.most_blocks < self.blocks:
+            raise ValueError(f"most_blocks: found {self.most_blocks}, expected at least blocks = {self.blocks}")
+        if self.refine:
+            raise ValueError("refine: found beside width, expected one of them: all points have equally many blocks")
+        if self.most_blocks is None and self.budget_s is None:
+            raise ValueError("width: expected most_blocks or budget_s beside it: a noisy machine may never reach it")
+        return self
+
+    @property
+    def last_block(self) -> int | None:
+        """The last block of a run; None if only width and budget end it."""
+        return self.blocks if self.width is None else self.most_blocks
+
+
+class Cpus(Table):
+    """CPUs of each role, and the limits of CPU time and memory of each tier."""
+
+    load: CpuRequest = "auto"
+    """CPUs of the generator, one thread each."""
+    stack: CpuRequest = "auto"
+    """CPUs of the stack, for all its processes together."""
+    services: CpuRequest | Literal["stack", "load"] = "auto"
+    """CPUs of the services. `stack`, `load`: the CPUs of that role. `auto`: separate CPUs if the machine has enough,
+    else the stack's."""
+    control: CpuRequest = "auto"
+    """CPUs of weir itself: lab, host and observer, at nice 19."""
+    quota: dict[str, float] = Field(default_factory=dict)
+    """Maximum CPU time of each process of a tier and its descendants, in CPUs: `{ app = 0.5, postgres = 0.3 }`."""
+    quota_period_ms: float = Field(default=100, ge=1, le=1000)
+    """Period of the quota. Container runtimes have 100 ms too."""
+    memory: dict[str, str] = Field(default_factory=dict)
+    """Maximum memory of each process of a tier and its descendants, without swap: `{ app = "512 MB" }`."""
+
+    @field_validator("load", "stack", "services", "control", mode="before")
+    @classmethod
+    def _is_a_wish(cls, value: object, info: ValidationInfo) -> object:
+        words = ("auto", "stack", "load") if info.field_name == "services" else ("auto",)
+        match value:
+            case str(word) if word in words:
+                return value
+            case int(count) if count >= 1 and count is not True:
+                return value
+            case [_, *_] as cpus if all(type(cpu) is int and cpu >= 0 for cpu in cpus) and _is_unique(cpus):
+                return value
+        expected = f"{', '.join(map(repr, words))}, a number of CPUs from 1 on, or a list of CPUs, each once"
+        raise ValueError(f"expected {expected}")
+
+    @model_validator(mode="after")
+    def _quotas_can_be_kept(self) -> "Cpus":
+        least = _MIN_TIME_MS / self.quota_period_ms
+        for tier, cpus in self.quota.items():
+            if not least <= cpus <= 10_000:
+                raise ValueError(f"quota.{tier}: found {cpus:g}, expected at least {least:g} CPUs, 1 ms per period")
+        return self
+
+    @field_validator("memory")
+    @classmethod
+    def _sizes_can_be_read(cls, memory: dict[str, str]) -> dict[str, str]:
+        for tier, size in memory.items():
+            if parse_size(size) < _MIN_MEMORY_BYTES:
+                raise ValueError(f"{tier}: expected 1 MiB or more")
+        return memory
+
+
+def _is_unique(values: Sequence[object]) -> bool:
+    return len(set(values)) == len(values)
+
+
+def parse_size(text: str) -> int:
+    """Returns the bytes of a size such as `512 MB` (decimal) or `512 MiB` (binary). Raises ValueError: not a size.
+
+    >>> parse_size("512 MB"), parse_size("0.5GiB")
+    (512000000, 536870912)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-zA-Z]+)", text)
+    if match is None or match.group(2) not in _UNITS_BYTES:
+        raise ValueError(f"found {text!r}, expected a size such as '512 MB'; units: {', '.join(_UNITS_BYTES)}")
+    return round(float(match.group(1)) * _UNITS_BYTES[match.group(2)])
+
+
+class Network(Table):
+    """`isolation = "netns"`: the stack runs in its own network namespace behind a veth pair, as in a container."""
+
+    isolation: Literal["none", "netns"] = "none"
+    """`netns`: a network namespace for the stack. The other keys need `netns`."""
+    port: int = Field(default=8000, ge=1, le=65535)
+    """Port of the stack inside the namespace."""
+    publish: int | None = Field(default=None, ge=1, le=65535)
+    """Port for clients. The namespace translates it to `port`, like a container's published port. Default: `port`."""
+    delay_ms: float = Field(default=0, ge=0, le=10_000)
+    """Additional delay of a round trip, half in each direction."""
+    loss: float = Field(default=0, ge=0, lt=1)
+    """Share of lost packets, in each direction."""
+    fallback: bool = False
+    """If this machine lacks a feature (namespaces, netem, nft), run without it and report that. Default: an error."""
+
+    @model_validator(mode="after")
+    def _nothing_without_a_namespace(self) -> "Network":
+        given = self.model_fields_set - {"isolation"}
+        if self.isolation == "none" and given:
+            keys = ", ".join(sorted(given))
+            raise ValueError(f'{keys}: expected isolation = "netns" beside it; it has no effect without')
+        return self
+
+
+class External(Table):
+    """A server that runs already. weir loads and checks it, but neither starts nor stops it."""
+
+    url: str
+    """Its URL: `http://HOST[:PORT]`. weir appends the workload's path."""
+    pids: list[int] = Field(default_factory=list)
+    """Its process ids on this machine. weir measures CPU, memory and threads of these processes and their
+    descendants."""
+    serves: list[str] = Field(min_length=1)
+    """Names of its workloads."""
+    title: str = ""
+    """Title in reports. Default: its name."""
+    model: str = ""
+    """Concurrency model for reports: "event loop per process, non-blocking I/O"."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_a_base(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            well_formed = parts.scheme == "http" and parts.hostname and (parts.port is None or parts.port > 0)
+        except ValueError:
+            well_formed = False
+        if not well_formed or parts.query or parts.fragment or parts.path.strip("/"):
+            raise ValueError("expected http://HOST[:PORT] without a path: the workload's is added")
+        return url.rstrip("/")
+
+    @field_validator("pids")
+    @classmethod
+    def _are_processes(cls, pids: list[int]) -> list[int]:
+        if any(pid < 1 for pid in pids) or not _is_unique(pids):
+            raise ValueError("expected process ids above 0, each once")
+        return pids
+
+
+class OwnWorkload(Table):
+    """A workload of the study's own, for external servers: a request, and the conditions of a correct response."""
+
+    title: str = ""
+    """Title in reports. Default: its name."""
+    request: RequestTemplate
+    """The request. Path and body may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`. Every check draws new random
+    values. In the load, the values follow from `method.seed`."""
+    answer: PlainAnswer = Field(default_factory=PlainAnswer)
+    """The correct response. weir checks it before and after every trial. During the load weir checks the status."""
+
+    def to_workload(self, name: str) -> Workload:
+        answer = Answer.model_validate(self.answer.model_dump(by_alias=True))
+        return Workload(schema=1, id=name, title=self.title or name, request=self.request, answer=answer)
+
+
+class Override(Table):
+    """Other settings for the cells that `where` matches. Later overrides win."""
+
+    where: dict[str, Value | list[Value]] = Field(min_length=1)
+    """The cells, by `stack`, `variant`, `workload`, `connections`, `users`, `rate_rps`, `replicas`, `cpus`,
+    `generator`, or a limit's name. Each key has a value or a list of values."""
+    load: dict[str, Any] = Field(default_factory=dict)
+    """Keys of `[load]` with their values for these cells."""
+    method: dict[str, Any] = Field(default_factory=dict)
+    """`warmup_s`, `pause_s` and `extension_s` of `[method]` with their values for these cells."""
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> "Override":
+        if not self.load and not self.method:
+            raise ValueError("expected keys under 'load' or 'method'")
+        for key in self.method:
+            if key not in METHOD_KEYS:
+                known = ", ".join(METHOD_KEYS)
+                raise ValueError(f"method.{key}: expected one of: {known}; the other keys apply to the whole run")
+        return self
+
+    def matches(self, coordinates: Mapping[str, frozenset[Any]]) -> bool:
+        """Returns whether a cell with these coordinates is affected."""
+        return all(
+            not coordinates.get(key, frozenset()).isdisjoint(wanted if isinstance(wanted, list) else [wanted])
+            for key, wanted in self.where.items()
+        )
 
 
 class Objective(Table):
-    """What every trial is held against; `weir run` exits with 1 when it is missed."""
+    """Conditions for every trial. `weir run` exits with 1 if a trial misses a condition."""
 
     hold: list[str] = Field(min_length=1)
     """Conditions as for `weir load --objective`: `["p99<50ms", "errors<0.1%"]` (docs/reference/objectives.md)."""
@@ -30,54 +286,55 @@ class Objective(Table):
     def _are_objectives(cls, texts: list[str]) -> list[str]:
         for text in texts:
             try:
-                objective(text)
+                parse_objective(text)
             except UsageError as error:
                 raise ValueError(error.message.removeprefix("--objective: ")) from None
-        if len(set(texts)) != len(texts):
+        if not _is_unique(texts):
             raise ValueError("expected every condition once")
         return texts
 
 
 class Published(Table):
-    """A figure that the published study printed, to stand beside ours. Never a target."""
+    """A figure of the published study, shown beside the measured one. Never a target."""
 
     stack: str
     """A stack of the matrix."""
     metric: str
-    """A key of the JSON of one load in dotted form: `throughput_rps`, `response_time_us.p99`."""
+    """A key of a load's JSON in dotted form: `throughput_rps`, `response_time_us.p99`."""
     value: float
-    """What was printed, in the metric's unit."""
+    """The published value, in the metric's unit."""
     note: str = ""
-    """Under which conditions."""
+    """Conditions of the published measurement."""
     where: dict[str, str | int | float] = Field(default_factory=dict)
-    """The points that it stands beside: `workload`, `connections`, `rates_rps` and coordinates such as limits. Not given: all."""
+    """Points of the figure, by `workload`, `connections`, `rate_rps`, and coordinates such as limits. Default: all."""
 
 
 class StudyFile(Table):
     """The file `studies/NAME.toml`, with one of its scales applied."""
 
     schema_number: Literal[1] = Field(alias="schema")
-    """The version of this format: 1."""
+    """Version of this format: 1."""
     title: str
-    """What the report is called."""
+    """Title of the report."""
     question: str
-    """What the study asks, in a sentence."""
+    """Question of the study, in one sentence."""
     source: str = ""
-    """Where the published figures come from."""
+    """Source of the published figures."""
     claims: list[str] = Field(default_factory=list)
-    """What the published study claimed, in your words."""
+    """Claims of the published study, in your words."""
     matrix: Matrix
     load: LoadTable
     method: Method
     objective: Objective | None = None
     cpus: Cpus = Field(default_factory=Cpus)
     services: dict[str, dict[str, str]] = Field(default_factory=dict)
-    """Settings of the stacks' services, in place of their manifests' own: `services.delay = { delay = "2s" }`; services.md has them."""
+    """Settings of the stacks' services (services.md): `services.delay = { delay = "2s" }`. They replace the settings
+    of the manifests."""
     network: Network = Field(default_factory=Network)
     external: dict[str, External] = Field(default_factory=dict)
-    """Servers that weir does not start, by the names that `matrix.stacks` calls them."""
+    """Servers that weir does not start, by their names in `matrix.stacks`."""
     workload: dict[str, OwnWorkload] = Field(default_factory=dict)
-    """Workloads of the study's own, by the names that `matrix.workloads` calls them."""
+    """Workloads of the study's own, by their names in `matrix.workloads`."""
     override: list[Override] = Field(default_factory=list)
     published: list[Published] = Field(default_factory=list)
 
@@ -89,12 +346,13 @@ class StudyFile(Table):
                 raise ValueError(f"{key}: found {label!r}, expected one of matrix.stacks: {', '.join(stacks)}")
         for name in self.external:
             if name not in stacks:
-                raise ValueError(f"external.{name}: expected it among matrix.stacks, which names {', '.join(stacks)}")
+                raise ValueError(f"external.{name}: expected one of matrix.stacks: {', '.join(stacks)}")
         for name in self.workload:
-            if name not in self.matrix.workloads:
-                raise ValueError(f"workload.{name}: expected it among matrix.workloads, which names {', '.join(self.matrix.workloads)}")
+            if name not in (workloads := self.matrix.workloads):
+                raise ValueError(f"workload.{name}: expected one of matrix.workloads: {', '.join(workloads)}")
         if self.method.tap and self.network.isolation != "none":
-            raise ValueError("method.tap: found beside network.isolation, expected the stack on loopback: only there is listened")
-        if self.load.scenario is not None and len(self.matrix.workloads) > 1:
-            raise ValueError("load.scenario: found beside several matrix.workloads, expected one: users do the scenario in its place")
+            raise ValueError("method.tap: found beside network.isolation, expected a stack on loopback")
+        if self.load.scenario_source is not None and len(self.matrix.workloads) > 1:
+            expected = "expected one: it has its own requests"
+            raise ValueError(f"load.scenario: found beside several matrix.workloads, {expected}")
         return self

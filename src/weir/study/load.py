@@ -1,85 +1,92 @@
-"""`[load]` of a study file: how each trial is loaded. The settings, their words and their rules are those of `weir load`."""
+"""`[load]` of a study file. Its keys are the settings of `LoadSpec` that a study may set."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, create_model
 
-from weir.asked_load import AskedLoad, Names, load_of, pipelining
-from weir.load_values import think_time
-from weir.model.errors import UsageError
-from weir.model.load import Arrivals, Load, Profile
+from weir.load_spec import MAX_PIPELINE, SETTINGS, LoadSpec, Setting
+from weir.model.load import Profile
+from weir.parsing import parse_count, parse_duration, parse_think_time
 from weir.toml_file import Table
 
-KEYS = Names(
-    connections="matrix.connections", rate="matrix.rates_rps", arrivals="load.arrivals", users="matrix.users", ramp="load.ramp_s",
-    loops="load.loops", think="load.think", pace="load.pace_s", pipeline="load.pipeline", no_keep_alive="load.keep_alive = false",
-    scenario="load.scenario", hint="docs/reference/study.md has every key",
-)  # fmt: skip
+_TABLE = "load."
+_DEFAULTS: Mapping[str, Any] = {"duration_s": ..., "timeout_s": 20}
+"""Defaults that differ from those of `weir load`. These keys come first in the reference."""
 
 
-class LoadTable(Table):
-    """How each trial is loaded. What is crossed (connections, users, rates) stands in `[matrix]`."""
+class _LoadTable(Table):
+    """Load of each trial. Connections, users and rates are in `[matrix]`."""
 
-    duration_s: float = Field(gt=0)
-    """How long a trial is measured; the longest, where something else ends it."""
-    timeout_s: float = Field(default=20, gt=0)
-    """How long an answer may take; then the request has failed."""
-    think: str | None = None
-    """Pause of a user between an answer and the next request: `"1s"`, `"uniform:1s..3s"` or `"exp:2s"`."""
-    ramp_s: float | None = Field(default=None, gt=0)
-    """With `matrix.users`: they come one by one over this time."""
-    loops: int | None = Field(default=None, ge=1)
-    """Requests of each user, who leaves then; with `matrix.rates_rps` each arrival is a session of so many."""
-    pace_s: float | None = Field(default=None, gt=0)
-    """A user starts a request at most once in this time."""
-    arrivals: Arrivals = "constant"
-    """With `matrix.rates_rps`: arrivals at even distances, or independent of one another (`poisson`)."""
-    requests: int | None = Field(default=None, ge=1)
-    """A trial ends when so many requests were answered or have failed."""
-    keep_alive: bool = True
-    """Whether a connection carries one request after the other, or each request makes its own."""
-    pipeline: int = Field(default=1, ge=1, le=1024)
-    """How many requests a connection carries unanswered."""
-    until_first_failure: bool = False
-    """The first request that fails ends the trial."""
-    scenario: str | dict[str, Any] | None = None
-    """What users do, instead of the workload's one request (docs/guides/scenarios.md): a scenario file, relative to the study, or what
-    stands in such a file as a table, `[[load.scenario.steps]]`."""
-    kernel_timestamps: bool = False
-    """An answer came when the kernel received it, not when the generator read it."""
-
-    @field_validator("think")
-    @classmethod
-    def _is_a_pause(cls, text: str | None) -> str | None:
-        if text is not None:
-            try:
-                think_time(text, "think")
-            except UsageError as error:
-                raise ValueError(error.message.partition(", ")[2]) from None
-        return text
-
-    def of(self, amount: dict[str, Profile | int]) -> Load:
-        """The load of an amount of `Matrix.amounts`.
-
-        Raises:
-            UsageError: keys contradict each other.
-        """
-        connections = amount.get("connections")
-        asked = AskedLoad(
-            connections=connections if isinstance(connections, int) else None,
-            rate_rps=amount.get("rates_rps"),
-            arrivals=self.arrivals,
-            users=amount.get("users"),
-            ramp_s=self.ramp_s,
-            loops=self.loops,
-            think=None if self.think is None else think_time(self.think),
-            pace_s=self.pace_s,
-        )
-        load = load_of(asked, KEYS)
-        pipelining(self.pipeline, load, KEYS, keep_alive=self.keep_alive, has_scenario=self.scenario is not None)
-        return load
+    def to_spec(
+        self, amount: Mapping[str, Profile | int] | None = None, scenario: dict[str, Any] | None = None
+    ) -> LoadSpec:
+        """Returns the load of a cell, at one of `Matrix.amounts` and with a scenario in the plan's form."""
+        values = {name: getattr(self, name) for name in type(self).model_fields} | dict(amount or {})
+        if values["think"] is not None:
+            values["think"] = parse_think_time(values["think"])
+        file = self.scenario_source if isinstance(self.scenario_source, str) else None
+        return LoadSpec(**values | {"scenario": scenario, "scenario_file": file})
 
     @property
-    def ends_by_itself(self) -> bool:
-        """Whether something other than the time may end a trial."""
-        return self.requests is not None or self.loops is not None or self.until_first_failure
+    def scenario_source(self) -> str | dict[str, Any] | None:
+        """`scenario` as in the study file: a file name or a table."""
+        source: str | dict[str, Any] | None = self.__dict__["scenario"]
+        return source
+
+
+def write_load_table(spec: LoadSpec) -> dict[str, Any]:
+    """Returns `[load]` of a load, without its scenario; keys with their default values are left out."""
+    table: dict[str, Any] = {}
+    for name, one in LoadTable.model_fields.items():
+        value = getattr(spec, name)
+        if name != "scenario" and value is not None and value != one.default:
+            is_pause = SETTINGS[name].read is parse_think_time
+            table[name] = SETTINGS[name].write(value) if is_pause else drop_decimal_point(value)
+    return table
+
+
+def drop_decimal_point(value: Any) -> Any:
+    """Returns a float that is a whole number as an int, and any other value as it is."""
+    return int(value) if isinstance(value, float) and value == int(value) else value
+
+
+def _check_pause(text: str) -> str:
+    parse_think_time(text)
+    return text
+
+
+def _choose_type(name: str, setting: Setting) -> Any:
+    """Returns the type of a setting in a study file."""
+    if name == "scenario":
+        return str | dict[str, Any]
+    if name == "arrivals":
+        return Literal["constant", "poisson"]
+    if name == "pipeline":
+        return Annotated[int, Field(ge=1, le=MAX_PIPELINE)]
+    if not setting.metavar:
+        return bool
+    types: dict[Any, Any] = {
+        parse_count: Annotated[int, Field(ge=1)],
+        parse_duration: Annotated[float, Field(gt=0)],
+        parse_think_time: Annotated[str, AfterValidator(_check_pause)],
+    }
+    return types[setting.read]
+
+
+def _build_fields() -> dict[str, Any]:
+    keys: dict[str, Any] = {}
+    for name in sorted(SETTINGS, key=lambda name: name not in _DEFAULTS):
+        setting = SETTINGS[name]
+        if setting.key.startswith(_TABLE):
+            type_ = _choose_type(name, setting)
+            default = _DEFAULTS.get(name, getattr(LoadSpec(), name))
+            help_ = setting.key_help or setting.help
+            keys[name] = (type_ | None if default is None else type_, Field(default, description=help_))
+    return keys
+
+
+if TYPE_CHECKING:
+    LoadTable = _LoadTable
+else:
+    LoadTable = create_model("LoadTable", __base__=_LoadTable, __doc__=_LoadTable.__doc__, **_build_fields())

@@ -1,52 +1,113 @@
-"""`[matrix]` of a study file: what is crossed with what."""
+"""`[matrix]` of a study file: the factors whose combinations are the cells."""
 
 from itertools import product
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from weir.asked_load import CONNECTIONS
-from weir.generators.tools import GENERATORS
+from weir.generators.registry import GENERATORS
+from weir.load_spec import DEFAULT_CONNECTIONS
 from weir.model.load import Profile
-from weir.model.run import WEIR
-from weir.study.numbers import Counts, Levels
+from weir.model.run_types import WEIR
+from weir.parsing import MAX_NUMBERS, parse_numbers, parse_profile
 from weir.toml_file import Table
 
+
+def _parse_counts(value: Any) -> list[int]:
+    found = _parse_list(value)
+    for one in found:
+        if isinstance(one, bool) or not isinstance(one, int | float) or one != int(one) or one < 1:
+            raise ValueError(f"expected whole numbers from 1 on, not {one!r}")
+    return [int(one) for one in _check_unique(found)]
+
+
+def _parse_levels(value: Any) -> list[Profile]:
+    levels: list[Profile] = []
+    for one in _parse_list(value):
+        if isinstance(one, str):
+            one = parse_profile(one)
+        elif isinstance(one, bool) or not isinstance(one, int | float) or one <= 0:
+            raise ValueError(f"expected numbers above 0 or profiles such as '0s:10,30s:100', not {one!r}")
+        levels.append(one if isinstance(one, tuple) else float(one))
+    return _check_unique(levels)
+
+
+def _parse_list(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        if ":" in value:
+            raise ValueError(f"expected a profile inside a list: [{value!r}]")
+        return list(parse_numbers(value))
+    found = value if isinstance(value, list) else [value]
+    if not found:
+        raise ValueError("expected at least one value")
+    if len(found) > MAX_NUMBERS:
+        raise ValueError(f"expected at most {MAX_NUMBERS:,} numbers")
+    return found
+
+
+def _check_unique(found: list[Any]) -> list[Any]:
+    twice = next((one for index, one in enumerate(found) if one in found[:index]), None)
+    if twice is not None:
+        raise ValueError(f"expected every value once, found {twice!r} twice")
+    return found
+
+
+def _schema(item: dict[str, Any]) -> WithJsonSchema:
+    items = {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}
+    text = {"type": "string", "description": "Numbers and ranges: 4, 50..500 step 50"}
+    return WithJsonSchema({"anyOf": [item, items, text]})
+
+
+_PROFILE = {"type": "string", "description": "A profile: 0s:10,30s:100"}
+Counts = Annotated[list[int], BeforeValidator(_parse_counts), _schema({"type": "integer", "minimum": 1})]
+"""Whole numbers from 1 on: a list `[4, 50, 100]`, one number, or text with numbers and ranges, `"4, 50..500 step 50"`."""
+Levels = Annotated[
+    list[Any],
+    BeforeValidator(_parse_levels),
+    _schema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _PROFILE]}),
+]
+"""Numbers above 0, and profiles over time: `["0s:10,30s:100"]`. Each is a `Profile`."""
+
 DEFAULT_VARIANT = "default"
-"""Among `variants`: the stack as its manifest has it."""
+"""Among `variants`: the stack without a variant."""
 
 
 class Matrix(Table):
-    """What is crossed with what: every combination is a cell."""
+    """Factors of the study: every combination is a cell."""
 
     stacks: list[str] = Field(min_length=1)
     """Stacks, as `ID` or `ID[VARIANT]`, and names of external ones."""
     variants: list[str] = Field(default_factory=list)
-    """Variants to run each stack in that has them; `default` is the stack without one. A stack that has none of them runs as it is."""
+    """Variants of each stack that has them. `default` is the stack without a variant. A stack with none of the
+    variants runs unchanged."""
     workloads: list[str] = Field(min_length=1)
-    """What is asked: names of workloads that every stack serves."""
+    """Names of workloads that every stack serves."""
     connections: Counts | None = None
-    """Closed load: so many connections, each asking again when it was answered. Beside `rates_rps`: the most connections it may
-    use (64)."""
+    """Closed load: numbers of connections. Each connection has one request at a time. Beside `rate_rps`: maximum number
+    of connections (64)."""
     users: Levels | None = None
-    """Closed load: a population of users, each with a connection; numbers, or profiles over time such as `"0s:0,30s:500"`. They think where
-    `load.think` says so."""
-    rates_rps: Levels | None = None
-    """Open load: arrivals per second that wait for nobody; numbers, or profiles over time."""
+    """Closed load: numbers of users with a connection each, or profiles over time such as `"0s:0,30s:500"`.
+    `load.think` sets their think time."""
+    rate_rps: Levels | None = None
+    """Open load: arrivals per second, as numbers or as profiles over time. Arrivals do not wait for responses."""
     generators: list[str] = Field(
-        default=[WEIR], min_length=1, json_schema_extra={"items": {"type": "string", "enum": list(GENERATORS)}, "uniqueItems": True}
+        default=[WEIR],
+        min_length=1,
+        json_schema_extra={"items": {"type": "string", "enum": list(GENERATORS)}, "uniqueItems": True},
     )
-    """What produces the load: `weir`, its own engine, and other tools, which weir places, runs, watches and audits; each can make some
-    loads only (docs/guides/generators.md). Stacks are compared within one generator, generators on the same stack."""
+    """Load generators: `weir` (its own engine) and other tools. weir runs, samples and audits these tools. Each tool
+    supports some loads only (docs/guides/generators.md). weir compares stacks under the same generator, and generators
+    on the same stack."""
     replicas: Counts = Field(default=[1])
-    """Processes of the stack, each on a port of its own; the load's connections are spread over them."""
+    """Numbers of processes of the stack. Each process has its own port. The processes share the load's connections."""
     limits: dict[str, Counts] = Field(default_factory=dict)
-    """Settings of stacks, by the names that their manifests give them under `[limits]`: `threads = [50, 200]`. A stack without the setting
-    runs as it is and stands beside each of its values."""
+    """Values of the stacks' settings, by their names under `[limits]` in the manifests: `threads = [50, 200]`. A stack
+    without the setting runs once; weir compares it at each value."""
     services: dict[str, list[str]] = Field(default_factory=dict)
-    """Settings of services, as `SERVICE.SETTING`: `services."delay.delay" = ["50ms", "2s"]`. A stack that needs no such service runs as
-    it is and stands beside each of its values."""
+    """Values of the services' settings, as `SERVICE.SETTING`: `services."delay.delay" = ["50ms", "2s"]`. A stack
+    without the service runs once; weir compares it at each value."""
     cpus: Counts | None = None
-    """Numbers of CPUs of the stack. Not given: those of `[cpus]`."""
+    """Numbers of CPUs of the stack. Default: as in `[cpus]`."""
 
     @field_validator("generators")
     @classmethod
@@ -58,25 +119,26 @@ class Matrix(Table):
 
     @model_validator(mode="after")
     def _values_make_sense(self) -> "Matrix":
-        each_once = {"stacks": self.stacks, "variants": self.variants, "workloads": self.workloads, "generators": self.generators}
-        for name, names in each_once.items():
+        for key in ("stacks", "variants", "workloads", "generators"):
+            names = getattr(self, key)
             if len(set(names)) != len(names):
-                raise ValueError(f"{name}: expected every name once")
+                raise ValueError(f"{key}: expected every name once")
         for name, values in self.services.items():
             if not values or len(set(values)) != len(values):
                 raise ValueError(f"services.{name}: expected values, every one once")
         if self.users is not None:
-            for name, other in (("connections", self.connections), ("rates_rps", self.rates_rps)):
+            for name, other in (("connections", self.connections), ("rate_rps", self.rate_rps)):
                 if other is not None:
                     raise ValueError(f"users: found beside {name}, expected one of them")
-        elif self.connections is None and self.rates_rps is None:
-            raise ValueError("expected one of connections, users and rates_rps: how much load there is")
+        elif self.connections is None and self.rate_rps is None:
+            raise ValueError("expected one of connections, users and rate_rps")
         return self
 
     def amounts(self) -> list[dict[str, Profile | int]]:
-        """Every amount of load, by the keys above: `{"connections": 50, "rates_rps": 100.0}`."""
+        """Returns every amount of load, by the keys above: `{"connections": 50, "rate_rps": 100.0}`."""
         if self.users is not None:
             return [{"users": users} for users in self.users]
-        if self.rates_rps is not None:
-            return [{"connections": n, "rates_rps": rate} for n, rate in product(self.connections or [CONNECTIONS], self.rates_rps)]
+        if self.rate_rps is not None:
+            counts = self.connections or [DEFAULT_CONNECTIONS]
+            return [{"connections": n, "rate_rps": rate} for n, rate in product(counts, self.rate_rps)]
         return [{"connections": n} for n in self.connections or []]

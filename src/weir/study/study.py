@@ -1,4 +1,4 @@
-"""A study: a study file at one of its scales, and the cells, blocks and order that it asks for. Starts nothing."""
+"""A study: a study file at one of its scales, with its cells and the order of its blocks. Starts nothing."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -6,27 +6,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from weir.generators.tools import tool
+from weir.generators.registry import get_tool
 from weir.model.errors import UsageError
-from weir.model.run import WEIR, PublishedFigure
-from weir.places import data_folder
+from weir.model.run_types import WEIR, PublishedFigure
+from weir.paths import find_data_folder
 from weir.stacks.manifest import Stack
-from weir.study.cells import PlannedCell, planned_cells
+from weir.study.cells import PlannedCell, plan_cells
 from weir.study.file import StudyFile
 from weir.toml_file import read_toml, validate
 
-__all__ = ["HeadStart", "PlannedCell", "Study", "order_of_block", "read_study", "study_files", "study_from"]
+__all__ = ["HeadStart", "PlannedCell", "Study", "list_study_files", "order_block", "parse_study", "read_study"]
 
 ONLY_SCALE = "default"
-"""The scale of a study that names none."""
+"""The scale of a study without scales."""
 EVIDENCE_BLOCKS = 10
-"""A claim needs at least so many blocks (Kalibera & Jones 2013); fewer give an indication."""
+"""A claim needs at least this many blocks (Kalibera & Jones 2013); fewer give an indication."""
 QUICK = "quick"
 """The scale whose runs print an interim answer after each block."""
 INTERVAL_BLOCKS = 2
-"""An interval needs at least so many blocks."""
+"""An interval needs at least this many blocks."""
 FIRST_ANSWER_BLOCKS = 3
-"""Blocks of the short trials before the first answer: an interval from 2 blocks is three times as wide as one from 3."""
+"""Blocks of the short trials before the first answer: an interval from 2 blocks is three times as wide as one from
+3."""
 SHORT_TRIAL = 2.0
 """A trial is short if it takes at most this many times as long as the shortest of the study."""
 
@@ -38,7 +39,7 @@ class HeadStart:
     cell_ids: frozenset[int]
     """Cells whose trials are short."""
     blocks: int
-    """How many blocks of them run before the first long trial."""
+    """Blocks of short trials before the first long trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +51,27 @@ class Study:
     text: str
     scale: str
     file: StudyFile
-    left_out: frozenset[str] = frozenset()
-    """Labels of stacks of the matrix that are not run: this machine lacks what they need."""
-    left_out_generators: frozenset[str] = frozenset()
-    """Generators of the matrix that are not run: this machine does not have them."""
+    omitted_stacks: frozenset[str] = frozenset()
+    """Labels of stacks to omit: this machine does not meet their needs."""
+    omitted_generators: frozenset[str] = frozenset()
+    """Generators to omit: they are not installed."""
     ends_with_first_answer: bool = False
     """Whether the run ends after its first interim answer."""
 
     @property
     def indicative(self) -> bool:
-        """True where there are fewer blocks than a claim needs."""
         return self.file.method.blocks < EVIDENCE_BLOCKS
 
     @property
     def published(self) -> tuple[PublishedFigure, ...]:
-        """The published figures."""
-        return tuple(
-            PublishedFigure(
-                stack=one.stack,
-                metric=one.metric,
-                value=one.value,
-                source=self.file.source,
-                note=one.note,
-                where={key: f"{value:g}" if isinstance(value, int | float) else value for key, value in one.where.items()},
-            )
-            for one in self.file.published
-        )
+        found = []
+        for one in self.file.published:
+            where = {name: value if isinstance(value, str) else f"{value:g}" for name, value in one.where.items()}
+            found.append(PublishedFigure(one.stack, one.metric, one.value, self.file.source, one.note, where))
+        return tuple(found)
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """What every trial is held against."""
         return tuple(self.file.objective.hold) if self.file.objective else ()
 
     @property
@@ -88,10 +80,9 @@ class Study:
         return self.scale == QUICK
 
     def head_start(self, cells: Sequence[PlannedCell]) -> HeadStart | None:
-        """Returns the short trials that run first; None if all trials take about as long, or if the short ones compare nothing.
-
-        Only studies with interim answers have one. A budget decides by itself how many blocks there are, so a study with one has none.
-        """
+        """Returns the short trials that run first; None if all trials take about as long, or if the short ones compare
+        nothing. Only studies with interim answers have one. A budget decides by itself how many blocks there are, so a
+        study with one has none."""
         method = self.file.method
         if not self.has_interim_answers or method.budget_s is not None or method.blocks < INTERVAL_BLOCKS:
             return None
@@ -104,88 +95,76 @@ class Study:
         return HeadStart(frozenset(planned.cell.id for planned in short), min(FIRST_ANSWER_BLOCKS, method.blocks))
 
     def cells(self, stack_cpus: int) -> list[PlannedCell]:
-        """Every cell of the matrix, the A/A arm's included.
-
-        Args:
-            stack_cpus: the number of CPUs that a stack gets where the study does not say, for limits that follow it.
-
-        Raises:
-            UsageError: a stack, workload or limit does not exist, keys contradict each other, or an override matches nothing.
-        """
-        return planned_cells(self.file, self.path, stack_cpus, left_out=self.left_out, left_out_generators=self.left_out_generators)
+        omitted = {"omitted_stacks": self.omitted_stacks, "omitted_generators": self.omitted_generators}
+        return plan_cells(self.file, self.path, stack_cpus, **omitted)
 
     def missing_generators(self) -> dict[str, str]:
-        """Generators that are to run and that this machine does not have, each with what to tell about it."""
+        """Returns the study's generators that are not installed, each with an explanation."""
         missing = {}
         for name in self.file.matrix.generators:
-            if name != WEIR and name not in self.left_out_generators:
+            if name != WEIR and name not in self.omitted_generators:
                 try:
-                    tool(name).found()
+                    get_tool(name).require()
                 except UsageError as why:
                     missing[name] = f"{why.message}; {why.hint}"
         return missing
 
     def without_unmet(self) -> tuple["Study", list[str]]:
-        """The study without the stacks whose needs this machine does not meet and the generators that it does not have, and a line for
-        each of them.
-
-        Raises:
-            UsageError: the baseline is among them, or nothing is left to compare: the study has no answer without.
-        """
+        """Omits stacks whose needs this machine does not meet, and generators that are not installed. Returns the study
+        without them, and a line for each of them. Raises UsageError: the baseline is among them, or nothing is left to
+        compare."""
         stacks = {one.stack.label: one.stack for one in self.cells(1)}
-        unmet = {label: found for label, stack in stacks.items() if isinstance(stack, Stack) and (found := stack.unmet())}
-        said = [f"{label} is left out: it needs {'; '.join(map(str, found))}" for label, found in unmet.items()]
+        needs = {label: stack.unmet() for label, stack in stacks.items() if isinstance(stack, Stack)}
+        unmet = {label: found for label, found in needs.items() if found}
+        lines = [f"{label} is left out: it needs {'; '.join(map(str, found))}" for label, found in unmet.items()]
         for key, label in (("method.baseline", self.file.method.baseline), ("method.aa", self.file.method.aa)):
             if label in unmet:
-                raise UsageError(f"{self.path}: {key}: {'; '.join(said)}", hint="weir doctor")
+                raise UsageError(f"{self.path}: {key}: {'; '.join(lines)}", hint="weir doctor")
         missing = self.missing_generators()
-        said += [f"generator {name} is left out: {why}" for name, why in missing.items()]
+        lines += [f"generator {name} is left out: {why}" for name, why in missing.items()]
         left_stacks, left_generators = len(stacks) - len(unmet), len(self.file.matrix.generators) - len(missing)
         if (unmet or missing) and (left_generators == 0 or max(left_stacks, left_generators) < 2):
             key = "matrix.stacks" if unmet else "matrix.generators"
-            raise UsageError(f"{self.path}: {key}: nothing is left to compare: {'; '.join(said)}", hint="weir doctor")
-        return replace(self, left_out=frozenset(unmet), left_out_generators=frozenset(missing)), said
+            raise UsageError(f"{self.path}: {key}: nothing is left to compare: {'; '.join(lines)}", hint="weir doctor")
+        return replace(self, omitted_stacks=frozenset(unmet), omitted_generators=frozenset(missing)), lines
 
 
-def order_of_block(cells: Sequence[PlannedCell], seed: int, block: int, head_start: HeadStart | None = None) -> list[PlannedCell]:
-    """Returns the cells in the order of a block: random, and the same for the same seed and block, so that a resumed run keeps its order.
-
-    In a block of a head start the short trials come first, in random order, then the long ones, in random order.
-    """
+def order_block(
+    cells: Sequence[PlannedCell], seed: int, block: int, head_start: HeadStart | None = None
+) -> list[PlannedCell]:
+    """Returns the cells in the order of a block: random, and the same for the same seed and block, so that a resumed
+    run keeps its order. In a block of a head start the short trials come first, in random order, then the long ones, in
+    random order."""
     shuffled = list(cells)
     random.Random(f"{seed}/{block}").shuffle(shuffled)
     if head_start is not None and block <= head_start.blocks:
-        # Stable: what is left of the random order on either side is a random order itself.
+        # A stable sort keeps the random order on both sides.
         shuffled.sort(key=lambda planned: planned.cell.id not in head_start.cell_ids)
     return shuffled
 
 
-def study_files() -> dict[str, Path]:
-    """The studies that travel with this weir, by name."""
-    return {path.stem: path for path in sorted(data_folder("studies").glob("*.toml"))}
+def list_study_files() -> dict[str, Path]:
+    """Returns the studies that are part of weir, by name."""
+    return {path.stem: path for path in sorted(find_data_folder("studies").glob("*.toml"))}
 
 
 def read_study(name_or_path: str, *, scale: str | None = None) -> Study:
-    """The study of that name, or in that file, at one of its scales.
-
-    Raises:
-        UsageError: there is no such study or scale, or the file is not valid.
-    """
-    known = study_files()
+    """Reads a study by name or file, at one of its scales. Raises UsageError: the study or scale does not exist, or the
+    file is not valid."""
+    known = list_study_files()
     if name_or_path in known:
         path = known[name_or_path]
     else:
         path = Path(name_or_path)
         if path.suffix != ".toml":
-            raise UsageError(
-                f"study: found {name_or_path!r}, expected a file NAME.toml or one of: {', '.join(known)}", hint="weir run sync-vs-async"
-            )
+            expected = f"expected a file NAME.toml or one of: {', '.join(known)}"
+            raise UsageError(f"study: found {name_or_path!r}, {expected}", hint="weir run sync-vs-async")
     content = read_toml(path, what="a study", hint=f"known studies: {', '.join(known)}")
-    return study_from(path, path.read_text(), content, scale)
+    return parse_study(path, path.read_text(), content, scale)
 
 
-def study_from(path: Path, text: str, content: dict[str, Any], scale: str | None) -> Study:
-    """The study in `content`, at one of its scales."""
+def parse_study(path: Path, text: str, content: dict[str, Any], scale: str | None) -> Study:
+    """Parses the content of a study file, at one of its scales."""
     scales = content.pop("scales", {})
     if not isinstance(scales, dict) or not all(isinstance(table, dict) for table in scales.values()):
         raise UsageError(f"{path}: scales: expected tables such as [scales.quick.method]")
@@ -194,23 +173,19 @@ def study_from(path: Path, text: str, content: dict[str, Any], scale: str | None
     if chosen not in known:
         raise UsageError(f"{path}: --scale: found {chosen!r}, expected one of: {', '.join(known)}")
     for name in scales:
-        validate(StudyFile, _overridden(content, scales[name]), path=path)
-    return Study(
-        name=path.stem,
-        path=path,
-        text=text,
-        scale=chosen,
-        file=validate(StudyFile, _overridden(content, scales.get(chosen, {})), path=path),
-    )
+        validate(StudyFile, _merge_tables(content, scales[name]), path=path)
+    file = validate(StudyFile, _merge_tables(content, scales.get(chosen, {})), path=path)
+    return Study(path.stem, path, text, chosen, file)
 
 
-def _overridden(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with the keys of `override` in their place, table by table; a list of tables is added to, any other list replaced."""
+def _merge_tables(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `base` with the keys of `override`, table by table. Lists of tables are appended, other lists
+    replaced."""
     merged = dict(base)
     for key, value in override.items():
         below = merged.get(key)
         if isinstance(below, Mapping) and isinstance(value, Mapping):
-            merged[key] = _overridden(below, value)
+            merged[key] = _merge_tables(below, value)
         elif _is_tables(below) and _is_tables(value):
             merged[key] = [*below, *value]
         else:

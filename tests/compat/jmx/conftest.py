@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from weir.compat.jmx.plan import TestPlan
 from weir.compat.jmx.read import read_test_plan
+from weir.compat.jmx.test_plan import TestPlan
 
 Read = Callable[..., TestPlan]
 

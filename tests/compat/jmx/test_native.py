@@ -10,8 +10,9 @@ import pytest
 
 from tests.compat.jmx.conftest import Read
 from tests.support.jmx import assertion, constant_timer, data_set, element, get, group, plan, uniform_timer
-from weir.compat.jmx.native import Native, native_of
+from weir.compat.jmx.native import NativeLoad, list_native_loads
 from weir.compat.jmx.read import read_test_plan
+from weir.compat.study_export import format_scenario
 from weir.model.load import ClosedLoad, Profile, Request, Think, value_at
 from weir.scenario import read_scenario
 
@@ -19,36 +20,41 @@ SHOP = Path(__file__).parents[2] / "data" / "jmx" / "shop.jmx"
 STUDIES = Path(__file__).parents[3] / "studies" / "jmeter"
 
 
-def only(read: Read, *parts: str, **properties: str) -> Native:
-    (native,) = native_of(read(plan(*parts), **properties))
+def only(read: Read, *parts: str, **properties: str) -> NativeLoad:
+    (native,) = list_native_loads(read(plan(*parts), **properties))
     return native
 
 
-def users(native: Native) -> Profile:
+def users(native: NativeLoad) -> Profile:
     assert isinstance(native.plan.load, ClosedLoad)
     return native.plan.load.users
 
 
-def loops(native: Native) -> int | None:
+def loops(native: NativeLoad) -> int | None:
     assert isinstance(native.plan.load, ClosedLoad)
     return native.plan.load.loops
 
 
-@pytest.mark.parametrize(("name", "threads", "ramp_s", "asked"), [("ping", 2000.0, 50.0, 5), ("issue", 3000.0, 1.0, 30)])
+@pytest.mark.parametrize(
+    ("name", "threads", "ramp_s", "asked"), [("ping", 2000.0, 50.0, 5), ("issue", 3000.0, 1.0, 30)]
+)
 def test_the_studys_settings_are_what_its_plans_say_unless_properties_say_otherwise(
     name: str, threads: float, ramp_s: float, asked: int
 ) -> None:
     path = STUDIES / f"mvc-vs-webflux-{name}.jmx"
-    (article,) = native_of(read_test_plan(path, {}))
+    (article,) = list_native_loads(read_test_plan(path, {}))
     assert article.plan.load == ClosedLoad(((0.0, 0.0), (ramp_s, threads)), loops=asked)
     properties = {"threads": "20", "ramp": "1", "loops": "3", "host": "localhost", "port": "1234"}
-    (scaled,) = native_of(read_test_plan(path, properties))
+    (scaled,) = list_native_loads(read_test_plan(path, properties))
     assert scaled.plan.load == ClosedLoad(((0.0, 0.0), (1.0, 20.0)), loops=3)
     assert scaled.plan.request == Request("GET", "http://localhost:1234")
 
 
 def test_loops_count_all_requests_of_an_iteration(read: Read) -> None:
-    assert loops(only(read, group(get(), get(), element("LoopController", "L", get(), LoopController__loops=3), loops=4))) == 20
+    assert (
+        loops(only(read, group(get(), get(), element("LoopController", "L", get(), LoopController__loops=3), loops=4)))
+        == 20
+    )
     assert loops(only(read, group(get(), loops=-1))) is None
 
 
@@ -82,13 +88,19 @@ def test_a_random_wait_before_the_first_request_spreads_the_beginnings(read: Rea
 
 
 def test_a_timer_waits_before_its_request_so_the_step_before_has_the_pause(read: Read) -> None:
-    native = only(read, group(get("a"), get("b", below=constant_timer("100")), get("c", below=uniform_timer("10", "10"))))
-    pauses = [None if step.think is None else (step.think.constant_s, step.think.uniform_s) for step in native.scenario.steps]
+    native = only(
+        read, group(get("a"), get("b", below=constant_timer("100")), get("c", below=uniform_timer("10", "10")))
+    )
+    pauses = [
+        None if step.think is None else (step.think.constant_s, step.think.uniform_s) for step in native.scenario.steps
+    ]
     assert pauses == [(0.1, None), (None, [0.01, 0.02]), None]
 
 
 def test_a_duration_ends_with_the_answers_to_what_was_asked_until_then(read: Read, tmp_path: Path) -> None:
-    native = only(read, group(get(response_timeout="2000"), threads=3, loops=-1, scheduler=True, duration="10", delay="1"))
+    native = only(
+        read, group(get(response_timeout="2000"), threads=3, loops=-1, scheduler=True, duration="10", delay="1")
+    )
     assert native.plan.duration_s == 11.0
     load_plan = native.load_plan(tmp_path)
     assert load_plan.duration_s == 13.0
@@ -99,7 +111,9 @@ def test_a_duration_ends_with_the_answers_to_what_was_asked_until_then(read: Rea
 def test_steps_of_one_name_are_told_apart(read: Read) -> None:
     native = only(read, group(get("a"), get("a"), get("b"), get("a")))
     assert [step.name for step in native.scenario.steps] == ["a", "a #2", "b", "a #3"]
-    many = only(read, group(get("a"), get("a #3"), element("LoopController", "L", get("a"), LoopController__loops=5000)))
+    many = only(
+        read, group(get("a"), get("a #3"), element("LoopController", "L", get("a"), LoopController__loops=5000))
+    )
     names = [step.name for step in many.scenario.steps]
     assert names[:4] == ["a", "a #3", "a #2", "a #4"]
     assert len(set(names)) == 5002
@@ -117,11 +131,16 @@ def test_steps_of_one_name_are_told_apart(read: Read) -> None:
         (assertion(8, "201", field="response_code"), {"status": [201]}),
         (assertion(2 + 32, "^20[0-2]", "304", field="response_code"), {"status": [200, 201, 202, 304]}),
         (assertion(8, "404", field="response_code", Assertion__assume_success=True), {"status": [404]}),
-        (assertion(16 + 4, "5", field="response_code"), {"status": [code for code in range(200, 400) if "5" not in str(code)]}),
+        (
+            assertion(16 + 4, "5", field="response_code"),
+            {"status": [code for code in range(200, 400) if "5" not in str(code)]},
+        ),
         (assertion(16, "x", Assertion__assume_success=True), {"body_matches": ["x"], "status": list(range(200, 600))}),
     ],
 )
-def test_an_assertion_is_a_check_that_holds_for_the_same_answers(read: Read, given: str, check: dict[str, object]) -> None:
+def test_an_assertion_is_a_check_that_holds_for_the_same_answers(
+    read: Read, given: str, check: dict[str, object]
+) -> None:
     native = only(read, group(get(below=given)))
     assert native.scenario.to_plan()["steps"][0]["check"] == check
 
@@ -148,9 +167,9 @@ def test_a_feeders_file_has_the_columns_that_requests_use(read: Read, tmp_path: 
 
 
 def test_the_scenario_and_the_command_line_say_the_same_load(tmp_path: Path) -> None:
-    (native,) = native_of(read_test_plan(SHOP, {"threads": "7", "port": "8123"}))
+    (native,) = list_native_loads(read_test_plan(SHOP, {"threads": "7", "port": "8123"}))
     assert native.scenario_file == "customers.toml"
-    (tmp_path / native.scenario_file).write_text(native.scenario_toml)
+    (tmp_path / native.scenario_file).write_text(format_scenario(native.scenario))
     for name, content in native.files.items():
         (tmp_path / name).write_text(content)
     assert read_scenario(tmp_path / native.scenario_file) == native.scenario.to_plan(tmp_path)
@@ -161,7 +180,7 @@ def test_the_scenario_and_the_command_line_say_the_same_load(tmp_path: Path) -> 
 
 
 def test_thread_groups_of_one_name_have_scenarios_of_their_own(read: Read) -> None:
-    natives = native_of(read(plan(group(get()), group(get()), group(get(), name="../é"))))
+    natives = list_native_loads(read(plan(group(get()), group(get()), group(get(), name="../é"))))
     assert [native.scenario_file for native in natives] == ["users.toml", "users2.toml", "é.toml"]
 
 

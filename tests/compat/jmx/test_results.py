@@ -2,7 +2,6 @@
 
 import csv
 import io
-from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,19 @@ import pytest
 
 from tests.compat.jmx.conftest import Read
 from tests.support.jmx import assertion, get, group, plan
-from weir.compat.jmx.jtl import COLUMNS, write_jtl
-from weir.compat.jmx.native import native_of
-from weir.compat.jmx.samples import Ran, Samples, samples_of
-from weir.compat.jmx.summariser import Figures, Summariser, Threads, duration_text, moment_text
-from weir.compat.jmx.tables import AGGREGATE_COLUMNS, SUMMARY_COLUMNS, aggregate_report, rows_of, summary_report
+from weir.compat.jmx.native import list_native_loads
+from weir.compat.jmx.samples import GroupLog, Samples, collect_samples
+from weir.compat.jmx.summariser import Summariser
+from weir.compat.jmx.tables import (
+    AGGREGATE_COLUMNS,
+    JTL_COLUMNS,
+    SUMMARY_COLUMNS,
+    summarize_labels,
+    write_jtl,
+    write_report,
+)
 from weir.compat.reports import read_report
-from weir.model.histogram import HIGHEST_NS, raw_bytes
+from weir.model.hdr import Hdr
 from weir.model.records import Interval
 from weir.model.request_log import NO_STEP, OUTCOMES, REQUEST_DTYPE
 
@@ -36,7 +41,11 @@ def log(*requests: dict[str, Any]) -> Any:
             row[name] = -1 if value is None else value * MS
         row["status"] = given.get("status", 200)
         row["outcome"] = OUTCOMES.index(given.get("outcome", "ok"))
-        row["received_bytes"], row["body_bytes"], row["sent_bytes"] = given.get("received", 100), given.get("body", 2), 50
+        row["received_bytes"], row["body_bytes"], row["sent_bytes"] = (
+            given.get("received", 100),
+            given.get("body", 2),
+            50,
+        )
         row["user"], row["step"] = given.get("user", 0), given.get("step", 0)
     return found
 
@@ -52,8 +61,10 @@ def jtl(samples: Samples, *, with_header: bool = True) -> list[dict[str, str]]:
 
 
 def ran(read: Read, *groups: str, logs: list[Any]) -> Samples:
-    natives = native_of(read(plan(*groups)))
-    return samples_of([Ran(native, BEGAN_NS, requests) for native, requests in zip(natives, logs, strict=True)])
+    natives = list_native_loads(read(plan(*groups)))
+    return collect_samples(
+        [GroupLog(native, BEGAN_NS, requests) for native, requests in zip(natives, logs, strict=True)]
+    )
 
 
 def test_a_row_says_of_a_request_what_jmeter_would(read: Read) -> None:
@@ -63,7 +74,7 @@ def test_a_row_says_of_a_request_what_jmeter_would(read: Read) -> None:
         logs=[log({"due": 5, "first": 25, "last": 45, "connect": 10})],
     )
     (row,) = jtl(samples)
-    assert tuple(row) == COLUMNS
+    assert tuple(row) == JTL_COLUMNS
     assert row == {
         "timeStamp": "1700000000005", "elapsed": "40", "label": "Front page", "responseCode": "200", "responseMessage": "OK",
         "threadName": "Group, of some 1-1", "dataType": "text", "success": "true", "failureMessage": "", "bytes": "100", "sentBytes": "50",
@@ -100,7 +111,11 @@ def test_an_assertion_that_is_alone_is_named_where_it_failed(read: Read) -> None
     wrong = {"outcome": "check"}
     alone, several, denied = (
         group(get(below=below))
-        for below in (assertion(2, "o+k"), assertion(2, "a") + assertion(2, "b"), assertion(8 + 4, "200", field="response_code"))
+        for below in (
+            assertion(2, "o+k"),
+            assertion(2, "a") + assertion(2, "b"),
+            assertion(8 + 4, "200", field="response_code"),
+        )
     )
     rows = jtl(ran(read, alone, several, denied, logs=[log(wrong), log(wrong), log(wrong)]))
     assert [row["failureMessage"] for row in rows] == [
@@ -115,7 +130,11 @@ def test_what_was_in_flight_at_the_end_is_no_sample(read: Read) -> None:
 def test_a_request_without_a_connection_is_the_step_that_its_user_would_have_done(read: Read) -> None:
     failed = lost("connect", written=None, step=NO_STEP)
     requests = log(
-        failed | {"due": 1}, {"due": 2, "step": 0}, {"due": 3, "step": 1, "user": 1}, failed | {"due": 4, "user": 1}, failed | {"due": 5}
+        failed | {"due": 1},
+        {"due": 2, "step": 0},
+        {"due": 3, "step": 1, "user": 1},
+        failed | {"due": 4, "user": 1},
+        failed | {"due": 5},
     )
     rows = jtl(ran(read, group(get("a"), get("b"), threads=2), logs=[requests]))
     assert [row["label"] for row in sorted(rows, key=lambda row: row["timeStamp"])] == ["a", "a", "b", "a", "b"]
@@ -134,21 +153,25 @@ def test_rows_of_all_groups_come_in_the_order_of_their_ends_and_count_the_thread
 def test_no_requests_are_no_rows_and_tables_of_zeros(read: Read) -> None:
     samples = ran(read, group(get()), logs=[log()])
     assert jtl(samples) == []
-    assert summary_report(rows_of(samples)).splitlines()[1:] == ["TOTAL,0,0,0,0,0.00,0.000%,0.00000,0.00,0.00,0.0"]
-    assert len(next(csv.reader(aggregate_report(rows_of(samples)).splitlines()[1:]))) == len(AGGREGATE_COLUMNS)
+    assert write_report(SUMMARY_COLUMNS, summarize_labels(samples)).splitlines()[1:] == [
+        "TOTAL,0,0,0,0,0.00,0.000%,0.00000,0.00,0.00,0.0"
+    ]
+    assert len(next(csv.reader(write_report(AGGREGATE_COLUMNS, summarize_labels(samples)).splitlines()[1:]))) == len(
+        AGGREGATE_COLUMNS
+    )
 
 
 def test_the_tables_have_a_row_for_each_label_and_one_for_all(read: Read) -> None:
     slow = [{"due": 100 * n, "last": 100 * n + n + 1, "user": n} for n in range(10)]
     requests = log(*slow, {"due": 1000, "last": 2024, "step": 1, "outcome": "check", "status": 500})
-    rows = rows_of(ran(read, group(get("a"), get("b"), threads=10), logs=[requests]))
-    assert list(csv.reader(summary_report(rows).splitlines())) == [
+    rows = summarize_labels(ran(read, group(get("a"), get("b"), threads=10), logs=[requests]))
+    assert list(csv.reader(write_report(SUMMARY_COLUMNS, rows).splitlines())) == [
         list(SUMMARY_COLUMNS),
         ["a", "10", "6", "1", "10", "2.87", "0.000%", "10.98901", "1.07", "0.54", "100.0"],
         ["b", "1", "1024", "1024", "1024", "0.00", "100.000%", "0.97656", "0.10", "0.05", "100.0"],
         ["TOTAL", "11", "98", "1", "1024", "292.81", "9.091%", "5.43478", "0.53", "0.27", "100.0"],
     ]
-    aggregate = list(csv.DictReader(aggregate_report(rows).splitlines()))
+    aggregate = list(csv.DictReader(write_report(AGGREGATE_COLUMNS, rows).splitlines()))
     assert tuple(aggregate[0]) == AGGREGATE_COLUMNS
     assert [aggregate[0][name] for name in ("Median", "90% Line", "95% Line", "99% Line", "Min", "Max")] == [
         "5",
@@ -164,7 +187,11 @@ def test_what_is_written_is_read_by_the_audit(read: Read) -> None:
     samples = ran(read, group(get()), logs=[log(*({"due": 10 * n, "last": 10 * n + 5} for n in range(20)))])
     text = io.StringIO()
     write_jtl(samples, text, with_header=True)
-    for report in (text.getvalue(), summary_report(rows_of(samples)), aggregate_report(rows_of(samples))):
+    for report in (
+        text.getvalue(),
+        write_report(SUMMARY_COLUMNS, summarize_labels(samples)),
+        write_report(AGGREGATE_COLUMNS, summarize_labels(samples)),
+    ):
         claims = read_report(report, "weir's")
         assert claims is not None
         (claim,) = claims
@@ -174,57 +201,50 @@ def test_what_is_written_is_read_by_the_audit(read: Read) -> None:
 
 
 def interval(end_s: float, times_ms: list[float], failed: int = 0) -> Interval:
-    from hdrh.histogram import HdrHistogram
 
-    histogram = HdrHistogram(1, HIGHEST_NS, 3)
+    histogram = Hdr()
     for time_ms in times_ms:
-        histogram.record_value(int(time_ms * MS))
+        histogram.add(int(time_ms * MS))
     times = {"mean": sum(times_ms) / len(times_ms) * 1000, "max": max(times_ms) * 1000} if times_ms else {}
     return Interval.model_validate(
         {
             "index": 0, "start_s": end_s - 1, "end_s": end_s, "due": 0, "sent": 0, "completed": len(times_ms), "ok": len(times_ms),
             "failed": failed, "errors": {}, "in_flight": 0, "oldest_age_us": 0, "response_time_us": times,
-            "histogram": b64encode(raw_bytes(histogram)).decode(),
+            "histogram": histogram.to_text(),
         }
     )  # fmt: skip
 
 
-def test_a_summary_line_has_jmeters_columns() -> None:
-    figures = Figures()
-    figures.take(interval(1, [16, 460, 150.4], failed=1))
-    assert figures.line("=", 2.0) == "summary =      4 in 00:00:02 =    2.0/s Avg:   209 Min:    16 Max:   460 Err:     1 (25.00%)"
-    assert Figures().line("=", 0.0) == "summary =      0 in 00:00:00 = ******/s Avg:     0 Min:     0 Max:     0 Err:     0 (0.00%)"
+@pytest.mark.parametrize(
+    ("length_s", "length"),
+    [(2, "00:00:02 =    2.0"), (59.4, "00:00:59 =    0.1"), (3661, "01:01:01 =    0.0"), (0, "00:00:00 = ******")],
+)
+def test_a_summary_line_has_jmeters_columns(length_s: float, length: str) -> None:
+    summariser = Summariser(1000.0)
+    summariser.add(interval(1, [16, 460, 150.4], failed=1), 1001.0)
+    (line,) = summariser.end(1000.0 + length_s)
+    assert line == f"summary =      4 in {length}/s Avg:   209 Min:    16 Max:   460 Err:     1 (25.00%)"
+
+
+def test_a_run_without_a_request_has_a_line_of_zeros() -> None:
+    zeros = "summary =      0 in 00:00:00 = ******/s Avg:     0 Min:     0 Max:     0 Err:     0 (0.00%)"
+    assert Summariser(1000.0).end(1000.0) == [zeros]
 
 
 def test_a_short_run_has_one_line_and_a_long_one_has_one_every_half_minute_of_the_day() -> None:
     short = Summariser(1000.0)
-    assert short.take(interval(1, [5]), 1001.0, None) == []
-    assert [line[:16] for line in short.end(1002.0, None)] == ["summary =      1"]
+    assert short.add(interval(1, [5]), 1001.0) == []
+    assert [line[:16] for line in short.end(1002.0)] == ["summary =      1"]
 
     long = Summariser(1010.0)
-    assert long.take(interval(1, [5]), 1011.0, None) == []
-    assert [line[-38:] for line in long.take(interval(10, [5, 7]), 1020.0, Threads(3, 2))] == [
-        "(0.00%) Active: 2 Started: 3 Finished: 1"[-38:]
-    ]
-    assert long.take(interval(20, [5]), 1030.0, None) == []
-    assert [line[:32] for line in long.take(interval(40, [5]), 1050.0, None)] == [
+    assert long.add(interval(1, [5]), 1011.0) == []
+    assert [line[:16] for line in long.add(interval(10, [5, 7]), 1020.0)] == ["summary +      3"]
+    assert long.add(interval(20, [5]), 1030.0) == []
+    assert [line[:32] for line in long.add(interval(40, [5]), 1050.0)] == [
         "summary +      2 in 00:00:30 =  ", "summary =      5 in 00:00:40 =  ",
     ]  # fmt: skip
-    assert [line[:16] for line in long.end(1055.0, None)] == ["summary =      5"]
-    assert long.take(interval(47, []), 1085.0, None) == []
-
-
-@pytest.mark.parametrize(
-    ("length_s", "text"), [(0, "00:00:00"), (0.5, "00:00:01"), (59.4, "00:00:59"), (3661, "01:01:01"), (360000, "100:00:00")]
-)
-def test_durations_are_whole_seconds(length_s: float, text: str) -> None:
-    assert duration_text(length_s) == text
-
-
-def test_a_moment_has_its_milliseconds_since_1970(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    __import__("time").tzset()
-    assert moment_text(1795335876.655) == "2026 Nov 22 08:24:36 UTC (1795335876655)"
+    assert [line[:16] for line in long.end(1055.0)] == ["summary =      5"]
+    assert long.add(interval(47, []), 1085.0) == []
 
 
 def test_a_file_that_rows_are_added_to_has_one_header(read: Read, tmp_path: Path) -> None:

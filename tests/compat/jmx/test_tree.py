@@ -23,7 +23,7 @@ def test_disabled_elements_are_left_out_with_what_is_below_them(tmp_path: Path) 
     path = tmp_path / "plan.jmx"
     path.write_text(plan(group(element("LoopController", "Off", get("below"), enabled=False), get("on"))))
     (users,) = read_tree(path).below
-    assert [below.path for below in users.below] == [("Plan", "Users", "on")]
+    assert [(*below.place, below.name) for below in users.below] == [("Plan", "Users", "on")]
 
 
 def test_an_entity_bomb_is_refused_at_its_dtd(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_file_outside_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_bottomless_tree_is_refused(tmp_path: Path) -> None:
-    assert "more than 500 elements in one another" in read(tmp_path, "<hashTree>" * 100_000)
+    assert "more than 500 nested elements" in read(tmp_path, "<hashTree>" * 100_000)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weir.compat.jmx.values
-from weir.compat.jmx.values import Values, parse, template
+from weir.compat.jmx.values import Values, parse, write_template
 
 VALUES = Values(
     properties={"threads": "20", "empty": ""},
@@ -56,34 +56,34 @@ def test_the_examples_in_the_docstrings_hold() -> None:
 )
 def test_references_are_resolved_as_jmeter_does(written: str, said: str) -> None:
     problems: list[str] = []
-    assert template(VALUES.text(written, problems.append)) == said
+    assert write_template(VALUES.resolve(written, problems.append)) == said
     assert problems == []
 
 
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("${__counter(TRUE)}", "counts all requests of the thread group, from 0"),
-        ("${__time()}", "no placeholder of weir's templates says the same"),
-        ("${__threadNum}", "no placeholder"),
-        ("${__Random(9,1)}", "no placeholder"),
-        ("${__Random(1,2,name)}", "no placeholder"),
-        ("${__groovy(1+1)}", "no placeholder"),
-        ("${__P(${id})}", "changes from request to request in a function's argument"),
+        ("${__counter(TRUE)}", "counts the thread group's requests, from 0"),
+        ("${__time()}", "weir's templates have no such placeholder"),
+        ("${__threadNum}", "no such placeholder"),
+        ("${__Random(9,1)}", "no such placeholder"),
+        ("${__Random(1,2,name)}", "no such placeholder"),
+        ("${__groovy(1+1)}", "no such placeholder"),
+        ("${__P(${id})}", "changes from request to request"),
     ],
 )
 def test_what_no_template_says_is_told(written: str, problem: str) -> None:
     problems: list[str] = []
-    VALUES.text(written, problems.append)
+    VALUES.resolve(written, problems.append)
     assert any(problem in one for one in problems), problems
 
 
 def test_what_must_be_known_before_the_load_is_told_where_it_is_not() -> None:
     problems: list[str] = []
-    assert VALUES.fixed("${__P(threads)}", problems.append) == "20"
+    assert VALUES.resolve_fixed("${__P(threads)}", problems.append) == "20"
     assert problems == []
-    assert VALUES.fixed("${id}", problems.append) == "${id}"
-    assert "known before the load" in problems[0]
+    assert VALUES.resolve_fixed("${id}", problems.append) == "${id}"
+    assert "expected a fixed one" in problems[0]
 
 
 @given(st.text(alphabet="ab${}(),\\_ P", max_size=60))

@@ -1,11 +1,15 @@
-"""`weir locust`: a locustfile as simple as they come, a server that keeps what it was asked, and loads on it."""
+"""`weir locust`: a simple locustfile, a server that keeps the requests it got, and loads on it."""
 
-import csv
 import json
+import os
+import re
+import select
+import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -13,8 +17,8 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.conftest import StartWeir, Weir
-
-Serve = Callable[..., str]
+from weir.store import RunReader
+from weir.store.rows import IntervalRow
 
 SIMPLE = """
 from locust import HttpUser, constant, task
@@ -29,14 +33,18 @@ class Me(HttpUser):
 
 
 class Shop(ThreadingHTTPServer):
-    """A server that keeps what it was asked: (method, path, headers, body)."""
+    """A server that keeps the requests it got: (method, path)."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.asked: list[tuple[str, str]] = []
+        self.clients: set[tuple[str, int]] = set()
+        """Ends of connections: a user has one each."""
         self.has_answered = threading.Condition()
+        self.released = threading.Event()
+        """Requests of /hang are answered then."""
 
     def handle_error(self, *_: object) -> None:
         """A user who is stopped under a request leaves a broken connection."""
@@ -52,7 +60,7 @@ class Shop(ThreadingHTTPServer):
                 assert process.poll() is None
 
     def paths(self) -> list[str]:
-        return [path for _, path, _, _ in self.asked]
+        return [path for _, path in self.asked]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -60,18 +68,17 @@ class _Handler(BaseHTTPRequestHandler):
     server: Shop
 
     def _answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
         with self.server.has_answered:
-            self.server.asked.append((self.command, self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+            self.server.asked.append((self.command, self.path))
+            self.server.clients.add(self.client_address)
             self.server.has_answered.notify_all()
         path = self.path.partition("?")[0]
-        status = {"/missing": 404, "/broken": 500, "/away": 302}.get(path, 200)
-        answer = b'{"token": "abc"}'
+        if path == "/hang":
+            self.server.released.wait()
+        status = {"/missing": 404, "/broken": 500}.get(path, 200)
+        answer = b"done"
         self.send_response(status)
-        if path == "/login":
-            self.send_header("Set-Cookie", "session=1")
-        if path == "/away":
-            self.send_header("Location", "/arrived")
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         if self.command != "HEAD":
@@ -93,44 +100,91 @@ def shop() -> Iterator[Shop]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
+        server.released.set()
         server.shutdown()
         thread.join()
 
 
-Locust = Callable[..., "subprocess.CompletedProcess[str]"]
+Locust = Callable[..., "Recorded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A load that is over."""
+
+    done: "subprocess.CompletedProcess[str]"
+    weir: dict[str, Any]
+    """The load's JSON; empty if no load was recorded."""
+
+    @property
+    def locust(self) -> dict[str, tuple[int, int]]:
+        """Requests and failures by type and name, as Locust counts them."""
+        # Workers print theirs too, and the master is the last.
+        rows = json.loads(re.split(r"^(?=\[)", self.done.stdout, flags=re.MULTILINE)[-1])
+        return {f"{row['method']} {row['name']}".strip(): (row["num_requests"], row["num_failures"]) for row in rows}
+
+    @property
+    def steps(self) -> dict[str, tuple[int, int]]:
+        """The same, as weir counts them."""
+        return {name: (step["ok"] + step["failed"], step["failed"]) for name, step in self.weir["steps"].items()}
 
 
 @pytest.fixture
 def locust(tmp_path: Path, weir: Weir) -> Locust:
-    """A function that writes a locustfile and runs `weir locust --headless` on it, by default with two users for a second."""
+    """A function that writes a locustfile and runs `weir locust` on it, by default with two users for a second."""
 
-    def run(source: str, host: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def run(source: str, host: str, *arguments: str, own: Sequence[str] = ()) -> Recorded:
         (tmp_path / "locustfile.py").write_text(source)
-        usual = ["--headless", "-H", host, "-u", "2", "-r", "100", "-t", "1s", "--only-summary"]
-        return weir("locust", *usual, *arguments)
+        usual = ["--headless", "-H", host, "-u", "2", "-r", "100", "-t", "1s", "--json"]
+        done = weir("locust", "--weir-json", "a.json", "--out", "a.weir", *own, *usual, *arguments)
+        file = tmp_path / "a.json"
+        return Recorded(done, json.loads(file.read_text()) if file.exists() else {})
 
     return run
 
 
-def kept(tmp_path: Path, weir: Weir) -> dict[str, Any]:
-    """What `--out a.weir` has kept."""
-    found: dict[str, Any] = json.loads(weir("report", "a.weir", "--json").stdout)
-    return found
-
-
-def stats(path: Path) -> dict[str, dict[str, str]]:
-    """The rows of a `_stats.csv`, by name."""
-    return {row["Name"]: row for row in csv.DictReader(path.read_text().splitlines())}
+def intervals_of(path: Path) -> list[IntervalRow]:
+    """The intervals that `--out` has kept."""
+    with RunReader(path) as reader:
+        (trial,) = reader.trials()
+        return reader.intervals(trial.id)
 
 
 @contextmanager
 def running(start_weir: StartWeir, shop: Shop, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """A load without end that has begun to ask."""
-    process = start_weir("locust", "--headless", "-H", shop.url, "-u", "2", "-r", "9", "--only-summary", *arguments)
-    shop.wait_for(lambda: bool(shop.asked), process)
+    """A load without end, of which each user has begun."""
+    usual = ("--headless", "-H", shop.url, "-u", "2", "-r", "100", "--only-summary")
+    process = start_weir("locust", "--weir-json", "a.json", "--out", "a.weir", *usual, *arguments)
+    shop.wait_for(lambda: len(shop.clients) == 2, process)
     yield process
 
 
-def workers_of(process: "subprocess.Popen[str]") -> list[int]:
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return [int(child) for child in children]
+def descendants(pid: int) -> list[int]:
+    """The processes below a process."""
+    try:
+        children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    return [found for child in children for found in (child, *descendants(child))]
+
+
+def assert_they_end(pids: Sequence[int]) -> None:
+    """Waits until processes have ended, and kills what is left after a while."""
+    left = []
+    for pid in pids:
+        try:
+            process = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        if not select.select([process], [], [], 20)[0]:
+            left.append(pid)
+            os.kill(pid, signal.SIGKILL)
+        os.close(process)
+    assert left == []
+
+
+@pytest.fixture
+def two_processes(free_port: Callable[[], int]) -> tuple[str, ...]:
+    """The flags for two processes of Locust, which meet at a port of their own."""
+    port = str(free_port())
+    return ("--processes", "2", "--master-bind-port", port, "--master-port", port)

@@ -1,73 +1,22 @@
-"""`weir locust` as a command: files that are wrong, signals, workers that die, flags, the page and the report."""
+"""`weir locust` as a command: its options and Locust's, signals, files that are wrong, the page, and processes that
+die."""
 
+import json
 import os
 import re
 import signal
-import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.conftest import StartWeir, Weir, lives
-from tests.end_to_end.locust.conftest import SIMPLE, Locust, Serve, Shop, running, stats, workers_of
-
-
-@pytest.mark.parametrize(
-    ("source", "says"),
-    [
-        ("from locust import HttpUser, task\nclass A(HttpUser)\n    pass\n", r"locustfile.py, line 2: found a syntax error"),
-        ("import nothing_of_this_name\n", r"locustfile.py, line 1: No module named 'nothing_of_this_name'\s+try: install it"),
-        ("import locust\nx = 1\n", "found no user class"),
-        ("from locust import User\nclass A(User):\n    pass\n", "class A: found no task in it"),
-        ("from locust import User\nraise ValueError('boom')\n", "line 2: ValueError: boom"),
-        ("from locust import HttpLocust\n", "line 1: locust.HttpLocust: of the locustio of 2019; now HttpUser"),
-        ("from locust import User\nclass A(User):\n    task_set = 1\n", "line 2: A.task_set: of the locustio of 2019; now tasks"),
-        ("from locust import User\nclass A(User):\n    min_wait = 1\n", "line 2: A.min_wait: of the locustio of 2019, in milliseconds"),
-        ("from locust import events\nevents.request_success += 1\n", "line 2: locust.events.request_success: of Locust before 2.0"),
-        ("import locust.plugins\n", "line 1: locust.plugins: weir has no such module"),
-        ("from locust import User, run_single_user\nrun_single_user(User)\n", "line 2: locust.run_single_user: weir locust FILE"),
-        (SIMPLE + "\nprint('x'\n", "syntax error"),
-    ],
-)  # fmt: skip
-def test_a_file_that_cannot_be_run_is_named_with_its_line(source: str, says: str, locust: Locust) -> None:
-    done = locust(source, "http://127.0.0.1:1")
-    assert done.returncode == 2
-    assert re.search(says.replace("(", r"\(") if "\\" not in says else says, done.stderr), done.stderr
-
-
-def test_a_host_is_asked_for_and_a_class_is_named(tmp_path: Path, weir: Weir) -> None:
-    (tmp_path / "locustfile.py").write_text(SIMPLE)
-    done = weir("locust", "--headless")
-    assert done.returncode == 2
-    assert "class Me: found no host" in done.stderr
-    done = weir("locust", "--headless", "-H", "http://h", "You")
-    assert done.returncode == 2
-    assert "found the user class You, expected some of: Me" in done.stderr
-
-
-def test_ctrl_c_prints_what_was_measured_so_far(tmp_path: Path, start_weir: StartWeir, shop: Shop) -> None:
-    (tmp_path / "locustfile.py").write_text(SIMPLE)
-    with running(start_weir, shop, "--csv", "a") as process:
-        workers = workers_of(process)
-        shop.wait_for(lambda: len(shop.asked) > 10, process)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate()
-    assert process.returncode == 130
-    assert "Response time percentiles" in err
-    assert stats(tmp_path / "a_stats.csv")["Aggregated"]["Request Count"] != "0"
-    assert not any(lives(worker) for worker in workers)
-
-
-def test_a_worker_that_dies_is_told_and_the_others_go_on(tmp_path: Path, start_weir: StartWeir, shop: Shop) -> None:
-    (tmp_path / "locustfile.py").write_text(SIMPLE)
-    with running(start_weir, shop, "--processes", "2", "-t", "3s") as process:
-        os.kill(workers_of(process)[0], signal.SIGKILL)
-        _, err = process.communicate()
-    assert process.returncode == 3
-    assert "worker 1 of 2 was ended by signal 9" in err
-    assert "verdict: invalid" in err
-    assert "1 of 2 workers died" in err
-
+from tests.end_to_end.conftest import StartWeir, Weir
+from tests.end_to_end.locust.conftest import SIMPLE, Shop, assert_they_end, descendants, intervals_of, running
 
 # Asks once, and never lets go of the CPU again.
 STUBBORN = (
@@ -79,106 +28,233 @@ STUBBORN = (
 )
 
 
-def test_a_second_ctrl_c_ends_what_the_first_could_not(tmp_path: Path, start_weir: StartWeir, shop: Shop) -> None:
-    (tmp_path / "locustfile.py").write_text(STUBBORN)
+@pytest.mark.parametrize(
+    ("source", "code", "says"),
+    [
+        ("import nothing_of_this_name\n", 1, "No module named 'nothing_of_this_name'"),
+        ("x = 1\n", 1, "No User class found"),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_refused_by_locust(
+    source: str, code: int, says: str, tmp_path: Path, start_weir: StartWeir
+) -> None:
+    (tmp_path / "locustfile.py").write_text(source)
+    process = start_weir("locust", "--out", "a.weir", "--headless", "-t", "1s")
+    _, err = process.communicate()
+    assert process.returncode == code
+    assert says in err
+    assert "weir: nothing was recorded: Locust started no test" in err
+    assert not (tmp_path / "a.weir").exists()
+
+
+RAISES = (
+    SIMPLE
+    + """
+from locust import events
+
+@events.request.add_listener
+def listener(**_):
+    raise ValueError("boom")
+"""
+)
+
+
+def test_a_listener_that_raises_changes_locusts_exit_code_and_not_the_record(
+    tmp_path: Path, start_weir: StartWeir, shop: Shop
+) -> None:
+    (tmp_path / "locustfile.py").write_text(RAISES)
     with running(start_weir, shop) as process:
-        (worker,) = workers_of(process)
         process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 2
+    assert "ValueError: boom" in err
+    assert json.loads((tmp_path / "a.json").read_text())["requests"]["ok"] >= 1
+
+
+def test_arguments_that_are_not_weirs_are_locusts(tmp_path: Path, weir: Weir) -> None:
+    (tmp_path / "locustfile.py").write_text(SIMPLE)
+    assert weir("locust", "--version").stdout.startswith("locust 2.")
+    assert weir("locust", "--list").stdout == "Available Users:\n    Me\n"
+    assert "--spawn-rate" in weir("locust", "--", "--help").stdout
+    assert "--weir-json" in weir("locust", "--help").stdout
+    misplaced = weir("locust", "--headless", "--out", "a.weir")
+    assert misplaced.returncode == 2
+    assert "locust: error: unrecognized arguments: --out" in misplaced.stderr
+    assert "weir: --out is an option of weir's: it stands before Locust's arguments" in misplaced.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("#!/bin/sh\necho locust 2.31.8", r"found Locust 2\.31\.8, expected locust>=2\.32,<3\s+try: .*/python -m pip install"),
+        ("#!/bin/sh\necho locust 3.0.0", r"found Locust 3\.0\.0, expected locust>=2\.32,<3"),
+        ("#!/bin/sh\nexit 1", "found a program that is no Python"),
+        (None, r"cannot be run: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_a_python_without_a_locust_of_the_range_is_refused(
+    content: str | None, says: str, tmp_path: Path, weir: Weir
+) -> None:
+    python = tmp_path / "python"
+    if content is not None:
+        python.write_text(content)
+        python.chmod(0o755)
+    done = weir("locust", "--python", python, "--headless")
+    assert done.returncode == 2
+    assert re.search(f"weir: --python: {python}: {says}", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_ctrl_c_ends_locust_as_locust_ends_and_the_record_is_whole(
+    processes: int, tmp_path: Path, start_weir: StartWeir, shop: Shop, two_processes: tuple[str, ...]
+) -> None:
+    (tmp_path / "locustfile.py").write_text(SIMPLE)
+    with running(start_weir, shop, *(() if processes == 1 else two_processes)) as process:
+        below = descendants(process.pid)
+        assert len(below) == (1 if processes == 1 else 3)
+        shop.wait_for(lambda: len(shop.asked) > 10, process)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert "Response time percentiles" in err or "Shutting down (exit code 0)" in err
+    assert_they_end(below)
+    counts = json.loads((tmp_path / "a.json").read_text())["requests"]
+    assert counts["ok"] + counts["unanswered"] >= len(shop.asked) - 1
+    assert sum(interval.ok for interval in intervals_of(tmp_path / "a.weir")) == counts["ok"] > 0
+
+
+SLOW_END = (
+    SIMPLE
+    + """
+import gevent
+from locust import events
+
+@events.quitting.add_listener
+def end(**_):
+    gevent.sleep(0.5)
+    print("ended in peace")
+"""
+)
+
+
+def test_ctrl_c_at_a_terminal_which_reaches_both_ends_locust_once(tmp_path: Path, shop: Shop) -> None:
+    (tmp_path / "locustfile.py").write_text(SLOW_END)
+    terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+    program = str(Path(sys.executable).with_name("weir"))
+    command = [program, "locust", "--weir-json", "a.json", "--headless", "-H", shop.url, "--only-summary"]
+    with subprocess.Popen(
+        [sys.executable, "-c", terminal, *command],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        shop.wait_for(lambda: len(shop.asked) > 3, process)
+        out, _ = process.communicate("\x03")
+    assert process.returncode == 0, out
+    assert "ended in peace" in out
+    assert json.loads((tmp_path / "a.json").read_text())["requests"]["ok"] > 0
+
+
+def test_a_worker_that_dies_makes_the_record_invalid(
+    tmp_path: Path, start_weir: StartWeir, shop: Shop, two_processes: tuple[str, ...]
+) -> None:
+    (tmp_path / "locustfile.py").write_text(SIMPLE)
+    with running(start_weir, shop, *two_processes) as process:
+        _, *workers = descendants(process.pid)
+        os.kill(workers[0], signal.SIGKILL)
+        before = len(shop.asked)
+        shop.wait_for(lambda: len(shop.asked) > before + 5, process)
         process.send_signal(signal.SIGTERM)
-        process.communicate()
-    assert process.returncode == 130
-    assert not lives(worker)
+        _, err = process.communicate()
+    assert "1 of 3 processes of Locust died" in err
+    assert json.loads((tmp_path / "a.json").read_text())["verdict"]["validity"] == "invalid"
+
+
+def test_a_locust_that_is_killed_leaves_a_record_and_no_worker(
+    tmp_path: Path, start_weir: StartWeir, shop: Shop, two_processes: tuple[str, ...]
+) -> None:
+    (tmp_path / "locustfile.py").write_text(SIMPLE)
+    with running(start_weir, shop, *two_processes) as process:
+        main, *workers = descendants(process.pid)
+        os.kill(main, signal.SIGKILL)
+        _, err = process.communicate()
+    assert process.returncode == 137
+    assert "weir: signal 9 ended Locust" in err
+    assert intervals_of(tmp_path / "a.weir")
+    assert_they_end(workers)
 
 
 @pytest.mark.parametrize("source", [SIMPLE, STUBBORN], ids=["waiting", "computing"])
-def test_workers_die_with_weir(source: str, tmp_path: Path, start_weir: StartWeir, shop: Shop) -> None:
-    (tmp_path / "locustfile.py").write_text(source)
-    with running(start_weir, shop, "--processes", "2") as process:
-        workers = workers_of(process)
-        assert len(workers) == 2
-        process.kill()
-        process.communicate()
-        while any(lives(worker) for worker in workers):
-            pass
-
-
-def test_without_headless_there_is_a_page(tmp_path: Path, start_weir: StartWeir, shop: Shop, bundle: None) -> None:
-    (tmp_path / "locustfile.py").write_text(SIMPLE)
-    process = start_weir("locust", "-H", shop.url, "-u", "2", "-t", "1m")
-    assert process.stderr is not None
-    line = process.stderr.readline()
-    found = re.search(r"weir: live: (http://127\.0\.0\.1:\d+/)", line)
-    assert found is not None, line
-    process.send_signal(signal.SIGTERM)
-    process.communicate()
-    assert process.returncode == 130
-
-
-def test_a_report_is_written_and_a_simple_file_has_a_native_form(
-    locust: Locust, serve: Serve, tmp_path: Path, bundle: None, weir: Weir
+def test_all_processes_of_locust_die_with_weir(
+    source: str, tmp_path: Path, start_weir: StartWeir, shop: Shop, two_processes: tuple[str, ...]
 ) -> None:
-    done = locust(SIMPLE, f"http://{serve('null')}", "--html", "a.html")
-    assert done.returncode == 0, done.stderr
-    assert "GET /" in (tmp_path / "a.html").read_text()
-    found = re.search(r"of this CPU: weir (convert .*)", done.stderr)
-    assert found is not None, done.stderr
-    scenario = weir(*found[1].split()).stdout
-    (tmp_path / "scenario.toml").write_text(scenario)
-    load = re.search(r"^# weir (load .*)", scenario, re.MULTILINE)
-    assert load is not None, scenario
-    natively = weir(*load[1].split())
-    assert natively.returncode == 0, natively.stderr
+    (tmp_path / "locustfile.py").write_text(source)
+    with running(start_weir, shop, *two_processes) as process:
+        below = descendants(process.pid)
+        assert len(below) == 3
+        process.kill()
+        assert_they_end(below)
 
 
-def test_the_variables_of_locust_are_read(tmp_path: Path, weir: Weir, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mine.py").write_text(SIMPLE)
-    for name, value in {
-        "LOCUSTFILE": "mine.py",
-        "HOST": shop.url,
-        "USERS": "3",
-        "SPAWN_RATE": "99",
-        "RUN_TIME": "1s",
-        "HEADLESS": "true",
-    }.items():
-        monkeypatch.setenv(f"LOCUST_{name}", value)
-    assert weir("locust").returncode == 0
-    assert len(shop.asked) > 10
-
-
-def test_flags_are_helped_with_and_others_are_refused(weir: Weir) -> None:
-    done = weir("locust", "--help")
-    assert done.returncode == 0
-    assert "--spawn-rate" in done.stdout
-    assert weir("locust", "--version").stdout.startswith("weir ")
-    done = weir("locust", "--master")
-    assert done.returncode == 2
-    assert "--processes N" in done.stderr
-    assert weir("locust", "-f", "none.py").returncode == 2
-
-
-def test_a_file_of_its_own_flags_is_understood(locust: Locust, shop: Shop) -> None:
-    source = (
-        SIMPLE.replace("import HttpUser", "import HttpUser, events")
-        + """
-@events.init_command_line_parser.add_listener
-def more(parser):
-    parser.add_argument("--mine", type=int, default=1, env_var="LOCUST_MINE", is_secret=True)
-
-@events.test_start.add_listener
-def begin(environment, **_):
-    print("mine is", environment.parsed_options.mine)
-"""
-    )
-    assert "mine is 5" in locust(source, shop.url, "--mine", "5").stdout
-    assert "found --other" in locust(source, shop.url, "--other", "5").stderr
-
-
-def test_a_port_that_is_asked_for_is_the_pages(tmp_path: Path, start_weir: StartWeir, shop: Shop, bundle: None) -> None:
+def test_weirs_page_shows_the_load_and_stops_it(
+    tmp_path: Path, start_weir: StartWeir, shop: Shop, bundle: None
+) -> None:
     (tmp_path / "locustfile.py").write_text(SIMPLE)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    process = start_weir("locust", "-H", shop.url, "-t", "1m", "--web-port", str(port))
+    process = start_weir("locust", "--live", "--headless", "-H", shop.url, "-u", "2", "--only-summary")
     assert process.stderr is not None
-    assert f"http://127.0.0.1:{port}/" in process.stderr.readline()
-    process.terminate()
-    process.communicate()
+    found = None
+    while found is None:
+        line = process.stderr.readline()
+        assert line
+        found = re.search(r"weir: live: (http://127\.0\.0\.1:\d+/)", line)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate()
+    assert process.returncode == 0
+    assert "Got SIGTERM signal" in err
+
+
+def test_of_two_tests_on_locusts_own_page_the_first_is_recorded(
+    tmp_path: Path, start_weir: StartWeir, shop: Shop, free_port: Callable[[], int]
+) -> None:
+    (tmp_path / "locustfile.py").write_text(SIMPLE)
+    page = f"http://127.0.0.1:{free_port()}"
+    process = start_weir(
+        "locust",
+        "--weir-json",
+        "a.json",
+        "-H",
+        shop.url,
+        "--web-host",
+        "127.0.0.1",
+        "--web-port",
+        page.rpartition(":")[2],
+    )
+    assert process.stderr is not None
+    while "Starting web interface" not in process.stderr.readline():
+        assert process.poll() is None
+
+    def ask(path: str, **form: str) -> None:
+        data = urllib.parse.urlencode(form).encode() if form else None
+        while True:
+            try:
+                urllib.request.urlopen(page + path, data).read()
+            except ConnectionRefusedError:
+                continue
+            except urllib.error.URLError as error:
+                if isinstance(error.reason, ConnectionRefusedError):
+                    continue
+                raise
+            return
+
+    ask("/swarm", user_count="2", spawn_rate="10", host=shop.url)
+    shop.wait_for(lambda: len(shop.asked) > 4, process)
+    ask("/stop", now="yes")
+    first = len(shop.asked)
+    ask("/swarm", user_count="1", spawn_rate="1", host=shop.url)
+    shop.wait_for(lambda: len(shop.asked) > first + 4, process)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert err.count("weir: Locust has started another test: weir records the first one alone") == 1
+    load = json.loads((tmp_path / "a.json").read_text())
+    assert load["requests"]["ok"] <= first <= load["requests"]["ok"] + load["requests"]["unanswered"]

@@ -1,82 +1,67 @@
-"""CSV Data Set Config: the rows of its file, read before the load."""
+"""CSV Data Set Config: reads the rows of its file before the load."""
 
 import csv
 import io
 import re
 from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 
-from weir.compat.jmx.plan import DataSet
-from weir.compat.jmx.scope import Complain
+from weir.compat.jmx.scope import Scope
+from weir.compat.jmx.test_plan import DataSet
 from weir.compat.jmx.tree import Element
-from weir.compat.jmx.values import Values
 from weir.model.errors import UsageError
 
-EACH_THREAD = "shareMode.thread"
 
-
-def read_data_set(element: Element, values: Values, folder: Path, taken: Collection[str], tell: Complain) -> DataSet:
-    """The rows of a data set.
+def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collection[str]) -> DataSet:
+    """Returns the rows of a CSVDataSet.
 
     Args:
         element: the CSVDataSet.
-        values: what references stand for.
-        folder: what its file is relative to.
-        taken: names of other data sets.
-        tell: told what is not supported.
+        scope: its scope.
+        folder: the folder that its file name is relative to.
+        taken: the names of other data sets.
 
     Raises:
         UsageError: the file cannot be read, or has no rows.
     """
-    complain = partial(tell, element)
-
-    def fixed(name: str, default: str = "") -> str:
-        return values.fixed(element.node.value(name, default), complain)
-
-    path = folder / fixed("filename").strip()
-    where = f"{path} (line {element.node.line}: CSVDataSet {element.name!r})"
-    delimiter = {"\\t": "\t", "": ","}.get(fixed("delimiter", ","), fixed("delimiter", ","))
+    path = folder / scope.setting(element, "filename")
+    where = f"{path} (line {element.line}: CSVDataSet {element.name!r})"
+    written = scope.resolve_fixed(element, element.value("delimiter", ","))
+    delimiter = {"\\t": "\t", "": ","}.get(written, written)
     if len(delimiter) != 1:
-        complain(f"the delimiter {delimiter!r}, expected one character")
-        delimiter = delimiter[0]
+        scope.report(element, f"found the delimiter {delimiter!r}, expected one character")
     try:
-        text = path.read_text(encoding=fixed("fileEncoding").strip() or "utf-8").removeprefix("\ufeff")
+        text = path.read_text(encoding=scope.setting(element, "fileEncoding") or "utf-8").removeprefix("\ufeff")
+        if element.flag("quotedData"):
+            rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter[0], strict=True))
+        else:
+            rows = [line.split(delimiter[0]) for line in text.splitlines()]
     except OSError as error:
         raise UsageError(f"{where}: cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, LookupError) as error:
         raise UsageError(f"{where}: cannot be decoded: {error}") from None
-    rows = _rows(text, delimiter, quoted=element.node.flag("quotedData"), where=where)
-    named = fixed("variableNames").strip()
-    if named:
-        names = [name.strip() for name in named.split(",")]
-        rows = rows[1:] if element.node.flag("ignoreFirstLine") else rows
-    else:
-        names, rows = [name.strip() for name in rows[0]] if rows else [], rows[1:]
+    except csv.Error as error:
+        raise UsageError(f"{where}: not valid CSV: {error}") from None
+    names = scope.setting(element, "variableNames").split(",")
+    if names == [""]:
+        names, rows = rows[0] if rows else [], rows[1:]
+    elif element.flag("ignoreFirstLine"):
+        rows = rows[1:]
     if not rows or not names:
         raise UsageError(f"{where}: found no rows, expected at least one")
-    recycles, stops = element.node.flag("recycle", default=True), element.node.flag("stopThread")
+    recycles, stops = element.flag("recycle", default=True), element.flag("stopThread")
     if not recycles and not stops:
-        complain("<EOF> for all columns after the last row, expected to begin again or to stop the thread")
+        scope.report(element, "found <EOF> as values after the last row, expected Recycle or Stop thread")
     return DataSet(
-        name=_name(path.stem, taken),
-        columns=tuple(names),
+        name=_choose_name(path.stem, taken),
+        columns=tuple(name.strip() for name in names),
         rows=tuple(tuple((row + [""] * len(names))[: len(names)]) for row in rows),
         stops=not recycles and stops,
     )
 
 
-def _rows(text: str, delimiter: str, *, quoted: bool, where: str) -> list[list[str]]:
-    if not quoted:
-        return [line.split(delimiter) for line in text.splitlines()]
-    try:
-        return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        raise UsageError(f"{where}: not valid CSV: {error}") from None
-
-
-def _name(stem: str, taken: Collection[str]) -> str:
-    """A feeder's name, from that of the file."""
+def _choose_name(stem: str, taken: Collection[str]) -> str:
+    """Returns a feeder's name, made from a file's."""
     base = re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_") or "rows"
     names = (base, *(f"{base}_{number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)

@@ -1,7 +1,7 @@
 """A test plan as weir's own loads: for each thread group a scenario, and the `weir load` command line that runs it.
 
-A timer waits before its request and weir's users pause after an answer, so a step has the pause of the one behind it. What a user waits
-before its very first request is in the moment at which it comes.
+A timer waits before its request and weir's users pause after a response, so a step has the pause of the next one. The
+wait before a user's first request delays the arrival of the user.
 """
 
 import csv
@@ -11,110 +11,106 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import tomli_w
-
-from weir.compat.jmx.plan import Assertion, DataSet, Delay, Sampler, TestPlan, ThreadGroup
-from weir.compat.jmx.sampler import ENCODED, form_encoded
-from weir.compat.jmx.values import Placeholder, template
-from weir.compat.native import command_of
-from weir.model.load import ClosedLoad, LoadPlan, Point, Profile, Request, Tls
+from weir.compat.jmx.sampler import ENCODED, encode_for_form
+from weir.compat.jmx.test_plan import Assertion, DataSet, Delay, Sampler, TestPlan, ThreadGroup
+from weir.compat.jmx.values import Placeholder, write_template
+from weir.load_spec import LoadSpec, choose_user_settings
+from weir.model.load import LONGEST_S, ClosedLoad, LoadPlan, Point, Profile
 from weir.scenario import DEFAULT_CAPTURE_BYTES, Check, Csv, Pause, Scenario, Step
 
-LONGEST_S = 7 * 86400.0
-"""A load that its loops end, or nobody but Ctrl-C: the longest that the engine runs."""
 _CAPTURE_BYTES = 10 * 1024 * 1024
-"""JMeter looks at so much of an answer."""
+"""JMeter checks this much of a response."""
 _EDGE_POINTS = 8
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
-"""What means something in a regular expression of Rust's."""
+"""The special characters in Rust's regular expressions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class NativeLoad:
     """One thread group as a load of weir's own."""
 
     group: ThreadGroup
     scenario: Scenario
-    """Files of feeders are named without a folder."""
+    """It names the files of feeders without a folder."""
     files: Mapping[str, str]
-    """The content of each of them."""
-    plan: LoadPlan
+    """The content of each of these files."""
+    spec: LoadSpec
     """The load, without its scenario."""
     scenario_file: str
     """A name for the file of the scenario."""
 
     @property
-    def scenario_toml(self) -> str:
-        """The scenario, as `weir load --scenario` takes it."""
-        return tomli_w.dumps(self.scenario.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True))
+    def command(self) -> str:
+        """The same load's `weir load` command line, for a folder with the scenario and its files."""
+        return replace(self.spec, scenario={}, scenario_file=self.scenario_file).to_command()
 
     @property
-    def command(self) -> str:
-        """The `weir load …` command line that makes this load, where the scenario and its files lie in the current folder."""
-        return command_of(replace(self.plan, scenario={}), scenario_file=self.scenario_file)
+    def plan(self) -> LoadPlan:
+        """The plan of the load, without its scenario."""
+        return self.spec.to_plan()
 
     @property
     def users(self) -> Profile:
-        """How many users have come by when."""
+        """The number of users over time."""
         assert isinstance(self.plan.load, ClosedLoad)
         return self.plan.load.users
 
     @property
     def begins_s(self) -> float:
-        """When the first user asks."""
+        """The moment of the first request."""
         return self.group.delay_s + self.group.samplers[0].delay.shortest_s
 
     def load_plan(self, folder: Path) -> LoadPlan:
-        """The load with its scenario, whose files are in `folder`. Where it has a duration, all are answered who asked until then."""
+        """Returns the load with its scenario, whose files are in `folder`. A load with a duration waits for the last
+        responses."""
         plan = replace(self.plan, scenario=self.scenario.to_plan(folder))
         return plan if self.group.duration_s is None else plan.answered_to_the_end()
 
 
-def native_of(plan: TestPlan) -> tuple[Native, ...]:
-    """The loads of a test plan, one for each of its thread groups."""
-    taken: list[str] = []
-    found = []
-    for group in plan.groups:
-        stem = re.sub(r"\W+", "-", group.name.lower()).strip("-") or "thread-group"
-        file = next(name for number in range(1, len(taken) + 2) if (name := f"{stem}{number if number > 1 else ''}.toml") not in taken)
-        taken.append(file)
-        found.append(_native(group, file))
-    return tuple(found)
+def list_native_loads(plan: TestPlan) -> list[NativeLoad]:
+    """Returns the loads of a test plan, one for each of its thread groups."""
+    stems = [re.sub(r"\W+", "-", group.name.lower()).strip("-") or "thread-group" for group in plan.groups]
+    names = _make_distinct(stems, "{}{}")
+    return [_convert(group, f"{name}.toml") for group, name in zip(plan.groups, names, strict=True)]
 
 
-def _native(group: ThreadGroup, scenario_file: str) -> Native:
+def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
     samplers = group.samplers
-    names = _apart([sampler.name for sampler in samplers])
-    # The pause after a request is that before the next one; behind the last comes the first again.
+    names = _make_distinct([sampler.name for sampler in samplers], "{} #{}")
+    # The pause after a request is the wait before the next one. The first request follows the last one.
     delays = [sampler.delay for sampler in (*samplers[1:], samplers[0])]
-    steps = [_step(*step) for step in zip(names, samplers, delays, strict=True)]
-    wanted = list(_columns(group.samplers))
-    used = [data_set for data_set in group.data_sets.values() if any(name == data_set.name for name, _ in wanted)]
-    looks_at_body = any(not assertion.of_status for sampler in samplers for assertion in sampler.assertions)
+    columns = _list_columns(samplers)
+    used = [data_set for data_set in group.data_sets.values() if any(name == data_set.name for name, _ in columns)]
+    checks_body = any(not assertion.is_for_status for sampler in samplers for assertion in sampler.assertions)
     scenario = Scenario(
-        steps=steps,
+        steps=[_write_step(*step) for step in zip(names, samplers, delays, strict=True)],
         feeders={one.name: Csv(f"{one.name}.csv", at_end="stop" if one.stops else "wrap") for one in used},
         cookies=group.cookies,
         on_failure="leave" if group.on_error == "stop thread" else "continue",
-        capture_bytes=_CAPTURE_BYTES if looks_at_body else DEFAULT_CAPTURE_BYTES,
+        capture_bytes=_CAPTURE_BYTES if checks_body else DEFAULT_CAPTURE_BYTES,
     )
-    load_plan = LoadPlan(
-        request=Request("GET", samplers[0].origin),
-        load=ClosedLoad(_users(group), loops=None if group.loops is None else group.loops * len(samplers)),
+    spec = LoadSpec(
+        urls=(samplers[0].origin,),
+        **choose_user_settings(_count_users(group)),
+        loops=None if group.loops is None else group.loops * len(samplers),
         duration_s=LONGEST_S if group.duration_s is None else group.delay_s + group.duration_s,
         timeout_s=group.timeout_s,
         keep_alive=group.keep_alive,
         # JMeter trusts every server.
-        tls=Tls(insecure=True) if samplers[0].secure else None,
+        tls_insecure=samplers[0].origin.startswith("https:"),
     )
-    files = {f"{one.name}.csv": _csv(one, [column for name, column in wanted if name == one.name]) for one in used}
-    return Native(group, scenario, files, load_plan, scenario_file)
+    files = {
+        f"{one.name}.csv": _write_csv(one, [column for name, column in columns if name == one.name]) for one in used
+    }
+    return NativeLoad(group, scenario, files, spec, scenario_file)
 
 
-def _users(group: ThreadGroup) -> Profile:
-    """Users over time. Thread k of n starts at k·ramp ÷ n and first waits for its timers; a random wait spreads the beginnings evenly."""
+def _count_users(group: ThreadGroup) -> Profile:
+    """Returns the number of users over time.
+
+    Thread k of n starts at k·ramp ÷ n and first waits for its timers. A random wait spreads the starts evenly.
+    """
     first = group.samplers[0].delay
     base_s, count = group.delay_s + first.shortest_s, float(group.threads)
     short_s, long_s = sorted((group.ramp_s, first.longest_s - first.shortest_s))
@@ -123,26 +119,31 @@ def _users(group: ThreadGroup) -> Profile:
     before: list[Point] = [(0.0, 0.0)] if base_s else []
     if short_s == 0:
         return (*before, (base_s, 0.0), (base_s + long_s, count))
-    # The sum of two evenly spread times: its share grows with the square at first, and shrinks so in the end.
+    # The sum of two evenly distributed times: its share grows with the square at first, and shrinks so at the end.
     rise = [short_s * step / _EDGE_POINTS for step in range(_EDGE_POINTS + 1)]
     shares = [(t_s, t_s * t_s / (2 * short_s * long_s)) for t_s in rise]
     mirrored = [(short_s + long_s - t_s, 1 - share) for t_s, share in reversed(shares)]
     return (*before, *((base_s + t_s, count * share) for t_s, share in [*shares, *mirrored]))
 
 
-def _step(name: str, sampler: Sampler, delay: Delay) -> Step:
+def _write_step(name: str, sampler: Sampler, delay: Delay) -> Step:
+    about_body = [assertion for assertion in sampler.assertions if not assertion.is_for_status]
     return Step(
         name=name,
         method=sampler.method,
-        path=template(sampler.path),
-        headers={name: template(value) for name, value in sampler.headers},
-        body=None if sampler.body is None else template(sampler.body),
-        think=_pause(delay),
-        check=Check.model_validate(_check(sampler)),
+        path=write_template(sampler.path),
+        headers={name: write_template(value) for name, value in sampler.headers},
+        body=None if sampler.body is None else write_template(sampler.body),
+        think=_write_pause(delay),
+        check=Check(
+            status=None if sampler.statuses is None else list(sampler.statuses),
+            body_matches=[pattern for one in about_body if not one.is_negated for pattern in _list_patterns(one)],
+            body_lacks=[pattern for one in about_body if one.is_negated for pattern in _list_patterns(one)],
+        ),
     )
 
 
-def _pause(delay: Delay) -> Pause | None:
+def _write_pause(delay: Delay) -> Pause | None:
     if delay.longest_s == 0:
         return None
     if delay.shortest_s == delay.longest_s:
@@ -150,63 +151,41 @@ def _pause(delay: Delay) -> Pause | None:
     return Pause(uniform_s=[delay.shortest_s, delay.longest_s])
 
 
-def _apart(names: Iterable[str]) -> list[str]:
-    """Names that differ: steps are told apart by them."""
-    # Of a loop there may be thousands of one name.
+def _list_patterns(assertion: Assertion) -> list[str]:
+    """Returns regular expressions. The body must have each of them, or none if the assertion is negated."""
+    is_text, is_whole = assertion.comparison in ("substring", "equals"), assertion.comparison in ("equals", "matches")
+    patterns = [_META.sub(r"\\\g<0>", text) if is_text else text for text in assertion.texts]
+    patterns = [rf"\A(?:{pattern})\z" if is_whole else pattern for pattern in patterns]
+    return ["|".join(f"(?:{pattern})" for pattern in patterns)] if assertion.any_is_enough else patterns
+
+
+def _make_distinct(names: Iterable[str], form: str) -> list[str]:
+    """Returns the names, with a number behind repeated ones: steps and files are distinguished by name."""
+    # A loop may have thousands of one name.
     found: dict[str, None] = {}
     used: Counter[str] = Counter()
     for name in names:
-        apart = name
-        while apart in found:
+        distinct = name
+        while distinct in found:
             used[name] += 1
-            apart = f"{name} #{used[name] + 1}"
-        found[apart] = None
+            distinct = form.format(name, used[name] + 1)
+        found[distinct] = None
     return list(found)
 
 
-def _columns(samplers: Sequence[Sampler]) -> Iterable[tuple[str, str]]:
-    """The columns of data sets that requests have values of, each once."""
+def _list_columns(samplers: Sequence[Sampler]) -> list[tuple[str, str]]:
+    """Returns the data sets and columns with values for requests, each once."""
     texts = [text for one in samplers for text in (one.path, one.body or (), *(value for _, value in one.headers))]
-    return dict.fromkeys(piece.column for text in texts for piece in text if isinstance(piece, Placeholder) and piece.column is not None)
+    placeholders = (piece for text in texts for piece in text if isinstance(piece, Placeholder))
+    return list(dict.fromkeys(placeholder.column for placeholder in placeholders if placeholder.column is not None))
 
 
-def _csv(data_set: DataSet, columns: Sequence[str]) -> str:
-    """The columns of a data set as a feeder reads them."""
+def _write_csv(data_set: DataSet, columns: Sequence[str]) -> str:
+    """Returns the columns of a data set for a feeder."""
     places = [(data_set.columns.index(column.removesuffix(ENCODED)), column.endswith(ENCODED)) for column in columns]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(columns)
-    writer.writerows([form_encoded(row[at]) if is_encoded else row[at] for at, is_encoded in places] for row in data_set.rows)
+    for row in data_set.rows:
+        writer.writerow([encode_for_form(row[at]) if is_encoded else row[at] for at, is_encoded in places])
     return text.getvalue()
-
-
-def _check(sampler: Sampler) -> dict[str, Any]:
-    """What the assertions of a sampler ask of its answer."""
-    check: dict[str, Any] = {}
-    of_body = [assertion for assertion in sampler.assertions if not assertion.of_status]
-    matches = [pattern for assertion in of_body if not assertion.is_denied for pattern in _patterns(assertion)]
-    lacks = [pattern for assertion in of_body if assertion.is_denied for pattern in _patterns(assertion)]
-    if matches:
-        check["body_matches"] = matches
-    if lacks:
-        check["body_lacks"] = lacks
-    if sampler.statuses is not None:
-        check["status"] = list(sampler.statuses)
-    return check
-
-
-def _patterns(assertion: Assertion) -> list[str]:
-    """Regular expressions of which each is to be found in the body, or none if the assertion denies them."""
-    patterns = []
-    for text in assertion.texts:
-        plain = _META.sub(r"\\\g<0>", text)
-        match assertion.asked:
-            case "substring":
-                patterns.append(plain)
-            case "equals":
-                patterns.append(rf"\A(?:{plain})\z")
-            case "contains":
-                patterns.append(text)
-            case "matches":
-                patterns.append(rf"\A(?:{text})\z")
-    return ["|".join(f"(?:{pattern})" for pattern in patterns)] if assertion.any_of else patterns

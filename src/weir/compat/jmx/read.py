@@ -1,76 +1,237 @@
-"""Reads a test plan."""
+"""Reads a test plan: its thread groups with their users, and the samplers below them with loops unrolled."""
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-from weir.compat.jmx.group import NOTHING_LIKE_IT, ROLES, GroupReader, is_silent
-from weir.compat.jmx.plan import TestPlan, ThreadGroup, Unsupported
-from weir.compat.jmx.scope import SCOPED, Complain, Scope, is_http_defaults
-from weir.compat.jmx.tree import Element, arguments, read_tree
+from weir.compat.jmx.data_set import read_data_set
+from weir.compat.jmx.sampler import read_sampler
+from weir.compat.jmx.scope import Scope, is_scoped
+from weir.compat.jmx.test_plan import Cookies, DataSet, OnError, Role, Sampler, TestPlan, ThreadGroup, Unsupported
+from weir.compat.jmx.tree import Element, list_arguments, read_tree
 from weir.compat.jmx.values import Values
 from weir.model.errors import UsageError
 
+_ROLES: Mapping[str, Role] = {"ThreadGroup": "main", "SetupThreadGroup": "setup", "PostThreadGroup": "teardown"}
+_MOST_SAMPLERS = 10_000
+"""The most steps of a scenario."""
+_SAMPLERS = frozenset(["HTTPSamplerProxy", "HTTPSampler2", "HTTPSampler"])
+_CONTROLLERS = frozenset(["GenericController", "RecordingController", "LoopController", "TransactionController"])
+_WITHOUT_LOAD = frozenset(
+    ["ResultCollector", "Summariser", "BackendListener", "TestFragmentController", "WorkBench", "HttpMirrorControl",
+     "ProxyControl", "Arguments"]
+)  # fmt: skip
+"""Elements that put no load on a server: listeners, and elements that JMeter does not run by themselves."""
+_LISTENERS = ("ResultCollector", "Visualizer")
+"""The ends of the names of further listeners."""
+
 
 def read_test_plan(path: Path, properties: Mapping[str, str]) -> TestPlan:
-    """The test plan in a .jmx file.
+    """Returns the test plan in a .jmx file.
 
     Args:
         path: the file. Files that it names are relative to its folder.
-        properties: what `__P` and `__property` give: `-Jname=value`.
+        properties: the values for `__P` and `__property`: `-Jname=value`.
 
     Raises:
-        UsageError: the file cannot be read or is no test plan, a number in it is none, or it asks for no load at all.
+        UsageError: the file cannot be read, is not a test plan, has an invalid number, or has no load.
     """
     root = read_tree(path)
     found: dict[tuple[int, str], Unsupported] = {}
 
-    def tell(element: Element, why: str) -> None:
-        # What several requests share is said once.
-        found.setdefault((id(element), why), Unsupported(element.kind, element.path, element.node.line, why))
+    def report(element: Element, why: str) -> None:
+        # Several requests may share an element, or a loop repeats it.
+        unsupported = Unsupported(element.kind, (*element.place, element.name), element.line, why)
+        found.setdefault((id(element), why), unsupported)
 
     try:
-        groups = _groups(root, path, properties, tell)
+        groups = _read_groups(root, path.parent, Scope(Values(properties), report))
     except UsageError as error:
-        raise UsageError(error.message if error.message.startswith(str(path)) else f"{path}: {error.message}") from None
+        raise UsageError(f"{path}: {error.message}") from None
     unsupported = sorted(found.values(), key=lambda one: one.line)
     if not groups and not unsupported:
         raise UsageError(f"{path}: found no thread group with threads, loops and HTTP requests, expected at least one")
-    return TestPlan(
-        path=path,
-        name=root.name,
-        groups=tuple(groups),
-        is_serial=root.node.flag("TestPlan.serialize_threadgroups"),
-        unsupported=tuple(unsupported),
-    )
+    return TestPlan(path, tuple(groups), root.flag("TestPlan.serialize_threadgroups"), tuple(unsupported))
 
 
-def _groups(root: Element, path: Path, properties: Mapping[str, str], tell: Complain) -> list[ThreadGroup]:
-    values = Values(properties)
-    _define(root, "TestPlan.user_defined_variables", values, tell)
-    for element in _all(root):
+def _read_groups(root: Element, folder: Path, scope: Scope) -> list[ThreadGroup]:
+    # JMeter gives all variables to all threads from the start, wherever an element defines them.
+    _define_variables(root, root.find_property("TestPlan.user_defined_variables"), scope)
+    for element in _list_below(root):
         if element.kind == "Arguments":
-            _define(element, "", values, tell)
-    scope = Scope(values).within(root.below)
-    of_groups = [element for element in root.below if element.kind in ROLES]
-    for element in root.below:
-        is_known = element.kind in SCOPED | ROLES.keys() | {"CSVDataSet"} or is_http_defaults(element) or is_silent(element)
-        if not is_known:
-            tell(element, NOTHING_LIKE_IT)
-    reader = GroupReader(path.parent, tell)
-    beside = [element for element in root.below if element.kind not in ROLES]
-    read = [reader.read(element, number, scope, beside, len(of_groups)) for number, element in enumerate(of_groups, 1)]
+            _define_variables(element, element, scope)
+    scope = scope.within(root.below)
+    groups = [element for element in root.below if element.kind in _ROLES]
+    others = [element for element in root.below if element.kind not in _ROLES]
+    _report_unknown(others, scope, "CSVDataSet")
+    read = [_read_group(group, number, scope, folder, others, len(groups)) for number, group in enumerate(groups, 1)]
     return [group for group in read if group is not None]
 
 
-def _define(element: Element, name: str, values: Values, tell: Complain) -> None:
-    """Takes the variables of an element up, wherever it stands: JMeter gives them to all threads, from the start."""
-    holder = element.node.property(name) if name else element.node
-    for argument in arguments(holder):
-        values.variables[argument.name] = values.fixed(argument.value, partial(tell, element))
-
-
-def _all(element: Element) -> Iterator[Element]:
+def _list_below(element: Element) -> Iterator[Element]:
     for below in element.below:
         yield below
-        yield from _all(below)
+        yield from _list_below(below)
+
+
+def _define_variables(element: Element, holder: Element | None, scope: Scope) -> None:
+    for argument in list_arguments(holder):
+        scope.values.variables[argument.name] = scope.resolve_fixed(element, argument.value)
+
+
+def _report_unknown(elements: Sequence[Element], scope: Scope, *known: str) -> None:
+    for element in elements:
+        is_silent = element.kind in _WITHOUT_LOAD or element.kind.endswith(_LISTENERS)
+        if not (is_scoped(element) or is_silent or element.kind in known):
+            scope.report(element, "weir does not support it, and leaves out everything below it")
+
+
+class _Found(NamedTuple):
+    """A sampler, and where it was found."""
+
+    element: Element
+    cookies: Element | None
+    """The cookie manager that applies to it."""
+    sampler: Sampler
+
+
+def _read_group(
+    element: Element, number: int, scope: Scope, folder: Path, others: Sequence[Element], group_count: int
+) -> ThreadGroup | None:
+    """Returns a thread group; None if it makes no load: it has no threads, no loops or no samplers.
+
+    Args:
+        element: the thread group.
+        number: its place among them, from 1.
+        scope: the scope beside it.
+        folder: the folder that file names are relative to.
+        others: the elements beside the thread groups.
+        group_count: the number of thread groups.
+    """
+    threads = int(scope.number(element, "ThreadGroup.num_threads", "1"))
+    main = element.find_property("ThreadGroup.main_controller")
+    # This flag is JMeter's own, which saves it as false. It overrides the number.
+    is_endless = main is not None and main.flag("LoopController.continue_forever", default=True)
+    loops = -1 if is_endless else int(scope.number(element, "LoopController.loops", "1", holder=main))
+    duration_s = delay_s = 0.0
+    if element.flag("ThreadGroup.scheduler"):
+        duration_s, delay_s = (scope.number(element, f"ThreadGroup.{name}", "0") for name in ("duration", "delay"))
+    data_sets = _read_data_sets([*others, *element.below], scope, folder, threads, group_count)
+    columns = {column: (one.name, column) for one in data_sets for column in one.columns if column}
+    inner = replace(scope, values=replace(scope.values, columns=columns)).within(element.below)
+    found = list(_list_samplers(element.below, inner))
+    if threads <= 0 or loops == 0 or not found:
+        return None
+    new_users = not element.flag("ThreadGroup.same_user_on_next_iteration", default=True)
+    found = _keep_alike(found, scope)
+    samplers = tuple(one.sampler for one in found)
+    if new_users and len(samplers) > 1:
+        scope.report(element, "found a new user with new connections in each iteration, expected the same user")
+    return ThreadGroup(
+        name=element.name,
+        number=number,
+        role=_ROLES[element.kind],
+        threads=threads,
+        ramp_s=max(0.0, scope.number(element, "ThreadGroup.ramp_time", "1")),
+        loops=None if loops < 0 else loops,
+        delay_s=max(0.0, delay_s),
+        duration_s=duration_s if duration_s > 0 else None,
+        on_error=_read_on_error(element, scope, len(samplers)),
+        samplers=samplers,
+        cookies=_read_cookies(found[0].cookies, scope, new_users),
+        keep_alive=samplers[0].keep_alive and not (new_users and len(samplers) == 1),
+        timeout_s=max(sampler.timeout_s for sampler in samplers),
+        data_sets={data_set.name: data_set for data_set in data_sets},
+    )
+
+
+def _list_samplers(elements: Sequence[Element], scope: Scope) -> Iterator[_Found]:
+    """Yields the samplers among elements and below them, in their order. `scope` is that of the elements."""
+    for element in elements:
+        if element.kind in _SAMPLERS:
+            _report_unknown(element.below, scope)
+            inner = scope.within(element.below)
+            if sampler := read_sampler(element, inner):
+                yield _Found(element, next(iter(inner.find("CookieManager")), None), sampler)
+        elif element.kind in _CONTROLLERS:
+            yield from _unroll(element, scope)
+        else:
+            _report_unknown([element], scope, "CSVDataSet")
+
+
+def _unroll(controller: Element, scope: Scope) -> Iterator[_Found]:
+    """Yields the samplers below a controller as often as it repeats them."""
+    for below in controller.below:
+        if below.kind == "CSVDataSet":
+            scope.report(below, "found a data set within an iteration, expected it in its thread group")
+    found = list(_list_samplers(controller.below, scope.within(controller.below)))
+    loops = 1
+    if controller.kind == "TransactionController":
+        scope.report(controller, "weir sends its requests and reports no sample for all of them together")
+    elif controller.kind == "LoopController":
+        loops = int(scope.number(controller, "LoopController.loops", "1"))
+        if loops < 0 or loops * len(found) > _MOST_SAMPLERS:
+            written = "endless" if loops < 0 else str(loops)
+            scope.report(
+                controller, f"found {written} loops, expected at most {_MOST_SAMPLERS:,} requests an iteration"
+            )
+            loops = 1
+    for _ in range(loops):
+        yield from found
+
+
+def _keep_alike(found: Sequence[_Found], scope: Scope) -> list[_Found]:
+    """Returns the samplers with the first one's server; reports other differences that a load cannot have."""
+    first = found[0]
+    origin = first.sampler.origin
+    timeout_s = max(one.sampler.timeout_s for one in found if one.sampler.origin == origin)
+    for element, cookies, sampler in found:
+        if sampler.origin != origin:
+            scope.report(element, f"found another server than {origin}, the server of the thread group's first request")
+            continue
+        for is_alike, difference in (
+            (cookies is first.cookies, "another cookie manager, or none, than the first request"),
+            (sampler.keep_alive == first.sampler.keep_alive, "another keep-alive than the first request"),
+            (sampler.timeout_s == timeout_s, "a shorter response timeout than another request"),
+        ):
+            if not is_alike:
+                scope.report(element, f"found {difference} of its thread group")
+    return [one for one in found if one.sampler.origin == origin]
+
+
+def _read_data_sets(
+    elements: Sequence[Element], scope: Scope, folder: Path, threads: int, group_count: int
+) -> list[DataSet]:
+    found: list[DataSet] = []
+    for element in elements:
+        if element.kind != "CSVDataSet":
+            continue
+        found.append(read_data_set(element, scope, folder, [one.name for one in found]))
+        share = element.value("shareMode", "shareMode.all")
+        if share == "shareMode.thread" and threads > 1:
+            scope.report(element, "found rows for each thread, expected rows that threads share")
+        elif share == "shareMode.all" and len(element.place) == 1 and group_count > 1:
+            scope.report(element, "found rows that thread groups share, expected rows for each (shareMode.group)")
+    return found
+
+
+def _read_on_error(element: Element, scope: Scope, sampler_count: int) -> OnError:
+    action = element.value("ThreadGroup.on_sample_error", "continue")
+    if action == "stopthread":
+        return "stop thread"
+    if action != "continue" and (action != "startnextloop" or sampler_count > 1):
+        scope.report(element, f"on a sampler's error: found {action}, expected continue or stopthread")
+    return "continue"
+
+
+def _read_cookies(manager: Element | None, scope: Scope, new_users: bool) -> Cookies:
+    if manager is None:
+        return "off"
+    if manager.items("CookieManager.cookies"):
+        scope.report(manager, "found cookies that users have at the start, expected none")
+    if manager.value("CookieManager.policy") == "ignorecookies":
+        return "off"
+    follows_group = manager.flag("CookieManager.controlledByThreadGroup")
+    is_cleared = new_users if follows_group else manager.flag("CookieManager.clearEachIteration")
+    return "round" if is_cleared else "user"

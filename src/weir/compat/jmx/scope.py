@@ -1,17 +1,26 @@
-"""What applies to a sampler: JMeter's scopes.
+"""The scope of a sampler: the elements that apply to it, and the values of references there.
 
 An element applies to its parent, if that is a sampler, and to all samplers below its parent.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from weir.compat.jmx.tree import Element
-from weir.compat.jmx.values import Values
+from weir.compat.jmx.values import Text, Values
 from weir.model.errors import UsageError
 
-Complain = Callable[[Element, str], None]
-"""Told which element is not supported, and why."""
+_SCOPED = frozenset(["HeaderManager", "CookieManager", "ConstantTimer", "UniformRandomTimer", "ResponseAssertion"])
+
+Report = Callable[[Element, str], None]
+"""Takes an element that weir does not support, and the reason."""
+
+
+def is_scoped(element: Element) -> bool:
+    """Whether a scope has the element. Of the defaults of all protocols it has those of HTTP."""
+    is_http = element.attributes.get("guiclass") == "HttpDefaultsGui"
+    return element.kind in _SCOPED or (element.kind == "ConfigTestElement" and is_http)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,43 +28,47 @@ class Scope:
     """The elements that apply at one place, the nearest first."""
 
     values: Values
-    defaults: tuple[Element, ...] = ()
-    headers: tuple[Element, ...] = ()
-    cookies: tuple[Element, ...] = ()
-    timers: tuple[Element, ...] = ()
-    assertions: tuple[Element, ...] = ()
+    report: Report
+    elements: tuple[Element, ...] = ()
 
     def within(self, elements: Iterable[Element]) -> "Scope":
-        """The scope of what lies beside these elements and below."""
-        near = list(elements)
+        """Returns the scope beside these elements and below them."""
+        return replace(self, elements=(*filter(is_scoped, elements), *self.elements))
 
-        def of(*kinds: str) -> tuple[Element, ...]:
-            return tuple(element for element in near if element.kind in kinds)
+    def find(self, *kinds: str) -> list[Element]:
+        """Returns the elements of some kinds."""
+        return [element for element in self.elements if element.kind in kinds]
 
-        return replace(
-            self,
-            defaults=tuple(element for element in of("ConfigTestElement") if is_http_defaults(element)) + self.defaults,
-            headers=of("HeaderManager") + self.headers,
-            cookies=of("CookieManager") + self.cookies,
-            timers=of("ConstantTimer", "UniformRandomTimer") + self.timers,
-            assertions=of("ResponseAssertion") + self.assertions,
-        )
+    def resolve(self, element: Element, text: str) -> Text:
+        """Returns a text of a request; reports for `element` what weir cannot resolve."""
+        return self.values.resolve(text, partial(self.report, element))
+
+    def resolve_fixed(self, element: Element, text: str) -> str:
+        """Returns a text that must be known before the load."""
+        return self.values.resolve_fixed(text, partial(self.report, element))
+
+    def setting(self, element: Element, name: str, default: str = "") -> str:
+        """Returns a property without white space around it. It must be known before the load."""
+        return self.resolve_fixed(element, element.value(name, default)).strip()
+
+    def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> float:
+        """Returns a property that is a number.
+
+        Args:
+            element: the element that errors name.
+            name: the property's.
+            default: its text if there is none.
+            holder: the element that has the property, if not `element`.
+        """
+        text = self.resolve_fixed(element, (holder or element).value(name, default)).strip()
+        return parse_number(element, text or default, name)
 
 
-SCOPED = frozenset(["HeaderManager", "CookieManager", "ConstantTimer", "UniformRandomTimer", "ResponseAssertion"])
-"""What a scope takes up, beside request defaults."""
-
-
-def is_http_defaults(element: Element) -> bool:
-    """Whether it is HTTP Request Defaults: other protocols keep theirs in elements of the same kind."""
-    return element.kind == "ConfigTestElement" and element.node.attributes.get("guiclass", "") == "HttpDefaultsGui"
-
-
-def number(element: Element, text: str, name: str) -> float:
-    """A number that is known before the load.
+def parse_number(element: Element, text: str, name: str) -> float:
+    """Returns the number that a property has. -1 is the only negative one.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not a number.
     """
     try:
         found = float(text)
@@ -63,4 +76,4 @@ def number(element: Element, text: str, name: str) -> float:
             return found
     except ValueError:
         pass
-    raise UsageError(f"line {element.node.line}: {element.kind} {element.name!r}: {name}: found {text!r}, expected a number")
+    raise UsageError(f"line {element.line}: {element.kind} {element.name!r}: {name}: found {text!r}, expected a number")

@@ -1,115 +1,138 @@
-"""JMeter's summary and aggregate reports, as its listeners save them: a row for each label, and one for all."""
+"""JMeter's tables of samples: the JTL with a row for each request, and the summary and aggregate reports."""
 
 import csv
 import io
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TextIO
 
 import numpy as np
+from numpy.typing import NDArray
 
-from weir.compat.jmx.samples import Integers, Samples
+from weir.compat.jmx.samples import Samples
+from weir.compat.jmx.test_plan import Assertion, Sampler
+from weir.compat.jmx.values import write_original
+from weir.model.request_log import OUTCOMES
 
+JTL_COLUMNS = (
+    "timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType", "success",
+    "failureMessage", "bytes", "sentBytes", "grpThreads", "allThreads", "URL", "Latency", "IdleTime", "Connect",
+)  # fmt: skip
 SUMMARY_COLUMNS = (
-    "Label", "# Samples", "Average", "Min", "Max", "Std. Dev.", "Error %", "Throughput", "Received KB/sec", "Sent KB/sec", "Avg. Bytes",
+    "Label", "# Samples", "Average", "Min", "Max", "Std. Dev.", "Error %", "Throughput", "Received KB/sec",
+    "Sent KB/sec", "Avg. Bytes",
 )  # fmt: skip
 AGGREGATE_COLUMNS = (
-    "Label", "# Samples", "Average", "Median", "90% Line", "95% Line", "99% Line", "Min", "Max", "Error %", "Throughput",
-    "Received KB/sec", "Sent KB/sec",
+    "Label", "# Samples", "Average", "Median", "90% Line", "95% Line", "99% Line", "Min", "Max", "Error %",
+    "Throughput", "Received KB/sec", "Sent KB/sec",
 )  # fmt: skip
-_PERCENTS = (50, 90, 95, 99)
+_PERCENTS = {"Median": 50, "90% Line": 90, "95% Line": 95, "99% Line": 99}
+_ROWS_AT_A_TIME = 50_000
+_EXCEPTIONS = {
+    "connect": ("org.apache.http.conn.HttpHostConnectException", "Connection failed"),
+    "timeout": ("java.net.SocketTimeoutException", "Read timed out"),
+    "reset": ("org.apache.http.NoHttpResponseException", "The target server failed to respond"),
+    "protocol": ("org.apache.http.client.ClientProtocolException", "The answer is not HTTP"),
+}
+"""JMeter's names for the outcomes of requests without a response."""
+_VERBS = {"contains": "contain", "matches": "match", "equals": "equal", "substring": "contain"}
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """All samples of one label."""
+def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
+    """Writes a row for each sample, in the order of their ends, with the columns of JMeter's default settings."""
+    writer = csv.writer(file, lineterminator="\n")
+    if with_header:
+        writer.writerow(JTL_COLUMNS)
+    fixed = [[_describe_sampler(sampler) for sampler in native.group.samplers] for native in samples.groups]
+    threads = [f"{native.group.name} {native.group.number}-" for native in samples.groups]
+    columns = (
+        samples.started_ns // 1_000_000, samples.elapsed_ms, samples.group, samples.step, samples.thread,
+        samples.status, samples.outcome, samples.received_bytes, samples.body_bytes, samples.sent_bytes,
+        samples.group_threads, samples.all_threads, samples.latency_ms, samples.connect_ms,
+    )  # fmt: skip
+    for begin in range(0, len(samples.group), _ROWS_AT_A_TIME):
+        # Python writes its own integers faster than numpy's.
+        rows = zip(*(column[begin : begin + _ROWS_AT_A_TIME].tolist() for column in columns), strict=True)
+        for row in rows:
+            at_ms, elapsed, group, step, thread, status, outcome_index, got, body, sent, own, all_, latency, connect = (
+                row
+            )
+            label, url, failure = fixed[group][step]
+            outcome = OUTCOMES[outcome_index]
+            if status:
+                code, message = str(status), _PHRASES.get(status, "")
+            else:
+                name, words = _EXCEPTIONS[outcome]
+                code, message = f"Non HTTP response code: {name}", f"Non HTTP response message: {words}"
+            writer.writerow(
+                (
+                    at_ms, elapsed, label, code, message, f"{threads[group]}{thread}", "text" if body else "",
+                    "false" if outcome_index else "true", failure if outcome == "check" else "", got, sent, own,
+                    all_, url, latency, 0, connect,
+                )
+            )  # fmt: skip
 
-    label: str
-    elapsed_ms: Integers
-    """Rising."""
-    failed: int
-    length_s: float
-    """From the begin of the first to the end of the last."""
-    received_bytes: int
-    sent_bytes: int
 
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.elapsed_ms)
-
-    @property
-    def throughput_rps(self) -> float:
-        """Samples a second."""
-        return self.count / self.length_s if self.length_s else 0.0
-
-    def percentile_ms(self, percent: float) -> int:
-        """As JMeter counts: the value at the rank that is nearest to this share of all."""
-        rank = math.floor(self.count * percent / 100 + 0.5)
-        return int(self.elapsed_ms[min(max(rank, 1), self.count) - 1])
-
-    def kib_per_s(self, bytes_: int) -> float:
-        """What JMeter calls KB a second."""
-        return bytes_ / 1024 / self.length_s if self.length_s else 0.0
+def _describe_sampler(sampler: Sampler) -> tuple[str, str, str]:
+    """Returns label, URL and failure message of a sampler's rows."""
+    # A request log does not tell which of several texts or assertions failed.
+    alone = sampler.assertions[0] if len(sampler.assertions) == 1 else None
+    is_known = alone is not None and (alone.any_is_enough or len(alone.texts) == 1)
+    failure = _describe_failure(alone) if alone is not None and is_known else ""
+    return sampler.name, sampler.origin + write_original(sampler.path), failure
 
 
-def rows_of(samples: Samples) -> list[Row]:
-    """A row for each label, in the order in which the plan has them, and TOTAL."""
+def _describe_failure(assertion: Assertion) -> str:
+    failed = f"Test failed: {'code' if assertion.is_for_status else 'text'} expected"
+    if assertion.any_is_enough:
+        return "".join(f"{failed} something using /{text}/\t" for text in assertion.texts)
+    return f"{failed} {'not ' if assertion.is_negated else ''}to {_VERBS[assertion.comparison]} /{assertion.texts[0]}/"
+
+
+def summarize_labels(samples: Samples) -> list[dict[str, str]]:
+    """Returns the values of both reports for each label in the plan's order, and for TOTAL."""
     labels = [[sampler.name for sampler in native.group.samplers] for native in samples.groups]
-    names = list(dict.fromkeys(name for names in labels for name in names))
-    most = max(len(steps) for steps in labels)
-    table = np.array([[names.index(steps[step]) if step < len(steps) else -1 for step in range(most)] for steps in labels])
-    label = table[samples.group, samples.step]
-    rows = [_row(name, samples, label == number) for number, name in enumerate(names) if (label == number).any()]
-    return [*rows, _row("TOTAL", samples, np.ones(len(label), bool))]
+    names = list(dict.fromkeys(name for steps in labels for name in steps))
+    offsets = np.cumsum([0, *(len(steps) for steps in labels[:-1])])
+    numbers = np.array([names.index(name) for steps in labels for name in steps])
+    label = numbers[offsets[samples.group] + samples.step]
+    rows = [_summarize(name, samples, label == number) for number, name in enumerate(names) if (label == number).any()]
+    return [*rows, _summarize("TOTAL", samples, np.ones(len(label), bool))]
 
 
-def _row(label: str, samples: Samples, chosen: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> Row:
-    started_ns, ended_ns = samples.started_ns[chosen], samples.ended_ns[chosen]
-    return Row(
-        label,
-        elapsed_ms=np.sort(samples.elapsed_ms[chosen]),
-        failed=int(np.count_nonzero(samples.outcome[chosen])),
-        length_s=float(ended_ns.max() - started_ns.min()) / 1e9 if len(ended_ns) else 0.0,
-        received_bytes=int(samples.received_bytes[chosen].sum()),
-        sent_bytes=int(samples.sent_bytes[chosen].sum()),
-    )
+def _summarize(label: str, samples: Samples, chosen: NDArray[np.bool_]) -> dict[str, str]:
+    times = np.sort(samples.elapsed_ms[chosen])
+    count = len(times)
+    if not count:
+        zeros = {"Std. Dev.": "0.00", "Error %": "0.000%", "Throughput": "0.00000", "Avg. Bytes": "0.0"}
+        zeros |= {"Received KB/sec": "0.00", "Sent KB/sec": "0.00"}
+        return dict.fromkeys((*SUMMARY_COLUMNS, *AGGREGATE_COLUMNS), "0") | zeros | {"Label": label}
+    length_s = float(samples.ended_ns[chosen].max() - samples.started_ns[chosen].min()) / 1e9
+    received, sent = int(samples.received_bytes[chosen].sum()), int(samples.sent_bytes[chosen].sum())
+    per_s = 1 / length_s if length_s else 0.0
+    # JMeter takes the rank that is nearest to the share.
+    ranks = {name: max(1, math.floor(count * percent / 100 + 0.5)) for name, percent in _PERCENTS.items()}
+    return {
+        "Label": label,
+        "# Samples": str(count),
+        "Average": f"{times.mean():.0f}",
+        "Min": str(times[0]),
+        "Max": str(times[-1]),
+        "Std. Dev.": f"{times.std():.2f}",
+        **{name: str(times[rank - 1]) for name, rank in ranks.items()},
+        "Error %": f"{int(np.count_nonzero(samples.outcome[chosen])) / count:.3%}",
+        "Throughput": f"{count * per_s:.5f}",
+        "Received KB/sec": f"{received / 1024 * per_s:.2f}",
+        "Sent KB/sec": f"{sent / 1024 * per_s:.2f}",
+        "Avg. Bytes": f"{received / count:.1f}",
+    }
 
 
-def summary_report(rows: list[Row]) -> str:
-    """The summary report as CSV."""
-    return _csv(SUMMARY_COLUMNS, (_summary_row(row) for row in rows))
-
-
-def aggregate_report(rows: list[Row]) -> str:
-    """The aggregate report as CSV."""
-    return _csv(AGGREGATE_COLUMNS, (_aggregate_row(row) for row in rows))
-
-
-def _summary_row(row: Row) -> list[str]:
-    if not row.count:
-        return [row.label, "0", "0", "0", "0", "0.00", "0.000%", "0.00000", "0.00", "0.00", "0.0"]
-    times = row.elapsed_ms
-    spread = [f"{times.mean():.0f}", str(times[0]), str(times[-1]), f"{times.std():.2f}"]
-    return [row.label, str(row.count), *spread, *_rates(row), f"{row.received_bytes / row.count:.1f}"]
-
-
-def _aggregate_row(row: Row) -> list[str]:
-    if not row.count:
-        return [row.label, *(["0"] * 8), "0.000%", "0.00000", "0.00", "0.00"]
-    times = row.elapsed_ms
-    percentiles = [str(row.percentile_ms(percent)) for percent in _PERCENTS]
-    return [row.label, str(row.count), f"{times.mean():.0f}", *percentiles, str(times[0]), str(times[-1]), *_rates(row)]
-
-
-def _rates(row: Row) -> list[str]:
-    received, sent = row.kib_per_s(row.received_bytes), row.kib_per_s(row.sent_bytes)
-    return [f"{row.failed / row.count:.3%}", f"{row.throughput_rps:.5f}", f"{received:.2f}", f"{sent:.2f}"]
-
-
-def _csv(columns: tuple[str, ...], rows: Iterator[list[str]]) -> str:
+def write_report(columns: tuple[str, ...], rows: list[dict[str, str]]) -> str:
+    """Returns a report as CSV: the columns `SUMMARY_COLUMNS` or `AGGREGATE_COLUMNS` of the rows."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

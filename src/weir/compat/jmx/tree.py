@@ -1,7 +1,7 @@
 """The tree of a .jmx file: elements with their properties, and the elements below them.
 
-JMeter saves an element and, behind it, a `hashTree` of what is below it. The file may come from anywhere: no DTD and so no entity is
-taken, and neither a deep nor a huge file is more than an error.
+JMeter saves an element and, behind it, a `hashTree` with the elements below it. The file may come from anywhere: weir
+refuses a DTD, and with it every entity, a deep tree and a huge file.
 """
 
 from collections.abc import Iterator
@@ -14,36 +14,48 @@ from weir.model.errors import UsageError
 
 _LARGEST_BYTES = 64 * 1024 * 1024
 _DEEPEST = 500
-"""XML elements in one another: JMeter's own plans have four for each level of the tree."""
-_PROPERTIES = ("stringProp", "intProp", "longProp", "boolProp", "floatProp", "doubleProp", "elementProp", "collectionProp")
+"""Nested XML elements: JMeter's own plans have four for each level of the tree."""
+_TYPES = ("string", "int", "long", "bool", "float", "double", "element", "collection")
+_PROPERTIES = frozenset(f"{type_}Prop" for type_ in _TYPES)
 
 
-@dataclass(slots=True)
-class Node:
-    """An XML element."""
+@dataclass(slots=True, eq=False)
+class Element:
+    """An XML element: an element of the test plan, or a property of one."""
 
-    tag: str
+    kind: str
+    """Its tag: `ThreadGroup`."""
     attributes: dict[str, str]
     line: int
-    children: list["Node"] = field(default_factory=list)
+    children: list["Element"] = field(default_factory=list)
     text: str = ""
+    place: tuple[str, ...] = ()
+    """The names of the elements above it in the test plan, the plan's first."""
+    below: list["Element"] = field(default_factory=list)
+    """The enabled elements below it in the test plan."""
 
-    def property(self, name: str) -> "Node | None":
-        """The property of this name."""
-        return next((child for child in self.children if child.tag in _PROPERTIES and child.attributes.get("name") == name), None)
+    @property
+    def name(self) -> str:
+        """The name that the plan's author gave it."""
+        return self.attributes.get("testname", "")
+
+    def find_property(self, name: str) -> "Element | None":
+        """Returns the property of this name."""
+        named = (child for child in self.children if child.attributes.get("name") == name)
+        return next((child for child in named if child.kind in _PROPERTIES), None)
 
     def value(self, name: str, default: str = "") -> str:
-        """The text of a property."""
-        found = self.property(name)
+        """Returns the text of a property."""
+        found = self.find_property(name)
         return default if found is None else found.text
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A property that is true or false."""
+        """Returns a property that is true or false."""
         return self.value(name, "true" if default else "false").strip().lower() == "true"
 
-    def items(self, name: str) -> list["Node"]:
-        """What is in a collection."""
-        found = self.property(name)
+    def items(self, name: str) -> list["Element"]:
+        """Returns the items of a collection."""
+        found = self.find_property(name)
         return [] if found is None else found.children
 
 
@@ -53,15 +65,13 @@ class Argument(NamedTuple):
     name: str
     value: str
     is_encoded: bool
-    """Whether name and value are to be percent-encoded where they are sent."""
+    """Whether the request has name and value percent-encoded."""
     equals: str
-    """What stands between the two."""
+    """The text between the two."""
 
 
-def arguments(holder: Node | None) -> list[Argument]:
-    """What an `Arguments` element holds."""
-    if holder is None:
-        return []
+def list_arguments(holder: Element | None) -> list[Argument]:
+    """Returns the content of an `Arguments` element."""
     return [
         Argument(
             item.value("Argument.name", item.attributes.get("name", "")),
@@ -69,40 +79,15 @@ def arguments(holder: Node | None) -> list[Argument]:
             item.flag("HTTPArgument.always_encode"),
             item.value("Argument.metadata", "=") if item.flag("HTTPArgument.use_equals", default=True) else "",
         )
-        for item in holder.items("Arguments.arguments")
+        for item in ([] if holder is None else holder.items("Arguments.arguments"))
     ]
 
 
-@dataclass(slots=True)
-class Element:
-    """An element of the test plan. Disabled ones, and what is below them, are not in the tree."""
-
-    node: Node
-    place: tuple[str, ...]
-    """The names of the elements above it, the plan's first."""
-    below: list["Element"]
-
-    @property
-    def kind(self) -> str:
-        """What it is: `ThreadGroup`."""
-        return self.node.tag
-
-    @property
-    def name(self) -> str:
-        """What its author calls it."""
-        return self.node.attributes.get("testname", "")
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        """Its place and its name."""
-        return (*self.place, self.name)
-
-
 def read_tree(path: Path) -> Element:
-    """The test plan in a .jmx file.
+    """Returns the enabled part of the test plan in a .jmx file.
 
     Raises:
-        UsageError: the file cannot be read, is no XML, has a DTD, or is no test plan.
+        UsageError: the file cannot be read, is not XML, has a DTD, or is not a test plan.
     """
     try:
         content = path.read_bytes() if path.stat().st_size <= _LARGEST_BYTES else None
@@ -110,75 +95,62 @@ def read_tree(path: Path) -> Element:
         raise UsageError(f"{path}: cannot be read: {error.strerror}; expected a JMeter test plan (.jmx)") from None
     if content is None:
         raise UsageError(f"{path}: found more than {_LARGEST_BYTES >> 20} MiB, expected a JMeter test plan")
-    root = _Reader(path).read(content)
-    tree = next((child for child in root.children if child.tag == "hashTree"), None)
-    if root.tag != "jmeterTestPlan" or tree is None:
-        raise UsageError(f"{path}: found <{root.tag}>, expected a JMeter test plan: <jmeterTestPlan> with a <hashTree> in it")
-    plans = [element for element in _elements(tree, ()) if element.kind == "TestPlan"]
+    root = _parse(path, content)
+    tree = next((child for child in root.children if child.kind == "hashTree"), None)
+    if root.kind != "jmeterTestPlan" or tree is None:
+        raise UsageError(
+            f"{path}: found <{root.kind}>, expected a JMeter test plan: <jmeterTestPlan> with a <hashTree> in it"
+        )
+    plans = [element for element in _list_enabled(tree, ()) if element.kind == "TestPlan"]
     if len(plans) != 1:
         raise UsageError(f"{path}: found {len(plans)} enabled elements TestPlan, expected one")
     return plans[0]
 
 
-def _elements(tree: Node, place: tuple[str, ...]) -> Iterator[Element]:
-    """The enabled elements of a `hashTree`, each with the one behind it."""
-    for at, node in enumerate(tree.children):
-        if node.tag == "hashTree" or node.attributes.get("enabled", "true") == "false":
-            continue
-        behind = tree.children[at + 1] if at + 1 < len(tree.children) else None
-        element = Element(node, place, [])
-        if behind is not None and behind.tag == "hashTree":
-            element.below.extend(_elements(behind, element.path))
-        yield element
+def _list_enabled(tree: Element, place: tuple[str, ...]) -> Iterator[Element]:
+    """Yields the enabled elements of a `hashTree`, with the elements below them."""
+    for element, behind in zip(tree.children, [*tree.children[1:], None], strict=False):
+        if element.kind != "hashTree" and element.attributes.get("enabled") != "false":
+            element.place = place
+            if behind is not None and behind.kind == "hashTree":
+                element.below = list(_list_enabled(behind, (*place, element.name)))
+            yield element
 
 
-class _Reader:
-    """Builds the nodes of one file."""
+def _parse(path: Path, content: bytes) -> Element:
+    parser = expat.ParserCreate()
+    file = Element("", {}, 0)
+    open_elements = [file]
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._open: list[Node] = []
-        self._root: Node | None = None
-        self._parser = expat.ParserCreate()
-        self._parser.buffer_text = True
-        self._parser.StartDoctypeDeclHandler = self._doctype
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = self._text
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        line = parser.CurrentLineNumber
+        if len(open_elements) > _DEEPEST:
+            raise UsageError(f"{path}:{line}: found more than {_DEEPEST} nested elements, expected a JMeter test plan")
+        element = Element(tag, attributes, line)
+        open_elements[-1].children.append(element)
+        open_elements.append(element)
 
-    def read(self, content: bytes) -> Node:
-        try:
-            self._parser.Parse(content, True)
-        except expat.ExpatError as error:
-            raise UsageError(f"{self._path}: not valid XML: {error}; expected a JMeter test plan (.jmx)") from None
-        except (LookupError, ValueError) as error:
-            # The encoding that the file names is none that Python knows.
-            raise UsageError(f"{self._path}: cannot be decoded: {error}; expected UTF-8") from None
-        assert self._root is not None
-        return self._root
+    def end(_: str) -> None:
+        element = open_elements.pop()
+        if element.children:
+            # The text between elements is indentation.
+            element.text = ""
 
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        if len(self._open) >= _DEEPEST:
-            raise UsageError(f"{self._path}:{self._line}: found more than {_DEEPEST} elements in one another, expected a JMeter test plan")
-        node = Node(tag, attributes, self._line)
-        if self._open:
-            self._open[-1].children.append(node)
-        else:
-            self._root = node
-        self._open.append(node)
+    def add_text(text: str) -> None:
+        open_elements[-1].text += text
 
-    def _end(self, _: str) -> None:
-        node = self._open.pop()
-        if node.children:
-            # Between elements there is nothing but their indentation.
-            node.text = ""
+    def refuse_doctype(*_: object) -> NoReturn:
+        line = parser.CurrentLineNumber
+        raise UsageError(f"{path}:{line}: found a DTD, expected none: JMeter saves test plans without one")
 
-    def _text(self, text: str) -> None:
-        self._open[-1].text += text
-
-    def _doctype(self, *_: object) -> NoReturn:
-        raise UsageError(f"{self._path}:{self._line}: found a DTD, expected none: JMeter saves no test plan with one")
-
-    @property
-    def _line(self) -> int:
-        return self._parser.CurrentLineNumber
+    parser.buffer_text = True
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = add_text, refuse_doctype
+    try:
+        parser.Parse(content, True)
+    except expat.ExpatError as error:
+        raise UsageError(f"{path}: not valid XML: {error}; expected a JMeter test plan (.jmx)") from None
+    except (LookupError, ValueError) as error:
+        # Python does not know the encoding that the file names.
+        raise UsageError(f"{path}: cannot be decoded: {error}; expected UTF-8") from None
+    return file.children[0]

@@ -1,10 +1,11 @@
-"""Texts of a test plan: what stands between `${` and `}` in them, resolved.
+"""Resolves the references (`${...}`) in the texts of a test plan.
 
-What is known before the load (variables, properties) is put in; what is drawn for each request becomes a placeholder of weir's templates.
+Variables and properties are known before the load. A value that differs from request to request becomes a placeholder
+of weir's templates.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,52 +15,65 @@ _DEEPEST = 50
 
 
 class Placeholder(NamedTuple):
-    """A value that each request has for itself."""
+    """A value that differs from request to request."""
 
     template: str
-    """What weir's templates say: `int 1 9`."""
+    """As weir's templates write it: `int 1 9`."""
     written: str
-    """What the test plan says: `${__Random(1,9)}`."""
+    """As the test plan writes it: `${__Random(1,9)}`."""
     column: tuple[str, str] | None = None
-    """The data set and the column that it is of."""
+    """The data set and its column that give the value."""
 
 
 Piece = str | Placeholder
 Text = tuple[Piece, ...]
-"""Text with placeholders; neighbours are not both strings."""
+"""Text with placeholders. No string is empty or has a string as its neighbour."""
 
 
-def template(text: Text) -> str:
-    """A text in weir's templates."""
+def join_texts(texts: Iterable[Iterable[Piece]]) -> Text:
+    """Returns the texts one after the other as one text."""
+    pieces: list[Piece] = []
+    for piece in (piece for text in texts for piece in text):
+        if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
+            pieces[-1] += piece
+        elif piece:
+            pieces.append(piece)
+    return tuple(pieces)
+
+
+def write_template(text: Text) -> str:
+    """Returns a text in weir's templates."""
     return "".join(piece if isinstance(piece, str) else f"{{{{{piece.template}}}}}" for piece in text)
 
 
-def written(text: Text) -> str:
-    """A text as the test plan has it, but for what is known before the load."""
+def write_original(text: Text) -> str:
+    """Returns a text with its placeholders as the test plan writes them."""
     return "".join(piece if isinstance(piece, str) else piece.written for piece in text)
 
 
 class Reference(NamedTuple):
-    """`${name}` or `${__name(arguments)}` as it stands."""
+    """`${name}` or `${__name(arguments)}`."""
 
     name: str
-    arguments: tuple[tuple["str | Reference", ...], ...] | None
+    arguments: tuple[tuple["str | Reference", ...], ...]
     written: str
 
 
 class _NotClosedError(Exception):
-    """A `${` without its end, or more of them in one another than anybody writes."""
+    """A `${` without its end, or nested deeper than any real plan has it."""
 
 
 def parse(text: str) -> list[str | Reference]:
-    r"""A text taken apart. As in JMeter, `\$`, `\,` and `\\` stand for their last character where there is a reference in the text,
-    and a text with a reference that does not end is just text.
+    r"""Splits a text into strings and references.
+
+    As in JMeter, a backslash escapes `$`, `,` and `\` in a text that has a reference. A text with an unclosed
+    reference has no references.
 
     >>> [type(piece).__name__ for piece in parse("/a/${id}?n=${__Random(1,${most})}")]
     ['str', 'Reference', 'str', 'Reference']
     """
     try:
-        pieces, _ = _pieces(text, 0, "", 0)
+        pieces, _ = _parse_until("", text, 0, 0)
     except _NotClosedError:
         pieces = []
     if any(isinstance(piece, Reference) for piece in pieces):
@@ -67,13 +81,13 @@ def parse(text: str) -> list[str | Reference]:
     return [text] if text else []
 
 
-def _pieces(text: str, at: int, until: str, depth: int) -> tuple[list[str | Reference], int]:
-    """The pieces from `at` to the first of the characters `until`, and where that is."""
+def _parse_until(ends: str, text: str, at: int, depth: int) -> tuple[list[str | Reference], int]:
+    """Returns the pieces from `at` to the first of the characters `ends`, and the position of that character."""
     pieces: list[str | Reference] = []
     plain = ""
-    while at < len(text) and text[at] not in until:
+    while at < len(text) and text[at] not in ends:
         if text.startswith("${", at):
-            reference, at = _reference(text, at, depth + 1)
+            reference, at = _parse_reference(text, at, depth + 1)
             pieces += [plain, reference] if plain else [reference]
             plain = ""
             continue
@@ -83,96 +97,80 @@ def _pieces(text: str, at: int, until: str, depth: int) -> tuple[list[str | Refe
     return [*pieces, plain] if plain else pieces, at
 
 
-def _reference(text: str, at: int, depth: int) -> tuple[Reference, int]:
-    """The reference that begins at `at`, and where it ends."""
+def _parse_reference(text: str, at: int, depth: int) -> tuple[Reference, int]:
+    """Returns the reference that begins at `at`, and the position behind it."""
     head = _HEAD.match(text, at)
     if head is None or depth > _DEEPEST:
         raise _NotClosedError
-    name, end = head.group(1).strip(), head.end() - 1
-    if text[end] == "}":
-        return Reference(name, None, text[at : end + 1]), end + 1
-    given = []
-    while end < len(text) and text[end] in "(,":
-        pieces, end = _pieces(text, end + 1, ",)", depth)
-        given.append(tuple(pieces))
-    if not text.startswith(")}", end):
+    end = head.end() - 1
+    arguments = []
+    while text[end : end + 1] in ("(", ","):
+        pieces, end = _parse_until(",)", text, end + 1, depth)
+        arguments.append(tuple(pieces))
+    closing = ")}" if arguments else "}"
+    if not text.startswith(closing, end):
         raise _NotClosedError
-    return Reference(name, tuple(given), text[at : end + 2]), end + 2
+    end += len(closing)
+    return Reference(head.group(1).strip(), tuple(arguments), text[at:end]), end
 
 
 Complain = Callable[[str], None]
-"""Told what is not supported, in words."""
+"""Takes the description of something that weir does not support."""
 
 
 @dataclass(slots=True)
 class Values:
-    """What references stand for at one place of a test plan."""
+    """The values of references at one place of a test plan."""
 
     properties: Mapping[str, str]
     variables: dict[str, str] = field(default_factory=dict)
-    columns: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Variables that a data set gives each user: the data set and the column."""
+    columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Variables with values from a data set: the data set and its column."""
 
-    def text(self, written: str, complain: Complain) -> Text:
-        """A text for requests: what cannot be resolved stays as it is written, which is what JMeter sends of an unknown variable."""
-        pieces: list[Piece] = []
-        for piece in parse(written):
-            resolved = piece if isinstance(piece, str) else self._resolve(piece, complain)
-            if isinstance(resolved, str) and pieces and isinstance(pieces[-1], str):
-                pieces[-1] += resolved
-            elif resolved != "":
-                pieces.append(resolved)
-        return tuple(pieces)
+    def resolve(self, written: str, complain: Complain) -> Text:
+        """Returns a text of a request. As in JMeter, an unknown variable stays as it is written."""
+        return self._resolve_pieces(parse(written), complain)
 
-    def fixed(self, written: str, complain: Complain) -> str:
-        """A text that must be known before the load."""
-        text = ""
-        for piece in self.text(written, complain):
+    def resolve_fixed(self, written: str, complain: Complain) -> str:
+        """Returns a text that must be known before the load."""
+        return self._fix(parse(written), complain)
+
+    def _resolve_pieces(self, pieces: Iterable[str | Reference], complain: Complain) -> Text:
+        return join_texts([piece if isinstance(piece, str) else self._resolve(piece, complain)] for piece in pieces)
+
+    def _fix(self, pieces: Iterable[str | Reference], complain: Complain) -> str:
+        text = self._resolve_pieces(pieces, complain)
+        for piece in text:
             if isinstance(piece, Placeholder):
-                complain(f"{piece.written}: a value that changes from request to request, expected one that is known before the load")
-                text += piece.written
-            else:
-                text += piece
-        return text
+                complain(f"{piece.written}: found a value that changes from request to request, expected a fixed one")
+        return write_original(text)
 
     def _resolve(self, reference: Reference, complain: Complain) -> Piece:
-        name = reference.name
-        if name.startswith("__"):
-            return self._call(reference, complain)
-        if name in self.columns:
-            data_set, column = self.columns[name]
-            return Placeholder(f"csv {data_set}.{column}", reference.written, (data_set, column))
-        return self.variables.get(name, reference.written)
-
-    def _call(self, reference: Reference, complain: Complain) -> Piece:
-        given = ["".join(self._argument(piece, complain) for piece in argument) for argument in reference.arguments or ()]
-        match reference.name, [text.strip() for text in given]:
-            case "__P", [name]:
-                return self.properties.get(name, "1")
-            case "__P", [name, default]:
-                return self.properties.get(name, default)
-            case "__property", [name] | [name, ""]:
-                return self.properties.get(name, name)
-            case "__property", [name, "", default]:
-                return self.properties.get(name, default)
-            case "__V", [name] if name not in self.columns:
-                return self.variables.get(name, name)
+        name, _, written = reference
+        if not name.startswith("__"):
+            if name in self.columns:
+                return Placeholder("csv {}.{}".format(*self.columns[name]), written, self.columns[name])
+            return self.variables.get(name, written)
+        match name, [self._fix(argument, complain).strip() for argument in reference.arguments]:
+            case "__P", [key]:
+                return self.properties.get(key, "1")
+            case "__P", [key, default]:
+                return self.properties.get(key, default)
+            case "__property", [key] | [key, ""]:
+                return self.properties.get(key, key)
+            case "__property", [key, "", default]:
+                return self.properties.get(key, default)
+            case "__V", [key] if key not in self.columns:
+                return self.variables.get(key, key)
             case ("__Random", [low, high]) | ("__Random", [low, high, ""]) if _is_range(low, high):
-                return Placeholder(f"int {int(low)} {int(high)}", reference.written)
+                return Placeholder(f"int {int(low)} {int(high)}", written)
             case "__UUID", [] | [""]:
-                return Placeholder("uuid", reference.written)
+                return Placeholder("uuid", written)
             case "__counter", _:
-                complain(f"{reference.written}: counts the calls; weir's {{{{seq}}}} counts all requests of the thread group, from 0")
-                return Placeholder("seq", reference.written)
-        complain(f"{reference.written}: no placeholder of weir's templates says the same")
-        return reference.written
-
-    def _argument(self, piece: str | Reference, complain: Complain) -> str:
-        resolved = piece if isinstance(piece, str) else self._resolve(piece, complain)
-        if isinstance(resolved, Placeholder):
-            complain(f"{resolved.written}: a value that changes from request to request in a function's argument")
-            return resolved.written
-        return resolved
+                complain(f"{written}: counts its calls; weir's {{{{seq}}}} counts the thread group's requests, from 0")
+                return Placeholder("seq", written)
+        complain(f"{written}: weir's templates have no such placeholder")
+        return written
 
 
 def _is_range(low: str, high: str) -> bool:

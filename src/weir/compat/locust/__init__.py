@@ -1,6 +1,6 @@
-"""`weir locust`: a locustfile, run by Python worker processes of weir's and recorded as weir records.
+"""`weir locust`: the real Locust, with its requests recorded as a load of weir's.
 
-Two sides. The *parent* is `weir locust` itself: `options`, `workers`, `gathered`, `summary`, `tables`. A *worker* runs the
-locustfile: `worker`, `loading`, `population`, `recorder`, `clock`, and `api`, which is the module `locust` that the file imports. Only
-workers import gevent, and what a worker needs of the parent's side is pure. Between them goes what `channel` sends.
+`plugin` runs inside Locust and sends what it records over a socket, in the lines of `lines`. `locust_version` finds
+Locust, `process` runs it and reads the socket, `recording` makes intervals of the lines, and `summary` the end of the
+load. Only `plugin` imports Locust and gevent.
 """

@@ -1,151 +1,137 @@
-"""What a locustfile's load came to as weir records it, with the verdict on how far that can be trusted. Pure."""
+"""Makes the end of a load from a recording: its summary, its histograms and its verdict. Pure."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from weir import __version__
-from weir.compat.locust.gathered import Gathered, WorkerUse
-from weir.compat.locust.recorder import OTHERS
-from weir.compat.locust.tally import Tally, together
-from weir.model import histogram
-from weir.model.merged import times_of_counts
-from weir.model.records import (
-    ByteCounts,
-    ErrorCounts,
-    GeneratorUse,
-    LoadEnd,
-    LoadSummary,
-    Quantiles,
-    RequestCounts,
-    StepSummary,
-    Verdict,
-)
+from weir.compat.locust.recording import Key, Recording, Tally
+from weir.model import records
+from weir.model.hdr import Hdr
+from weir.model.records import LoadEnd, Quantiles, StepSummary, Verdict
 from weir.model.verdict import Reason, TrialVerdict
 
 BUSY_LIMIT = 0.85
 """As in the verdict of weir's engine."""
-MOST_STEPS = 200
-"""Names of requests that are told apart."""
 LAG_LIMIT = 0.1
-"""The 99th percentile of the schedule lag beyond this share of the median response time distorts it: as there."""
+"""Limit for the 99th percentile of the schedule lag, as a share of the median response time: as in the engine."""
+MOST_STEPS = 200
+"""Maximum number of names with a step of their own. A locustfile may name each request by its whole URL."""
+OTHERS = "(others)"
+CLOCK = "from the end of the user's pause to the end of the response as Locust measures it"
+_MORE_CPU = "more --processes, fewer users, FastHttpUser, or weir convert"
 
 
-def load_end(gathered: Gathered, *, target: str, duration_s: float, stopped: str) -> LoadEnd:
-    """The end of a load.
+def summarize(recording: Recording, *, target: str, stopped: str, version: str, measures_lag: bool) -> LoadEnd:
+    """Returns the end of a load.
 
     Args:
-        gathered: all that workers have reported.
+        recording: the records of all processes of Locust.
         target: the hosts.
-        duration_s: how long it took.
-        stopped: by what: `duration`, `complete` or `signal`.
+        stopped: the cause of the end: `duration`, `complete` or `signal`.
+        version: of Locust.
+        measures_lag: whether the schedule lag is known.
     """
-    tally = together(gathered.tallies.values())
-    workers = gathered.workers
-    unanswered = sum(worker.unanswered for worker in workers)
+    tally, duration_s = _add_up(recording.tallies.values()), recording.duration_s
+    processes = recording.load_processes
+    news = [process.news for process in processes if process.news is not None]
+    unanswered = sum(one.unanswered for one in news)
+    unanswered += sum(one.news.in_flight for one in processes if one.is_lost and one.news)
     sent = tally.requests + unanswered
-    response = _quantiles(tally.response, tally)
-    busy = [worker.cpu_s / duration_s for worker in workers]
-    lag = _quantiles(tally.lag)
-    summary = LoadSummary(
+    busy = [one.cpu_s / duration_s for one in news] or [0.0]
+    clocks = {"response_time": tally.response, "service_time": tally.service, "schedule_lag": tally.lag}
+    if not measures_lag:
+        del clocks["schedule_lag"]
+    times = {clock: _quantiles(histogram) for clock, histogram in clocks.items()}
+    times["response_time"] = _quantiles(tally.response, tally.longest_ns)
+    summary = records.LoadSummary(
         schema_number=1,
         target=target,
         duration_s=duration_s,
-        requests=RequestCounts(
-            intended=sent, sent=sent, completed=tally.completed, ok=tally.ok, failed=tally.failed, unanswered=unanswered, unsent=0
+        requests=records.RequestCounts(
+            intended=sent, sent=sent, completed=tally.completed, ok=tally.ok, failed=tally.failed,
+            unanswered=unanswered, unsent=0,
         ),
         throughput_rps=tally.completed / duration_s,
         status={str(status): count for status, count in sorted(tally.statuses.items())},
-        errors=ErrorCounts(**tally.errors),
-        response_time_us=response,
-        service_time_us=_quantiles(tally.service),
-        schedule_lag_us=lag,
+        errors=records.ErrorCounts(**tally.errors),
+        response_time_us=times["response_time"],
+        service_time_us=times["service_time"],
+        schedule_lag_us=times.get("schedule_lag", Quantiles()),
         connect_time_us=Quantiles(),
         time_to_first_byte_us=Quantiles(),
-        bytes=ByteCounts(sent=tally.sent_bytes, received=tally.received_bytes, received_body=tally.received_bytes),
-        generator=GeneratorUse(
-            version=f"weir locust {__version__}",
+        bytes=records.ByteCounts(received=tally.received_bytes, received_body=tally.received_bytes),
+        generator=records.GeneratorUse(
+            version=f"Locust {version}",
             cpu_fraction=sum(busy) / len(busy),
             busy_fraction=max(busy),
-            peak_rss_bytes=sum(worker.peak_rss_bytes for worker in workers),
-            threads=len(workers),
+            peak_rss_bytes=sum(one.peak_rss_bytes for one in news),
+            threads=len(processes),
             cpus=[],
+            clock=CLOCK,
         ),
-        steps=_steps(gathered),
-        verdict=_verdict(tally, workers, max(busy), response, lag),
-    )
-    clocks = {"response_time": tally.response, "service_time": tally.service, "schedule_lag": tally.lag}
-    return LoadEnd(
-        stopped=stopped,
-        summary=summary,
-        histograms={f"{clock}_ns": histogram.text_of_bytes(histogram.encoded(counts)) for clock, counts in clocks.items()},
-    )
+        steps=_summarize_steps(recording.tallies),
+        verdict=_judge(recording, tally, max(busy), times),
+    )  # fmt: skip
+    histograms = {f"{clock}_ns": histogram.to_text() for clock, histogram in clocks.items()}
+    return LoadEnd(stopped=stopped, summary=summary, histograms=histograms)
 
 
-def _steps(gathered: Gathered) -> dict[str, StepSummary]:
-    """By method and name. A file that names requests by their whole URLs has names without end: the rarest are one step together."""
-    often = sorted(gathered.tallies.items(), key=lambda item: -item[1].requests)
-    shown, others = often[:MOST_STEPS], [tally for _, tally in often[MOST_STEPS:]]
-    steps = {f"{method} {name}".strip(): _step(tally) for (method, name), tally in sorted(shown, key=lambda item: item[0][::-1])}
-    return steps | ({OTHERS: _step(together(others))} if others else {})
+def _add_up(tallies: Iterable[Tally]) -> Tally:
+    total = Tally()
+    for tally in tallies:
+        total.add(tally)
+    return total
 
 
-def _step(tally: Tally) -> StepSummary:
+def _summarize_steps(tallies: dict[Key, Tally]) -> dict[str, StepSummary]:
+    """Returns a step for each type and name. The rarest share a step if there are too many."""
+    by_count = sorted(tallies.items(), key=lambda item: -item[1].requests)
+    shown, rare = by_count[:MOST_STEPS], [tally for _, tally in by_count[MOST_STEPS:]]
+    by_name = sorted(shown, key=lambda item: item[0][::-1])
+    steps = {f"{kind} {name}".strip(): _summarize_step(tally) for (kind, name), tally in by_name}
+    return steps | ({OTHERS: _summarize_step(_add_up(rare))} if rare else {})
+
+
+def _summarize_step(tally: Tally) -> StepSummary:
     return StepSummary(
         sent=tally.requests,
         completed=tally.completed,
         ok=tally.ok,
         failed=tally.failed,
-        response_time_us=_quantiles(tally.response, tally),
+        response_time_us=_quantiles(tally.response, tally.longest_ns),
     )
 
 
-def _quantiles(counts: dict[int, int], exact: Tally | None = None) -> Quantiles:
-    rising = dict(sorted(counts.items()))
-    longest_ns = exact.most_answered_ns if exact is not None else histogram.highest_at(max(counts, default=0))
-    return times_of_counts(rising, longest_ns / 1e3)
+def _quantiles(histogram: Hdr, longest_ns: int | None = None) -> Quantiles:
+    return Quantiles.from_counts(histogram.counts, (histogram.max if longest_ns is None else longest_ns) / 1e3)
 
 
-def _verdict(tally: Tally, workers: Sequence[WorkerUse], busy: float, response: Quantiles, lag: Quantiles) -> Verdict:
-    found: list[Reason] = []
-    lost = sum(worker.is_lost for worker in workers)
+def _judge(recording: Recording, tally: Tally, busy: float, times: dict[str, Quantiles]) -> Verdict:
+    reasons = []
+    lost = sum(process.is_lost for process in recording.processes.values())
     if lost:
-        found.append(
-            Reason(
-                "lost",
-                "invalid",
-                f"{lost} of {len(workers)} workers died: its users stopped asking"
-                if lost == 1
-                else f"{lost} of {len(workers)} workers died",
-                "limit 0",
-                "what is told of them above says why",
-            )
-        )
+        fact = f"{lost} of {len(recording.processes)} processes of Locust died"
+        cause = "their users stopped asking, and their last requests are missing"
+        reasons.append(Reason("lost", "invalid", fact, "limit 0", cause))
     if not tally.completed:
-        found.append(Reason("nothing", "invalid", "no request was answered", cause="the target does not serve, or no task asks it"))
+        cause = "the target does not serve, no task makes a request, or the workers were started without weir"
+        reasons.append(Reason("nothing", "invalid", "no request was answered", cause=cause))
     if tally.failed:
-        kinds = ", ".join(f"{kind} {count}" for kind, count in Counter(tally.errors).most_common())
-        found.append(Reason("failed", "suspect", f"{tally.failed} of {tally.requests} requests failed", f"{kinds}; limit 0"))
+        errors = ", ".join(f"{kind} {count}" for kind, count in tally.errors.most_common())
+        fact = f"{tally.failed} of {tally.requests} requests failed"
+        reasons.append(Reason("failed", "suspect", fact, f"{errors}; limit 0"))
     if busy >= BUSY_LIMIT:
-        found.append(
-            Reason(
-                "busy",
-                "suspect",
-                f"the busiest worker was busy {busy:.0%} of the time",
-                f"limit {BUSY_LIMIT:.0%}",
-                "Python was the limit, and its queueing is in the response times",
-                "more --processes, fewer users, FastHttpUser, or the native scenario",
-            )
-        )
-    if lag.p99 is not None and response.p50 is not None and lag.p99 > LAG_LIMIT * response.p50:
-        found.append(
-            Reason(
-                "lag",
-                "suspect",
-                f"the 99th percentile of the schedule lag is {lag.p99:.0f} us",
-                f"limit {LAG_LIMIT:.0%} of the median response time, {response.p50:.0f} us",
-                "users waited for their worker, or it for a CPU, before they could ask",
-                "more --processes, or fewer users",
-            )
-        )
-    verdict = TrialVerdict(tuple(found))
-    return Verdict(validity=verdict.validity, reasons=list(verdict.texts), kinds=[reason.kind for reason in found])
+        fact = f"the busiest process of Locust was busy {busy:.0%} of the time"
+        cause = "Python's queueing is in the response times"
+        reasons.append(Reason("busy", "suspect", fact, f"limit {BUSY_LIMIT:.0%}", cause, _MORE_CPU))
+    lag_us, median_us = times.get("schedule_lag", Quantiles()).p99, times["response_time"].p50
+    if lag_us is not None and median_us is not None and lag_us > LAG_LIMIT * median_us:
+        fact = f"the 99th percentile of the schedule lag is {lag_us:.0f} us"
+        limit = f"limit {LAG_LIMIT:.0%} of the median response time, {median_us:.0f} us"
+        cause = "users waited for their process, or the process waited for a CPU"
+        reasons.append(Reason("lag", "suspect", fact, limit, cause, _MORE_CPU))
+    if recording.foreign:
+        fact = f"{recording.foreign} of {tally.requests} requests are not of HttpUser's or FastHttpUser's client"
+        cause = "weir does not know how many of these were in flight or unanswered"
+        reasons.append(Reason("clients", "valid", fact, cause=cause))
+    verdict = TrialVerdict(tuple(reasons))
+    texts, kinds = list(verdict.texts), [reason.kind for reason in reasons]
+    return Verdict(validity=verdict.validity, reasons=texts, kinds=kinds)

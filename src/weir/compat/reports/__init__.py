@@ -1,16 +1,17 @@
-"""Reports of other tools, each read into claims. Which tool wrote a report is seen from its text."""
+"""Reads reports of other tools into claims. The text of a report shows which tool wrote it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from weir.compat.reports import csv_tables, json_reports, text_reports
-from weir.model.claim import Claim
+from weir.model.reported_result import Claim
 
-Reader = Callable[[str, str], list[Claim]]
+Reader = Callable[[str, str], Claim]
+"""Takes a report and a name for its load."""
 
 
 class ReportError(Exception):
-    """A report that is a tool's and lacks what it should have."""
+    """A report of a known tool lacks a figure, or a figure is no number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,35 +19,59 @@ class Format:
     """One kind of report."""
 
     title: str
-    is_mine: Callable[[str], bool]
-    read: Reader
-    """Takes the text and a name for what it holds."""
+    matches: Callable[[str], bool]
+    read: Callable[[str, str], Claim | list[Claim]]
 
 
+def _has_texts(*texts: str) -> Callable[[str], bool]:
+    return lambda report: all(text in report for text in texts)
+
+
+def _has_columns(*names: str) -> Callable[[str], bool]:
+    return lambda report: csv_tables.read_columns(report).issuperset(names)
+
+
+def _is_wrk2(report: str) -> bool:
+    # Only wrk2 records latencies in an HdrHistogram, or calibrates.
+    return _is_wrk(report) and ("HdrHistogram" in report or "Thread calibration" in report)
+
+
+def _is_oha(report: str) -> bool:
+    return {"summary", "latencyPercentiles"} <= json_reports.parse_object(report).keys()
+
+
+def _is_k6(report: str) -> bool:
+    return "http_req_duration" in json_reports.parse_object(report).get("metrics", {})
+
+
+_is_wrk = _has_texts("Thread Stats", "Requests/sec:")
+_is_jmeter_report = _has_columns("Label", "# Samples", "Average", "Throughput")
+_is_locust = _has_columns("Request Count", "Average Response Time", "Requests/s")
 FORMATS = (
-    Format("wrk2", text_reports.is_wrk2, text_reports.read_wrk2),
-    Format("wrk", text_reports.is_wrk, text_reports.read_wrk),
-    Format("hey", text_reports.is_hey, text_reports.read_hey),
-    Format("ab", text_reports.is_ab, text_reports.read_ab),
-    Format("h2load", text_reports.is_h2load, text_reports.read_h2load),
-    Format("oha (JSON)", json_reports.is_oha, json_reports.read_oha),
-    Format("k6 (JSON summary)", json_reports.is_k6, json_reports.read_k6),
-    Format("JMeter (JTL)", csv_tables.is_jtl, csv_tables.read_jtl),
-    Format("JMeter (summary or aggregate report)", csv_tables.is_jmeter_report, csv_tables.read_jmeter_report),
-    Format("Locust (stats CSV)", csv_tables.is_locust, csv_tables.read_locust),
+    Format("wrk2", _is_wrk2, text_reports.read_wrk2),
+    Format("wrk", _is_wrk, text_reports.read_wrk),
+    Format("hey", _has_texts("Response time histogram:", "Requests/sec:"), text_reports.read_hey),
+    Format("ab", _has_texts("Concurrency Level:", "Time per request:"), text_reports.read_ab),
+    Format("h2load", _has_texts("finished in", "time for request:"), text_reports.read_h2load),
+    Format("oha (JSON)", _is_oha, json_reports.read_oha),
+    Format("k6 (JSON summary)", _is_k6, json_reports.read_k6),
+    Format("JMeter (JTL)", _has_columns("timeStamp", "elapsed", "label"), csv_tables.read_jtl),
+    Format("JMeter (summary or aggregate report)", _is_jmeter_report, csv_tables.read_jmeter_report),
+    Format("Locust (stats CSV)", _is_locust, csv_tables.read_locust),
 )
 
 
 def read_report(text: str, name: str) -> list[Claim] | None:
-    """The claims of a report; None where it is no known tool's.
+    """Returns the claims of a report, or None if no known tool wrote it.
 
     Raises:
-        ReportError: it looks like a tool's report and a figure is missing or no number.
+        ReportError: it looks like the report of a tool, and a figure is missing or no number.
     """
-    for format_ in FORMATS:
-        if format_.is_mine(text):
-            try:
-                return format_.read(text, name)
-            except (ValueError, KeyError, TypeError, IndexError) as error:
-                raise ReportError(f"looks like a report of {format_.title}, and cannot be read as one: {error}") from None
-    return None
+    found = next((known for known in FORMATS if known.matches(text)), None)
+    if found is None:
+        return None
+    try:
+        claims = found.read(text, name)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ReportError(f"looks like a report of {found.title}, and cannot be read as one: {error}") from None
+    return claims if isinstance(claims, list) else [claims]

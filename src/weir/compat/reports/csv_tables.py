@@ -1,4 +1,4 @@
-"""The tables of JMeter and Locust."""
+"""Reads the CSV tables of JMeter and Locust."""
 
 import csv
 import io
@@ -8,53 +8,24 @@ from math import ceil, sqrt
 from operator import add
 from statistics import fmean
 
-from weir.compat.reports.failures import by_kind
-from weir.model.claim import Claim, Figure
+from weir.compat.reports.failures import count_by_kind
+from weir.model.reported_result import Claim, Figure
 
-_PERCENTS = {
-    "50%": 0.5,
-    "66%": 0.66,
-    "75%": 0.75,
-    "80%": 0.8,
-    "90%": 0.9,
-    "95%": 0.95,
-    "98%": 0.98,
-    "99%": 0.99,
-    "99.9%": 0.999,
-    "99.99%": 0.9999,
-}
+_PERCENTS = ("50%", "66%", "75%", "80%", "90%", "95%", "98%", "99%", "99.9%", "99.99%")
 _QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
-"""Of samples, the highest of so many."""
 _JMETER_PERCENTS = {"Median": 0.5, "90% Line": 0.9, "95% Line": 0.95, "99% Line": 0.99}
 
 
-def is_jtl(text: str) -> bool:
-    """A row a sample."""
-    return {"timeStamp", "elapsed", "label"} <= _columns(text)
-
-
-def is_jmeter_report(text: str) -> bool:
-    """A row a label."""
-    return {"Label", "# Samples", "Average", "Throughput"} <= _columns(text)
-
-
-def is_locust(text: str) -> bool:
-    """`_stats.csv`."""
-    return {"Request Count", "Average Response Time", "Requests/s"} <= _columns(text)
-
-
-def read_jtl(text: str, name: str) -> list[Claim]:
-    """All samples as one load: who came when, and how often each asked, can be seen in it."""
+def read_jtl(text: str, name: str) -> Claim:
+    """All samples are one load. Users, ramp and loops follow from the names of threads."""
     table = csv.reader(io.StringIO(text))
     at = {column: index for index, column in enumerate(next(table))}
     start_at, took_at = at["timeStamp"], at["elapsed"]
-    thread_at, success_at, code_at, bytes_at = (at.get(column) for column in ("threadName", "success", "responseCode", "bytes"))
+    thread_at, success_at, code_at, bytes_at = map(at.get, ("threadName", "success", "responseCode", "bytes"))
     # Row by row: there may be a million samples.
     began, took = array("q"), array("q")
-    first_of: dict[str, int] = {}
-    loops: Counter[str] = Counter()
-    codes: Counter[str] = Counter()
-    failures: Counter[str] = Counter()
+    first_starts: dict[str, int] = {}
+    loops, codes, failures = Counter[str](), Counter[str](), Counter[str]()
     received = 0
     for row in filter(None, table):
         if len(row) != len(at):
@@ -64,10 +35,10 @@ def read_jtl(text: str, name: str) -> list[Claim]:
         took.append(int(row[took_at]))
         thread, code = "" if thread_at is None else row[thread_at], "" if code_at is None else row[code_at]
         loops[thread] += 1
-        first_of[thread] = min(start, first_of.get(thread, start))
+        first_starts[thread] = min(start, first_starts.get(thread, start))
         codes[code] += 1
         if success_at is not None and row[success_at] == "false":
-            # One that has a status had an answer; any other has an exception's name in its place.
+            # A code that is no number is an exception's name: there was no answer.
             failures[f"status {code}" if code.isdigit() else code] += 1
         if bytes_at is not None:
             received += int(row[bytes_at])
@@ -76,28 +47,26 @@ def read_jtl(text: str, name: str) -> list[Claim]:
     lasted_s = (max(map(add, began, took)) - min(began)) / 1000
     elapsed_ms = sorted(took)
     mean_ms = fmean(elapsed_ms)
-    has_threads = "" not in first_of
-    return [
-        Claim(
-            name=name,
-            tool="JMeter",
-            users=len(first_of) if has_threads else None,
-            ramp_s=(max(first_of.values()) - min(first_of.values())) / 1000 if has_threads else 0.0,
-            loops=max(loops.values()) if has_threads else None,
-            duration_s=Figure(lasted_s, 0.001),
-            throughput_rps=Figure(len(began) / lasted_s) if lasted_s > 0 else None,
-            requests=len(began),
-            failed=failures.total(),
-            mean_s=_whole_ms(mean_ms),
-            stdev_s=_whole_ms(sqrt(fmean((ms - mean_ms) ** 2 for ms in elapsed_ms))),
-            min_s=_whole_ms(elapsed_ms[0]),
-            max_s=_whole_ms(elapsed_ms[-1]),
-            quantiles_s={quantile: _whole_ms(elapsed_ms[ceil(quantile * len(elapsed_ms)) - 1]) for quantile in _QUANTILES},
-            errors=by_kind(failures.items()),
-            statuses={code: often for code, often in sorted(codes.items()) if code.isdigit()},
-            received_bytes=None if bytes_at is None else received,
-        )
-    ]
+    has_threads = "" not in first_starts
+    return Claim(
+        name=name,
+        tool="JMeter",
+        users=len(first_starts) if has_threads else None,
+        ramp_s=(max(first_starts.values()) - min(first_starts.values())) / 1000 if has_threads else 0.0,
+        loops=max(loops.values()) if has_threads else None,
+        duration_s=Figure(lasted_s, 0.001),
+        throughput_rps=Figure(len(began) / lasted_s) if lasted_s > 0 else None,
+        requests=len(began),
+        failed=failures.total(),
+        mean_s=_whole_ms(mean_ms),
+        stdev_s=_whole_ms(sqrt(fmean((ms - mean_ms) ** 2 for ms in elapsed_ms))),
+        min_s=_whole_ms(elapsed_ms[0]),
+        max_s=_whole_ms(elapsed_ms[-1]),
+        quantiles_s={quantile: _whole_ms(elapsed_ms[ceil(quantile * len(elapsed_ms)) - 1]) for quantile in _QUANTILES},
+        errors=count_by_kind(failures.items()),
+        statuses={code: often for code, often in sorted(codes.items()) if code.isdigit()},
+        received_bytes=None if bytes_at is None else received,
+    )
 
 
 def _whole_ms(value: float) -> Figure:
@@ -105,7 +74,7 @@ def _whole_ms(value: float) -> Figure:
 
 
 def read_jmeter_report(text: str, name: str) -> list[Claim]:
-    """A claim for each label, or one for the total where that is the only other row."""
+    """Returns a claim for each label. A table without labels has one, the total."""
     rows = _rows(text)
     labels = [row for row in rows if row["Label"] != "TOTAL"]
     return [_jmeter_row(row, name if len(labels) == 1 else f"{name}: {row['Label']}") for row in (labels or rows)]
@@ -113,7 +82,6 @@ def read_jmeter_report(text: str, name: str) -> list[Claim]:
 
 def _jmeter_row(row: dict[str, str], name: str) -> Claim:
     requests = int(row["# Samples"])
-    steps = {quantile: Figure.printed(row[column], 1e-3) for column, quantile in _JMETER_PERCENTS.items() if row.get(column)}
     return Claim(
         name=name,
         tool="JMeter",
@@ -124,39 +92,43 @@ def _jmeter_row(row: dict[str, str], name: str) -> Claim:
         min_s=Figure.printed(row["Min"], 1e-3),
         max_s=Figure.printed(row["Max"], 1e-3),
         stdev_s=Figure.printed(row["Std. Dev."], 1e-3) if row.get("Std. Dev.") else None,
-        quantiles_s=steps,
+        quantiles_s={
+            share: Figure.printed(row[column], 1e-3) for column, share in _JMETER_PERCENTS.items() if row.get(column)
+        },
     )
 
 
-def read_locust(text: str, name: str) -> list[Claim]:
-    """The aggregated row. Percentiles are rounded to two digits by Locust itself."""
+def read_locust(text: str, name: str) -> Claim:
+    """The aggregated row. Locust rounds percentiles to two digits."""
     rows = _rows(text)
     row = next((row for row in rows if row["Name"] == "Aggregated"), rows[-1])
-    # Without a request it prints zeros.
+    # Without a request Locust prints zeros.
     timed = int(row["Request Count"]) > 0
-    return [
-        Claim(
-            name=name,
-            tool="Locust",
-            throughput_rps=Figure.printed(row["Requests/s"]),
-            requests=int(row["Request Count"]),
-            failed=int(row["Failure Count"]),
-            mean_s=Figure.printed(row["Average Response Time"], 1e-3) if timed else None,
-            min_s=Figure.printed(row["Min Response Time"], 1e-3) if timed else None,
-            max_s=Figure.printed(row["Max Response Time"], 1e-3) if timed else None,
-            quantiles_s={quantile: _two_digits(row[column]) for column, quantile in _PERCENTS.items() if row.get(column, "N/A") != "N/A"},
-        )
-    ]
+    return Claim(
+        name=name,
+        tool="Locust",
+        throughput_rps=Figure.printed(row["Requests/s"]),
+        requests=int(row["Request Count"]),
+        failed=int(row["Failure Count"]),
+        mean_s=Figure.printed(row["Average Response Time"], 1e-3) if timed else None,
+        min_s=Figure.printed(row["Min Response Time"], 1e-3) if timed else None,
+        max_s=Figure.printed(row["Max Response Time"], 1e-3) if timed else None,
+        quantiles_s={
+            round(float(column[:-1]) / 100, 6): _read_two_digits(row[column])
+            for column in _PERCENTS
+            if row.get(column, "N/A") != "N/A"
+        },
+    )
 
 
-def _two_digits(text: str) -> Figure:
+def _read_two_digits(text: str) -> Figure:
     value_ms = float(text)
     return Figure(value_ms / 1000, max(0.0005, value_ms / 1000 * 0.05))
 
 
 def read_locust_failures(text: str) -> dict[str, int]:
-    """Failures by kind, of `_failures.csv`."""
-    return by_kind((row["Error"], int(row["Occurrences"])) for row in csv.DictReader(io.StringIO(text)))
+    """Returns the failures by kind in Locust's `_failures.csv`."""
+    return count_by_kind((row["Error"], int(row["Occurrences"])) for row in csv.DictReader(io.StringIO(text)))
 
 
 def _rows(text: str) -> list[dict[str, str]]:
@@ -166,6 +138,7 @@ def _rows(text: str) -> list[dict[str, str]]:
     return rows
 
 
-def _columns(text: str) -> set[str]:
+def read_columns(text: str) -> set[str]:
+    """Returns the column names in the first line."""
     first, _, _ = text.partition("\n")
     return set(next(csv.reader([first.strip()]), []))

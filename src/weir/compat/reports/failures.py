@@ -1,30 +1,30 @@
-"""What a tool says of a failed request, as one of the kinds that weir counts (`ErrorCounts`)."""
+"""Sorts other tools' messages for failed requests into the kinds that weir counts (`ErrorCounts`)."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable
 
-_KINDS = (
+_KINDS = {
     # In this order: a dial that timed out made no connection.
-    ("connect", r"refused|\bdial\b|unreachable|no route|lookup|UnknownHost|ConnectException|ConnectTimeout|failed to connect|TLS|SSL"),
-    ("timeout", r"time[d ]? ?-?out|deadline"),
-    ("reset", r"\breset\b|EOF|closed|broken pipe|aborted|NoHttpResponse|incomplete|disconnect|connection error"),
-    ("check", r"status|HTTPError|Test failed"),
-)
+    "connect": r"refused|\bdial\b|unreachable|no route|lookup|UnknownHost|ConnectException|ConnectTimeout|failed to connect|TLS|SSL",
+    "timeout": r"time[d ]? ?-?out|deadline",
+    "reset": r"\breset\b|EOF|closed|broken pipe|aborted|NoHttpResponse|incomplete|disconnect|connection error",
+    "check": r"status|HTTPError|Test failed",
+}
 
 
-def kind_of(said: str) -> str:
-    """The kind of a failure by the words of it; what names none of them is taken for an answer that is not HTTP.
+def classify_failure(message: str) -> str:
+    """Returns the kind of a failure; `protocol` if the message has no word of another kind.
 
-    >>> kind_of("dial tcp 127.0.0.1:1: connect: connection refused")
+    >>> classify_failure("dial tcp 127.0.0.1:1: connect: connection refused")
     'connect'
     """
-    return next((kind for kind, words in _KINDS if re.search(words, said, re.IGNORECASE)), "protocol")
+    return next((kind for kind, words in _KINDS.items() if re.search(words, message, re.IGNORECASE)), "protocol")
 
 
-def by_kind(said: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Failures by kind, from what was said of them and how often."""
-    counted: Counter[str] = Counter()
-    for words, often in said:
-        counted[kind_of(words)] += often
-    return dict(counted)
+def count_by_kind(failures: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Returns the number of failures by kind, from messages and their numbers."""
+    counts: Counter[str] = Counter()
+    for message, count in failures:
+        counts[classify_failure(message)] += count
+    return dict(counts)

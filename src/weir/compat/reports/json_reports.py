@@ -1,88 +1,81 @@
-"""The JSON of oha and k6."""
+"""Reads the JSON of oha (`--output-format json`) and of k6 (`--summary-export`, or the data of `handleSummary`)."""
 
 import json
 from typing import Any
 
-from weir.compat.reports.failures import by_kind
-from weir.model.claim import Claim, Figure
+from weir.compat.reports.failures import count_by_kind
+from weir.model.reported_result import Claim, Figure
 
 _OHA_UNANSWERED = "aborted due to deadline"
 K6_FAILURES = "weir_failures_"
-"""What counters of failures by kind begin with, in scripts that weir writes for k6, which itself tells no kinds."""
+"""Prefix of the counters of failures by kind in weir's scripts for k6, which itself reports no kinds."""
 
 
-def is_oha(text: str) -> bool:
-    """oha's `--output-format json`."""
-    return "summary" in (value := _object(text)) and "latencyPercentiles" in value
-
-
-def is_k6(text: str) -> bool:
-    """k6's `--summary-export`, or the data of its `handleSummary`."""
-    return "http_req_duration" in _object(text).get("metrics", {})
-
-
-def read_oha(text: str, name: str) -> list[Claim]:
-    """Seconds. It does not say how many connections it had. Requests that had no answer at the end are failed ones without a kind."""
-    value = _object(text)
+def read_oha(text: str, name: str) -> Claim:
+    """oha does not print its number of connections. Requests without an answer at the end are failures without a kind."""
+    value = parse_object(text)
     summary = value["summary"]
     statuses = {status: int(count) for status, count in value.get("statusCodeDistribution", {}).items()}
     failures = {words: int(count) for words, count in value.get("errorDistribution", {}).items()}
     failed = sum(failures.values())
     percentiles = value["latencyPercentiles"]
-    return [
-        Claim(
-            name=name,
-            tool="oha",
-            duration_s=Figure(float(summary["total"])),
-            throughput_rps=Figure(float(summary["requestsPerSec"])),
-            requests=sum(statuses.values()) + failed,
-            failed=failed,
-            mean_s=_figure(summary.get("average")),
-            min_s=_figure(summary.get("fastest")),
-            max_s=_figure(summary.get("slowest")),
-            quantiles_s={round(float(key[1:]) / 100, 7): Figure(float(at)) for key, at in percentiles.items() if at is not None},
-            errors=by_kind((words, count) for words, count in failures.items() if words != _OHA_UNANSWERED),
-            statuses=statuses,
-        )
-    ]
+    return Claim(
+        name=name,
+        tool="oha",
+        duration_s=Figure(float(summary["total"])),
+        throughput_rps=Figure(float(summary["requestsPerSec"])),
+        requests=sum(statuses.values()) + failed,
+        failed=failed,
+        mean_s=_figure(summary.get("average")),
+        min_s=_figure(summary.get("fastest")),
+        max_s=_figure(summary.get("slowest")),
+        quantiles_s={
+            round(float(key[1:]) / 100, 7): Figure(float(at)) for key, at in percentiles.items() if at is not None
+        },
+        errors=count_by_kind((words, count) for words, count in failures.items() if words != _OHA_UNANSWERED),
+        statuses=statuses,
+    )
 
 
-def read_k6(text: str, name: str) -> list[Claim]:
-    """Milliseconds. Its users are the most there were, who also run the script between their requests."""
-    report = _object(text)
+def read_k6(text: str, name: str) -> Claim:
+    """The number of users is the highest; they also run the script between their requests."""
+    report = parse_object(text)
     metrics = report["metrics"]
-    # It leaves out metrics that have no sample.
-    times, requests = _values(metrics.get("http_req_duration", {})), _values(metrics.get("http_reqs", {"rate": 0, "count": 0}))
+    # k6 leaves out metrics without a sample.
+    times = _values(metrics.get("http_req_duration", {}))
+    requests = _values(metrics.get("http_reqs", {"rate": 0, "count": 0}))
     users = _values(metrics.get("vus_max", {}))
     most_users = users.get("max", users.get("value"))
     steps = {f"{float(key[2:-1]) / 100:g}": at for key, at in times.items() if key.startswith("p(")}
     steps |= {"0.5": times["med"]} if "med" in times else {}
     lasted_ms = report.get("state", {}).get("testRunDurationMs")
-    kinds = {key.removeprefix(K6_FAILURES): int(_values(metric)["count"]) for key, metric in metrics.items() if key.startswith(K6_FAILURES)}
+    kinds = {
+        key.removeprefix(K6_FAILURES): int(_values(metric)["count"])
+        for key, metric in metrics.items()
+        if key.startswith(K6_FAILURES)
+    }
     received = _values(metrics.get("data_received", {})).get("count")
-    return [
-        Claim(
-            name=name,
-            tool="k6",
-            users=int(most_users) if most_users else None,
-            duration_s=_figure(lasted_ms, 1e-3),
-            throughput_rps=Figure(float(requests["rate"])),
-            requests=int(requests["count"]),
-            # Of a rate of failures its passes are what failed.
-            failed=_values(metrics.get("http_req_failed", {})).get("passes"),
-            unsent=_values(metrics.get("dropped_iterations", {})).get("count"),
-            mean_s=_figure(times.get("avg"), 1e-3),
-            min_s=_figure(times.get("min"), 1e-3),
-            max_s=_figure(times.get("max"), 1e-3),
-            quantiles_s={float(key): Figure(float(at) / 1000) for key, at in steps.items() if float(key) < 1},
-            errors=kinds,
-            received_bytes=None if received is None else int(received),
-        )
-    ]
+    return Claim(
+        name=name,
+        tool="k6",
+        users=int(most_users) if most_users else None,
+        duration_s=_figure(lasted_ms, 1e-3),
+        throughput_rps=Figure(float(requests["rate"])),
+        requests=int(requests["count"]),
+        # The passes of this rate are the failures.
+        failed=_values(metrics.get("http_req_failed", {})).get("passes"),
+        unsent=_values(metrics.get("dropped_iterations", {})).get("count"),
+        mean_s=_figure(times.get("avg"), 1e-3),
+        min_s=_figure(times.get("min"), 1e-3),
+        max_s=_figure(times.get("max"), 1e-3),
+        quantiles_s={float(key): Figure(float(at) / 1000) for key, at in steps.items() if float(key) < 1},
+        errors=kinds,
+        received_bytes=None if received is None else int(received),
+    )
 
 
 def _values(metric: dict[str, Any]) -> dict[str, Any]:
-    """`handleSummary` has them in a table of their own, the export beside the thresholds."""
+    """Returns a metric's values: `handleSummary` has them in a table, the export beside the thresholds."""
     values: dict[str, Any] = metric.get("values", metric)
     return values
 
@@ -91,11 +84,10 @@ def _figure(value: float | None, unit: float = 1.0) -> Figure | None:
     return None if value is None else Figure(float(value) * unit)
 
 
-def _object(text: str) -> dict[str, Any]:
-    if not text.lstrip().startswith("{"):
-        return {}
+def parse_object(text: str) -> dict[str, Any]:
+    """Returns the JSON object in a text; empty if the text holds none."""
     try:
-        value = json.loads(text)
+        value = json.loads(text) if text.lstrip().startswith("{") else {}
     except json.JSONDecodeError:
         return {}
     return value if isinstance(value, dict) else {}

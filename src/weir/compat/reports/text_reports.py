@@ -1,150 +1,119 @@
-"""The reports of wrk, wrk2, hey, ab and h2load, as they print them."""
+"""Reads the printed reports of wrk, wrk2, hey, ab and h2load."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from weir.compat.reports.failures import by_kind
-from weir.model.claim import Claim, Figure
+from weir.compat.reports.failures import count_by_kind
+from weir.model.reported_result import Claim, Figure
 
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = r"([\d.]+)(us|ms|s|m|h)\b"
 _BYTE_UNITS = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
 
 
-def is_wrk(text: str) -> bool:
-    """wrk's or wrk2's."""
-    return "Thread Stats" in text and "Requests/sec:" in text
+def read_wrk(text: str, name: str) -> Claim:
+    """Each connection is a user of a closed loop.
 
-
-def is_wrk2(text: str) -> bool:
-    """wrk2's: it alone records latencies in an HdrHistogram, or calibrates."""
-    return is_wrk(text) and ("HdrHistogram" in text or "Thread calibration" in text)
-
-
-def is_hey(text: str) -> bool:
-    """hey's summary."""
-    return "Response time histogram:" in text and "Requests/sec:" in text
-
-
-def is_ab(text: str) -> bool:
-    """ab's."""
-    return "Concurrency Level:" in text and "Time per request:" in text
-
-
-def is_h2load(text: str) -> bool:
-    """h2load's."""
-    return "finished in" in text and "time for request:" in text
-
-
-def read_wrk(text: str, name: str) -> list[Claim]:
-    """A closed loop of as many users as it had connections.
-
-    Its timeouts are answers that came too late: they are among its requests and not in its latencies. What failed without an answer is in
-    neither.
+    Timeouts are late answers: requests include them, latencies do not. Neither includes failures without an answer.
     """
     latency = _match(rf"^\s*Latency\s+{_TIME}\s+{_TIME}\s+{_TIME}", text)
     ran = _match(rf"^\s*(\d+) requests in {_TIME}, ([\d.]+)([KMGTP]?)B read", text)
     wrong = _count(r"^\s*Non-2xx or 3xx responses: (\d+)", text)
     sockets = re.search(r"^\s*Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text, re.MULTILINE)
     connect, read, write, late = map(int, sockets.groups()) if sockets else (0, 0, 0, 0)
-    # Without a sample it prints zeros.
+    # Without a sample wrk prints zeros.
     timed = int(ran[1]) > 0
-    return [
-        Claim(
-            name=name,
-            tool="wrk",
-            users=int(_match(r"(\d+) connections", text)[1]),
-            duration_s=_time(ran[2], ran[3]),
-            requests=int(ran[1]),
-            failed=min(int(ran[1]), wrong + late),
-            throughput_rps=Figure.printed(_match(r"^Requests/sec:\s*([\d.]+)", text)[1]),
-            mean_s=_time(latency[1], latency[2]) if timed else None,
-            stdev_s=_time(latency[3], latency[4]) if timed else None,
-            max_s=_time(latency[5], latency[6]) if timed else None,
-            quantiles_s=_quantiles(re.findall(rf"^\s+([\d.]+)%\s+{_TIME}\s*$", text, re.MULTILINE)) if timed else {},
-            errors=_some({"connect": connect, "reset": read + write, "timeout": late, "check": wrong}),
-            received_bytes=round(float(ran[4]) * _BYTE_UNITS[ran[5]]),
-        )
-    ]
+    return Claim(
+        name=name,
+        tool="wrk",
+        users=int(_match(r"(\d+) connections", text)[1]),
+        duration_s=_time(ran[2], ran[3]),
+        requests=int(ran[1]),
+        failed=min(int(ran[1]), wrong + late),
+        throughput_rps=Figure.printed(_match(r"^Requests/sec:\s*([\d.]+)", text)[1]),
+        mean_s=_time(latency[1], latency[2]) if timed else None,
+        stdev_s=_time(latency[3], latency[4]) if timed else None,
+        max_s=_time(latency[5], latency[6]) if timed else None,
+        quantiles_s=_quantiles(re.findall(rf"^\s+([\d.]+)%\s+{_TIME}\s*$", text, re.MULTILINE)) if timed else {},
+        errors=_some({"connect": connect, "reset": read + write, "timeout": late, "check": wrong}),
+        received_bytes=round(float(ran[4]) * _BYTE_UNITS[ran[5]]),
+    )
 
 
-def read_wrk2(text: str, name: str) -> list[Claim]:
-    """An open loop: its response times count from the schedule, so that its connections bound nothing."""
+def read_wrk2(text: str, name: str) -> Claim:
+    """An open loop: response times count from the schedule, so that the connections set no limit."""
+    claim = read_wrk(text, name)
     highest = re.search(rf"^\s*100\.0+%\s+{_TIME}\s*$", text, re.MULTILINE)
-    # The table's Max is exact, and may lie below percentiles, which are rounded up to what its histogram holds.
-    return [
-        replace(claim, tool="wrk2", users=None, max_s=_time(highest[1], highest[2]) if highest and claim.requests else claim.max_s)
-        for claim in read_wrk(text, name)
-    ]
+    # The table's Max is exact, and may lie below percentiles, which wrk2 rounds up to a bucket of its histogram.
+    max_s = _time(highest[1], highest[2]) if highest and claim.requests else claim.max_s
+    return replace(claim, tool="wrk2", users=None, max_s=max_s)
 
 
-def read_hey(text: str, name: str) -> list[Claim]:
-    """hey does not say how many workers it had."""
+def read_hey(text: str, name: str) -> Claim:
+    """hey does not print its number of workers."""
 
-    def seconds(what: str) -> Figure | None:
-        # Of no answer at all it prints that the average is NaN.
-        printed = _match(rf"^\s*{what}:\s*([\d.]+|NaN) secs", text)[1]
-        return Figure.printed(printed) if statuses or what == "Total" else None
+    def seconds(label: str) -> Figure | None:
+        # Without an answer hey prints NaN as the average.
+        printed = _match(rf"^\s*{label}:\s*([\d.]+|NaN) secs", text)[1]
+        return Figure.printed(printed) if statuses or label == "Total" else None
 
-    statuses = {status: int(count) for status, count in re.findall(r"^\s*\[(\d{3})\]\s+(\d+) responses", text, re.MULTILINE)}
+    answers = re.findall(r"^\s*\[(\d{3})\]\s+(\d+) responses", text, re.MULTILINE)
+    statuses = {status: int(count) for status, count in answers}
     _, _, errors = text.partition("Error distribution:")
     failures = [(words, int(count)) for count, words in re.findall(r"^\s*\[(\d+)\]\t(.*)$", errors, re.MULTILINE)]
     failed = sum(count for _, count in failures)
     steps = re.findall(r"^\s*(\d+)%+ in ([\d.]+) secs", text, re.MULTILINE)
-    return [
-        Claim(
-            name=name,
-            tool="hey",
-            duration_s=seconds("Total"),
-            throughput_rps=Figure.printed(_match(r"^\s*Requests/sec:\s*([\d.]+)", text)[1]),
-            requests=sum(statuses.values()) + failed,
-            failed=failed,
-            mean_s=seconds("Average"),
-            min_s=seconds("Fastest"),
-            max_s=seconds("Slowest"),
-            quantiles_s={int(percent) / 100: Figure.printed(value) for percent, value in steps},
-            errors=by_kind(failures),
-            statuses=statuses,
-        )
-    ]
+    return Claim(
+        name=name,
+        tool="hey",
+        duration_s=seconds("Total"),
+        throughput_rps=Figure.printed(_match(r"^\s*Requests/sec:\s*([\d.]+)", text)[1]),
+        requests=sum(statuses.values()) + failed,
+        failed=failed,
+        mean_s=seconds("Average"),
+        min_s=seconds("Fastest"),
+        max_s=seconds("Slowest"),
+        quantiles_s={int(percent) / 100: Figure.printed(value) for percent, value in steps},
+        errors=count_by_kind(failures),
+        statuses=statuses,
+    )
 
 
-def read_ab(text: str, name: str) -> list[Claim]:
-    """Percentiles are whole milliseconds. The mean is that of the table: the `Time per request` is computed from the throughput."""
+def read_ab(text: str, name: str) -> Claim:
+    """Percentiles are whole milliseconds. The mean is that of the table: ab computes `Time per request` from the rate."""
     total = re.search(r"^Total:\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\d+)\s+(\d+)", text, re.MULTILINE)
     steps = re.findall(r"^\s+(\d+)%\s+(\d+)", text, re.MULTILINE)
-    requests, failed = int(_match(r"^Complete requests:\s+(\d+)", text)[1]), int(_match(r"^Failed requests:\s+(\d+)", text)[1])
+    requests = int(_match(r"^Complete requests:\s+(\d+)", text)[1])
+    failed = int(_match(r"^Failed requests:\s+(\d+)", text)[1])
     kinds = re.search(r"^\s+\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptions: (\d+)\)", text, re.MULTILINE)
     connect, receive, length, exceptions = map(int, kinds.groups()) if kinds else (0, failed, 0, 0)
     wrong = _count(r"^Non-2xx responses:\s+(\d+)", text)
-    return [
-        Claim(
-            name=name,
-            tool="ab",
-            users=int(_match(r"^Concurrency Level:\s+(\d+)", text)[1]),
-            duration_s=Figure.printed(_match(r"^Time taken for tests:\s+([\d.]+)", text)[1]),
-            requests=requests,
-            # It does not count an answer's status as a failure.
-            failed=min(requests, failed + wrong),
-            throughput_rps=Figure.printed(_match(r"^Requests per second:\s+([\d.]+)", text)[1]),
-            # It rounds to whole milliseconds and not always to the nearer one.
-            min_s=_whole_ms(total[1]) if total else None,
-            mean_s=_whole_ms(total[2]) if total else None,
-            stdev_s=Figure.printed(total[3], 1e-3) if total else None,
-            max_s=_whole_ms(total[5]) if total else None,
-            quantiles_s={int(percent) / 100: _whole_ms(value) for percent, value in steps if percent != "100"},
-            # An exception of a connection is found by receiving, too, and counted once more.
-            errors=_some({"connect": connect, "reset": max(receive, exceptions), "check": length + wrong}),
-            received_bytes=int(_match(r"^Total transferred:\s+(\d+)", text)[1]),
-        )
-    ]
+    return Claim(
+        name=name,
+        tool="ab",
+        users=int(_match(r"^Concurrency Level:\s+(\d+)", text)[1]),
+        duration_s=Figure.printed(_match(r"^Time taken for tests:\s+([\d.]+)", text)[1]),
+        requests=requests,
+        # ab does not count a status as a failure.
+        failed=min(requests, failed + wrong),
+        throughput_rps=Figure.printed(_match(r"^Requests per second:\s+([\d.]+)", text)[1]),
+        # ab rounds to whole milliseconds, and not always to the nearest.
+        min_s=_whole_ms(total[1]) if total else None,
+        mean_s=_whole_ms(total[2]) if total else None,
+        stdev_s=Figure.printed(total[3], 1e-3) if total else None,
+        max_s=_whole_ms(total[5]) if total else None,
+        quantiles_s={int(percent) / 100: _whole_ms(value) for percent, value in steps if percent != "100"},
+        # ab counts a failed connection as an exception, and once more as a failed receive.
+        errors=_some({"connect": connect, "reset": max(receive, exceptions), "check": length + wrong}),
+        received_bytes=int(_match(r"^Total transferred:\s+(\d+)", text)[1]),
+    )
 
 
-def read_h2load(text: str, name: str) -> list[Claim]:
-    """Its table has other columns in other versions: they go by their names."""
+def read_h2load(text: str, name: str) -> Claim:
+    """Columns of the table differ between versions, and are found by name."""
     ended = _match(rf"^finished in {_TIME}, ([\d.]+) req/s", text)
-    # Of a load that ends by time the rate is over that time, and not until all clients have stopped.
+    # The rate of a load that ends by time covers that time, without the time in which clients stop.
     timed = re.search(rf"{_TIME} of main duration", text)
     counted = _match(r"^requests: .* (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout", text)
     done, _, failed, errored, late = map(int, counted.groups())
@@ -155,25 +124,23 @@ def read_h2load(text: str, name: str) -> list[Claim]:
         return _time(*times[column]) if column in times and done > errored else None
 
     steps = {0.5: time("median"), 0.95: time("p95"), 0.99: time("p99")}
-    return [
-        Claim(
-            name=name,
-            tool="h2load",
-            users=int(_match(r": (\d+) total client\(s\)", text)[1]),
-            duration_s=Figure(_time(timed[1], timed[2]).value) if timed else _time(ended[1], ended[2]),
-            requests=done,
-            failed=failed,
-            throughput_rps=Figure.printed(ended[3]),
-            min_s=time("min"),
-            mean_s=time("mean"),
-            stdev_s=time("sd"),
-            max_s=time("max"),
-            quantiles_s={quantile: figure for quantile, figure in steps.items() if figure is not None},
-            # What failed with an answer has a status that is no success.
-            errors=_some({"timeout": late, "reset": errored - late, "check": failed - errored}),
-            received_bytes=int(_match(r"^traffic: \S+ \((\d+)\) total", text)[1]),
-        )
-    ]
+    return Claim(
+        name=name,
+        tool="h2load",
+        users=int(_match(r": (\d+) total client\(s\)", text)[1]),
+        duration_s=Figure(_time(timed[1], timed[2]).value) if timed else _time(ended[1], ended[2]),
+        requests=done,
+        failed=failed,
+        throughput_rps=Figure.printed(ended[3]),
+        min_s=time("min"),
+        mean_s=time("mean"),
+        stdev_s=time("sd"),
+        max_s=time("max"),
+        quantiles_s={quantile: figure for quantile, figure in steps.items() if figure is not None},
+        # A failure with an answer has a status that is no success.
+        errors=_some({"timeout": late, "reset": errored - late, "check": failed - errored}),
+        received_bytes=int(_match(r"^traffic: \S+ \((\d+)\) total", text)[1]),
+    )
 
 
 def _whole_ms(text: str) -> Figure:
@@ -185,7 +152,7 @@ def _time(number: str, unit: str) -> Figure:
 
 
 def _quantiles(found: Iterable[tuple[str, str, str]]) -> dict[float, Figure]:
-    return {round(float(percent) / 100, 7): _time(number, unit) for percent, number, unit in found if float(percent) < 100}
+    return {round(float(percent) / 100, 7): _time(*time) for percent, *time in found if float(percent) < 100}
 
 
 def _match(pattern: str, text: str) -> re.Match[str]:
@@ -196,7 +163,7 @@ def _match(pattern: str, text: str) -> re.Match[str]:
 
 
 def _count(pattern: str, text: str) -> int:
-    """A number that is printed only where it is not 0."""
+    """Returns a number that the tool prints unless it is 0."""
     match = re.search(pattern, text, re.MULTILINE)
     return int(match[1]) if match else 0
 

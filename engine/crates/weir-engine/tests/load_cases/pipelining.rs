@@ -14,7 +14,7 @@ const WRONG: &[u8] = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";
 /// One connection with a depth, and so many requests.
 fn pipelined(address: SocketAddr, depth: usize, requests: usize) -> Value {
     let plan = with(closed(address, 1), "pipeline", depth);
-    with(with(plan, "requests", requests), "duration_s", 20.0)
+    with_requests(plan, requests)
 }
 
 /// Each connection gives this once so many requests have come, and so on.

@@ -77,7 +77,8 @@ fn every_kind_of_failure_has_its_number() {
     ];
     for (outcome, answer) in cases {
         let address = server(move |stream| answer_requests(stream, answer, 1));
-        let (run, log) = logged(&with(closed(address, 2), "requests", 20));
+        let plan = with_requests(closed(address, 2), 20);
+        let (run, log) = logged(&plan);
         assert_eq!(run.requests("failed"), 20);
         for entry in log {
             assert_eq!(entry.outcome, outcome);
@@ -148,7 +149,7 @@ fn an_open_loop_and_connections_of_their_own_are_logged_too() {
 #[test]
 fn pipelined_requests_have_a_record_each() {
     let plan = with(closed(answering(OK), 2), "pipeline", 8);
-    let (run, log) = logged(&with(plan, "requests", 400));
+    let (run, log) = logged(&with_requests(plan, 400));
     run.assert_all_ok();
     assert_eq!(log.len(), 400);
     assert!(
@@ -180,7 +181,7 @@ fn pipelined_requests_have_a_record_each() {
 
 #[test]
 fn steps_and_targets_are_told_by_their_numbers() {
-    let mut plan = with(closed(answering(OK), 1), "requests", 30);
+    let mut plan = with_requests(closed(answering(OK), 1), 30);
     plan["scenario"] = json!({"steps": [{"path": "/a"}, {"path": "/b"}, {"path": "/c"}]});
     let (_, log) = logged(&plan);
     let steps: Vec<u16> = log.iter().map(|entry| entry.step).collect();
@@ -190,7 +191,7 @@ fn steps_and_targets_are_told_by_their_numbers() {
     let urls: Vec<String> = addresses.map(|at| format!("http://{at}/")).to_vec();
     let mut plan = with(closed(addresses[0], 4), "targets", urls);
     plan.as_object_mut().unwrap().remove("target");
-    let (_, log) = logged(&with(plan, "requests", 40));
+    let (_, log) = logged(&with_requests(plan, 40));
     for entry in log {
         assert_eq!(u32::from(entry.target), entry.user % 2);
         assert_eq!(entry.status, [200, 500][usize::from(entry.target)]);
@@ -215,7 +216,7 @@ fn a_path_that_cannot_be_written_is_said_before_anything_is_asked() {
 
 #[test]
 fn what_a_full_disk_does_not_take_is_counted_and_told() {
-    let plan = with(closed(answering(OK), 4), "requests", 3000);
+    let plan = with_requests(closed(answering(OK), 4), 3000);
     let run = Run::of(&with(plan, "request_log", "/dev/full"));
     run.assert_all_ok();
     let log = &run.summary()["request_log"];

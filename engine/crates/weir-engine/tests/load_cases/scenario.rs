@@ -68,7 +68,7 @@ fn file(name: &str, content: &str) -> PathBuf {
 }
 
 fn shopping(address: SocketAddr, connections: usize, users: &PathBuf, at_end: &str) -> Value {
-    let mut plan = with(closed(address, connections), "requests", 600);
+    let mut plan = with_requests(closed(address, connections), 600);
     plan["duration_s"] = json!(20.0);
     plan["scenario"] = json!({
         "feeders": {"users": {"format": "csv", "file": users, "at_end": at_end}},
@@ -227,7 +227,7 @@ fn large_bodies_from_templates_arrive_whole() {
             }
         }
     });
-    let mut plan = with(closed(address, 3), "requests", 30);
+    let mut plan = with_requests(closed(address, 3), 30);
     plan["duration_s"] = json!(20.0);
     plan["timeout_s"] = json!(10.0);
     plan["scenario"] =

@@ -50,7 +50,7 @@ fn answered_while_stopped(is_stamped: bool) -> (f64, f64) {
         // The connection stays open until the generator closes it.
         assert!(read_request(&mut reader).is_none());
     });
-    let plan = with(with(closed(address, 1), "requests", 1), "duration_s", 60.0);
+    let plan = with_requests(closed(address, 1), 1);
     let plan = with(
         with(plan, "timeout_s", 60.0),
         "kernel_timestamps",
@@ -79,7 +79,7 @@ fn what_comes_while_the_generator_is_stopped_came_when_the_kernel_received_it() 
 
 #[test]
 fn every_answer_is_stamped_and_its_moments_are_in_their_order() {
-    let plan = with(closed(answering(OK), 3), "requests", 600);
+    let plan = with_requests(closed(answering(OK), 3), 600);
     let plan = with(with(plan, "slowest", 1000), "duration_s", 60.0);
     let run = Run::of(&stamped(plan));
     run.assert_all_ok();
@@ -147,7 +147,7 @@ fn wrong_answers_and_arrivals_on_connections_of_their_own_are_stamped_too() {
 #[test]
 fn several_requests_on_a_connection_are_each_stamped() {
     let plan = with(closed(answering(OK), 2), "pipeline", 8);
-    let plan = with(with(plan, "requests", 800), "duration_s", 60.0);
+    let plan = with_requests(plan, 800);
     let run = Run::of(&stamped(with(plan, "slowest", 1000)));
     run.assert_all_ok();
     assert_eq!(stamps(&run), (800, 0));

@@ -145,7 +145,7 @@ fn what_breaks_a_connection_with_several_requests_is_its_targets() {
 fn arrivals_go_to_all_targets() {
     let (first, second) = (answering_only("/"), answering_only("/"));
     let urls = [format!("http://{first}/"), format!("http://{second}/")];
-    let plan = with(open(first, 4, 500.0), "requests", 150);
+    let plan = with_requests(open(first, 4, 500.0), 150);
     let run = Run::of(&of(with(plan, "duration_s", 20.0), &urls));
     run.assert_all_ok();
     assert_eq!(run.requests("ok"), 150);

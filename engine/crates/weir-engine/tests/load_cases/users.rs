@@ -62,7 +62,7 @@ fn a_ramp_that_is_all_there_is_to_see_is_called_the_limit() {
     run.assert_all_ok();
     assert_eq!(run.end["stopped"], "complete");
     assert!(is_capped(&run), "{}", run.summary()["verdict"]);
-    assert_eq!(run.validity(), "suspect");
+    run.assert_validity("suspect");
 }
 
 #[test]
@@ -81,16 +81,16 @@ fn a_ramp_whose_users_stay_for_longer_than_it_is_not() {
 #[test]
 fn a_number_of_requests_is_sent_and_answered_exactly() {
     for threads in [1, 3] {
-        let plan = with(closed(answering(OK), 7), "requests", 1000);
-        let run = Run::of(&with(with(plan, "threads", threads), "duration_s", 20.0));
+        let plan = with_requests(closed(answering(OK), 7), 1000);
+        let run = Run::of(&with(plan, "threads", threads));
         run.assert_all_ok();
         assert_eq!(run.requests("intended"), 1000);
         assert_eq!((run.requests("sent"), run.requests("ok")), (1000, 1000));
         assert_eq!(run.end["stopped"], "complete");
         assert!(run.summary()["duration_s"].as_f64().unwrap() < 10.0);
     }
-    let open = with(open(answering(OK), 5, 1000.0), "requests", 100);
-    let plan = with(with(open, "threads", 2), "duration_s", 20.0);
+    let open = with_requests(open(answering(OK), 5, 1000.0), 100);
+    let plan = with(open, "threads", 2);
     let run = Run::punctual(&plan, rate_was_kept);
     run.assert_all_ok();
     assert_eq!((run.requests("intended"), run.requests("ok")), (100, 100));
@@ -102,7 +102,7 @@ fn a_number_of_requests_is_sent_and_answered_exactly() {
 fn requests_that_fail_are_among_the_number_asked_for() {
     let address = server(|stream| answer_requests(stream, OK, 2));
     // Every third request of a connection is reset, or the connection was closed before it.
-    let plan = with(closed(address, 4), "requests", 90);
+    let plan = with_requests(closed(address, 4), 90);
     let run = Run::of(&with(plan, "duration_s", 20.0));
     assert_eq!(run.requests("intended"), 90);
     assert_eq!(run.requests("ok") + run.requests("failed"), 90);

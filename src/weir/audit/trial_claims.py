@@ -1,0 +1,148 @@
+"""Turns the load of a trial into claims, so that the laws check weir's own figures too.
+
+weir's counts, rates and clock times are exact; times from a histogram have three significant digits. Figures of another
+generator are rounded as printed; weir still knows the load that it asked for.
+"""
+
+import math
+from dataclasses import replace
+
+from weir.audit.laws import Violation, find_violations
+from weir.model.load import ClosedLoad, ExponentialThink, Load, Think, ThinkTime, highest, value_at
+from weir.model.records import PERCENTILES, LoadSummary, Quantiles
+from weir.model.reported_result import Claim, Figure
+from weir.model.resources import StackResources
+
+HISTOGRAM_PRECISION = 0.001
+"""Relative: a histogram keeps three significant digits."""
+TICK_S = 0.01
+"""/proc truncates CPU time to hundredths of a second, separately for user and system time of each process."""
+_LIKELY = 6.0
+"""The mean of random pauses stays within this many standard errors, but for one load in a billion."""
+
+
+def find_trial_violations(
+    summary: LoadSummary,
+    load: Load,
+    resources: StackResources | None = None,
+    *,
+    cpus: float | None = None,
+    used_s: float | None = None,
+    said: Claim | None = None,
+) -> tuple[Violation, ...]:
+    """Returns the violations in the figures of a trial: impossible ones, and a throughput that the load limits.
+
+    Args:
+        summary: of the whole load, start and end included: a request of one part may get its response in another.
+        load: the load as requested; each connection has one request at a time.
+        resources: what the stack used.
+        cpus: CPUs that the stack had; a quota is a fraction; None: not known.
+        used_s: the time that `resources` cover; None: the whole load.
+        said: the report of a generator other than weir's engine.
+    """
+    claims = build_claims(summary, load, resources, cpus=cpus, used_s=used_s, said=said)
+    return tuple(violation for claim in claims for violation in find_violations(claim))
+
+
+def build_claims(
+    summary: LoadSummary,
+    load: Load,
+    resources: StackResources | None = None,
+    *,
+    cpus: float | None = None,
+    used_s: float | None = None,
+    said: Claim | None = None,
+) -> tuple[Claim, ...]:
+    """Returns a claim for the response times with all counts, one for the service times, and one for the CPU time.
+
+    Takes the arguments of `find_trial_violations`. Another generator reports one claim, on its own clock, in place of
+    the first two.
+    """
+    closed = load if isinstance(load, ClosedLoad) else None
+    users, ramp_s = (None, 0.0) if closed is None else _users(closed, summary.duration_s)
+    think_s, loops = (
+        _think(closed.think if closed else None, summary.requests.completed),
+        closed.loops if closed else None,
+    )
+    used = Claim(
+        name="CPU time",
+        tool="weir",
+        duration_s=Figure(summary.duration_s if used_s is None else used_s),
+        cpu_s=None if resources is None else Figure(resources.cpu_s, 2 * TICK_S * max(1, resources.peak_processes)),
+        cpus=cpus,
+    )
+    if said is not None:
+        return replace(said, users=users, think_s=think_s, ramp_s=ramp_s, loops=loops), used
+    counts = summary.requests
+    completed = Figure(summary.throughput_rps, 1e-9 * summary.throughput_rps)
+    times = summary.response_time_us
+    response = Claim(
+        name="response time",
+        tool="weir",
+        users=users,
+        think_s=think_s,
+        ramp_s=ramp_s,
+        loops=loops,
+        duration_s=Figure(summary.duration_s),
+        throughput_rps=completed,
+        requests=counts.completed,
+        failed=0,
+        intended=counts.intended,
+        fates={"ok": counts.ok, "failed": counts.failed, "unanswered": counts.unanswered, "unsent": counts.unsent},
+        errors=summary.errors.model_dump(),
+        mean_s=_read(times.mean),
+        stdev_s=_read(times.stdev),
+        min_s=_read(times.min),
+        max_s=_read(times.max),
+        quantiles_s=_quantiles(times),
+        statuses=summary.status,
+    )
+    times = summary.service_time_us
+    service = Claim(
+        name="service time",
+        tool="weir",
+        # Each connection has one request at a time, also under an open load.
+        users=load.connections,
+        throughput_rps=completed,
+        requests=counts.completed,
+        mean_s=_read(times.mean),
+        stdev_s=_read(times.stdev),
+        min_s=_read(times.min),
+        max_s=_read(times.max),
+        quantiles_s=_quantiles(times),
+    )
+    return response, service, used
+
+
+def _users(load: ClosedLoad, lasted_s: float) -> tuple[int, float]:
+    """The largest number of users, and the length of their ramp if the number only rises."""
+    profile = load.users
+    if not isinstance(profile, tuple) or load.loops is None:
+        return load.connections, 0.0
+    heights = [height for _, height in profile]
+    if heights != sorted(heights):
+        return load.connections, 0.0
+    top = highest(profile)
+    last_s = next(at_s for at_s, height in profile if height == top)
+    return max(1, math.ceil(value_at(profile, lasted_s))), min(last_s, lasted_s)
+
+
+def _think(think: ThinkTime | None, pauses: int) -> Figure:
+    match think:
+        case None:
+            return Figure(0.0)
+        case Think(shortest_s, longest_s):
+            mean_s, deviation_s = (shortest_s + longest_s) / 2, (longest_s - shortest_s) / math.sqrt(12)
+        case ExponentialThink(mean_s):
+            deviation_s = mean_s
+    return Figure(mean_s, min(mean_s, _LIKELY * deviation_s / math.sqrt(max(1, pauses))))
+
+
+def _quantiles(times: Quantiles) -> dict[float, Figure]:
+    read = {quantile: _read(getattr(times, name)) for name, quantile in PERCENTILES.items()}
+    return {quantile: figure for quantile, figure in read.items() if figure is not None}
+
+
+def _read(time_us: float | None) -> Figure | None:
+    """A time from a histogram, which counts whole nanoseconds."""
+    return None if time_us is None else Figure(time_us / 1e6, HISTOGRAM_PRECISION * time_us / 1e6 + 1e-9)

@@ -1,0 +1,109 @@
+"""`--live`: a page in the browser. Connects a load with `weir.live`; neither knows the other.
+
+This module imports `weir.live` only for a page, because no other command needs a web server. `weir.cli.run_page` does
+the same for runs.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from weir.cli.output import say
+from weir.model.load import LoadPlan
+from weir.model.records import LoadSummary
+from weir.model.verdict import TrialVerdict
+
+if TYPE_CHECKING:
+    from weir.live import EventQueue, RunFolder, TrialEnded
+
+
+@contextmanager
+def live_load(plan: LoadPlan, *, listen: str | None) -> Iterator["EventQueue"]:
+    """Serves a page of a load within the context; yields the event queue that observes the load."""
+    from weir.live import Controls, EventQueue, PageInfo
+
+    board = EventQueue(PageInfo(plan.title, has_trials=False), Controls(stop=make_stop_button()))
+    announce_load(board, plan, 1)
+    with page(board, listen), announce_end(board, "The load is over: its result is at the prompt."):
+        yield board
+
+
+@contextmanager
+def page(
+    board: "EventQueue",
+    listen: str | None,
+    *,
+    cpus: Sequence[int] = (),
+    runs: "RunFolder | None" = None,
+    is_busy: bool = True,
+) -> Iterator[None]:
+    """Serves a page of the board's events within the context, and prints its address.
+
+    `cpus` are those of weir's control; empty: any. The page shows the past `runs`. `is_busy`: this machine measures.
+    """
+    from weir.live import LiveServer, parse_address
+
+    with LiveServer(board, parse_address(listen), cpus=cpus, runs=runs) as server:
+        say(f"weir: live: {server.url}")
+        if server.address.is_any:
+            say(f"weir: live as well at every other address of this machine, port {server.address.port}")
+        if server.address.is_loopback and is_busy:
+            say("weir: a browser on this machine takes CPU from the load; --listen opens the page to other machines")
+        elif not server.address.is_loopback:
+            say("weir: anyone with this address can see everything and stop it; the connection is not encrypted")
+        yield
+
+
+@contextmanager
+def announce_end(board: "EventQueue", text: str) -> Iterator[None]:
+    """Shows `text` on the page when the context ends; after an exception, that the measurement ended early."""
+    try:
+        yield
+    except BaseException:
+        board.end("Ended early: what was finished is kept, and the prompt says more.")
+        raise
+    board.end(text)
+
+
+def announce_load(board: "EventQueue", plan: LoadPlan, number: int) -> None:
+    """Shows the start of a load without a study."""
+    from weir.live import TrialStarted
+
+    duration_s = None if plan.ends_by_itself else plan.duration_s
+    point, requests = plan.load.label, plan.requests
+    board.begin_trial(
+        TrialStarted(number=number, name=plan.title, point=point, duration_s=duration_s, requests=requests)
+    )
+
+
+def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str | None = None) -> "TrialEnded":
+    """Returns the page's result of a trial or a load; `run` is its name in the folder of runs."""
+    from weir.live import TrialEnded
+
+    if summary is None:
+        return TrialEnded(validity=verdict.validity, reasons=verdict.texts, run=run)
+    times = summary.response_time_us
+    return TrialEnded(
+        validity=verdict.validity, reasons=verdict.texts, run=run,
+        throughput_rps=summary.throughput_rps, p50_us=times.p50, p99_us=times.p99, failed=summary.requests.failed,
+    )  # fmt: skip
+
+
+def make_stop_button() -> Callable[[], bool]:
+    """Returns a button that interrupts weir once, as Ctrl-C does; a second interruption would disturb the ending.
+
+    It sends SIGTERM, which weir handles like SIGINT, and which no shell makes it ignore.
+    """
+    unpressed = threading.Semaphore()
+
+    def press() -> bool:
+        if not unpressed.acquire(blocking=False):
+            return False
+        identity = threading.main_thread().ident
+        assert identity is not None
+        signal.pthread_kill(identity, signal.SIGTERM)
+        return True
+
+    return press

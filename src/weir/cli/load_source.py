@@ -1,0 +1,129 @@
+"""The source of loads, this machine or agents on a Ray cluster (`--cluster`), and runs on the cluster's node for stacks."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weir.cli import options
+from weir.cli.output import say
+from weir.generators.handle import LOCAL, LoadHandle, LoadSource
+from weir.model.errors import UsageError
+from weir.model.load import LoadPlan
+from weir.model.load_observer import LoadObserver
+
+if TYPE_CHECKING:
+    from weir.cli.remote_control import RunThere
+    from weir.services.service_host import ServiceHost
+    from weir.study.study import Study
+
+RunElsewhere = Callable[["Study | None", Sequence[str], Path, "RunThere"], int]
+"""Starts a study, or resumes a run if that is None, with words of `weir run`, and brings the result to the path of a run
+file. Returns the exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFlags:
+    """The flags of a load or a run on a cluster."""
+
+    address: str | None
+    agents: int | None
+    shares: str | None
+    share_nodes: bool
+    stacks_here: bool = False
+    services_here: bool = False
+
+    @property
+    def values(self) -> dict[str, str | int | bool | None]:
+        """The values of the flags beside `--cluster`."""
+        return {
+            "--agents": self.agents, "--agent-threads": self.shares, "--share-nodes": self.share_nodes,
+            "--stacks-here": self.stacks_here, "--services-here": self.services_here,
+        }  # fmt: skip
+
+    @property
+    def words(self) -> list[str]:
+        """The flags as words of a command line."""
+        given = {name: value for name, value in {"--cluster": self.address, **self.values}.items() if value}
+        return [word for name, value in given.items() for word in ([name] if value is True else [name, str(value)])]
+
+
+@contextmanager
+def load_from(flags: ClusterFlags) -> Iterator[LoadSource]:
+    """Yields the source of loads: this machine's engine, or agents on a cluster, which end with the context.
+
+    Raises UsageError if a flag needs another one, if the cluster has no room, and without Ray; TargetError without a
+    cluster.
+    """
+    # A load without a study has no services.
+    with load_and_services(replace(flags, services_here=flags.address is not None)) as (loads, _):
+        yield loads
+
+
+@contextmanager
+def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, ServiceHost | None]]":
+    """As `load_from`, and yields the host of the services, too; None: services run beside their stacks."""
+    if flags.address is None:
+        for name, value in flags.values.items():
+            if value:
+                raise UsageError(f"{name}: found without --cluster, expected both", hint="add --cluster ADDRESS")
+        yield LOCAL, None
+        return
+    from weir.cluster.agents import start_agents
+    from weir.cluster.load import SharedLoad
+    from weir.cluster.ray_cluster import join_cluster
+    from weir.cluster.remote_services import open_service_place
+
+    shares = None if flags.shares is None else _read_shares(flags.shares, flags.agents)
+    with join_cluster(flags.address) as cluster:
+        offering = [node for node in cluster.nodes if node.offers("load")]
+        count = flags.agents or (len(shares) if shares else len(offering)) or 1
+        with (
+            start_agents(cluster, "load", count, share_nodes=flags.share_nodes) as agents,
+            nullcontext() if flags.services_here else open_service_place(cluster) as services,
+        ):
+
+            def begin(plan: LoadPlan, observer: LoadObserver | None) -> LoadHandle:
+                return SharedLoad(agents, plan, observer, threads=shares)
+
+            known = {agent.name: {**agent.facts, "clock_offset_us": agent.clock.offset_ns / 1e3} for agent in agents}
+            yield LoadSource(begin, cluster.own_address, known, shares), services
+
+
+@contextmanager
+def run_elsewhere(flags: ClusterFlags) -> Iterator[RunElsewhere | None]:
+    """Yields a function that runs a study on the cluster's node for stacks; None if that is this machine.
+
+    Raises UsageError without Ray, and TargetError without a cluster.
+    """
+    if flags.address is None or flags.stacks_here:
+        yield None
+        return
+    from weir.cluster.ray_cluster import find_node, join_cluster
+    from weir.cluster.remote_run import resume_remotely, run_remotely
+    from weir.study.remote_files import collect_study_files
+
+    with join_cluster(flags.address) as cluster:
+        node = find_node(cluster, "stack")
+        if node is None:
+            yield None
+            return
+        say(f"weir: the stacks are on {node.name}")
+
+        def run(study: "Study | None", words: Sequence[str], path: Path, there: "RunThere") -> int:
+            calls: Any = {"flags": replace(flags, address=None).words, "on_line": there.hear, "on_begin": there.begin}
+            if study is None:
+                return resume_remotely(cluster, path, words, **calls)
+            sent = collect_study_files(study)
+            return run_remotely(cluster, sent.study, words, path.parent, files=sent.files, built=sent.built, **calls)
+
+        yield run
+
+
+def _read_shares(text: str, agents: int | None) -> tuple[int, ...]:
+    shares = options.read_flag("--agent-threads", options.parse_counts, text)
+    if agents not in (None, len(shares)):
+        expected = f"expected a number of threads for each of {agents} agents, as 2,1,1"
+        raise UsageError(f"--agent-threads: found {text!r}, {expected}")
+    return shares

@@ -1,0 +1,138 @@
+"""Options and arguments of several commands, declared once (`options.Json`), and the parsing of their values."""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from typer import Argument, Option
+
+from weir.load_spec import SETTINGS, Setting
+from weir.model.errors import InvalidValueError, UsageError
+
+T = TypeVar("T")
+
+Run = Annotated[Path, Argument(metavar="RUN", help="Run folder or run file.")]
+Json = Annotated[bool, Option("--json", help="Print JSON in place of text.")]
+JsonFile = Annotated[str | None, Option("--json", help="Write the result as JSON to this file, - for standard output.")]
+Quiet = Annotated[bool, Option("-q", "--quiet", help="Print no progress, only the answer.")]
+Strict = Annotated[bool, Option("--strict", help="Exit with 4 if the result is not valid.")]
+Scale = Annotated[
+    str | None,
+    Option(
+        "--scale",
+        help="quick (minutes, an indication), evidence (a claim), article (the study's settings) or one of the study's own.",
+    ),
+]
+Objective = Annotated[str | None, Option("--objective", help="Objective: a percentile and a time, as 'p99<=50ms'.")]
+Metrics = Annotated[
+    list[str] | None,
+    Option("--metric", help="Metric to compare; may be repeated. Default: throughput, p99 and CPU per request."),
+]
+KeepLoad = Annotated[
+    str | None,
+    Option("--out", metavar="PATH", help="Keep the load for weir report: in this new file NAME.weir, or in a folder."),
+]
+Live = Annotated[bool, Option("--live", help="Serve a live page for a browser, and print its address.")]
+Listen = Annotated[
+    str | None,
+    Option(
+        "--listen", metavar="ADDRESS", help="Serve the page on ADDRESS or ADDRESS:PORT. Default: loopback, a free port."
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Make the load from agents on a Ray cluster: HOST:PORT of its head, or auto. See docs/guides/cluster.md.",
+    ),
+]
+Agents = Annotated[
+    int | None,
+    Option(
+        "--agents", min=1, help="With --cluster: number of agents, one a node. Default: one on each node for loads."
+    ),
+]
+AgentThreads = Annotated[
+    str | None,
+    Option(
+        "--agent-threads",
+        help="With --cluster: load threads of each agent, as 2,1,1; an agent's share follows. Default: the same for each.",
+    ),
+]
+ShareNodes = Annotated[bool, Option("--share-nodes", help="With --cluster: allow several agents on one node.")]
+
+
+def with_load_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds options for these settings of `LoadSpec`, by default all, to a command; its argument `given` has their texts."""
+    chosen = {name: SETTINGS[name] for name in names} if names else dict(SETTINGS)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def with_settings(**values: Any) -> None:
+            command(given={name: values.pop(name) for name in chosen}, **values)
+
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            if parameter.name == "given":
+                parameters += [_option(name, setting) for name, setting in chosen.items()]
+            else:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        # Typer reads the signature and the annotations.
+        with_settings.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        with_settings.__annotations__ = {one.name: one.annotation for one in parameters}
+        return with_settings
+
+    return decorate
+
+
+def _option(name: str, setting: Setting) -> inspect.Parameter:
+    type_: Any = bool if not setting.metavar else list[str] | None if setting.repeats else str | None
+    option = Option(*setting.flags.split("/"), help=setting.help, metavar=setting.metavar or None)
+    default = None if setting.metavar else False
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[type_, option])
+
+
+def read_flag(flag: str, parse: Callable[[str], T], text: str) -> T:
+    """Returns the value of a flag. Raises UsageError if `parse` cannot read the text."""
+    try:
+        return parse(text)
+    except InvalidValueError as error:
+        raise error.at(flag) from None
+
+
+def parse_percent(text: str) -> float:
+    """Returns the share in `5%`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
+    if match is None or not 0 < float(match[1]) < 100:
+        raise InvalidValueError(text, "a percentage such as 5%, above 0 and below 100")
+    return float(match[1]) / 100
+
+
+def parse_counts(text: str) -> tuple[int, ...]:
+    """Returns the whole numbers in `2,1,1`."""
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise InvalidValueError(text, "whole numbers from 1, as 2,3")
+    return tuple(map(int, parts))
+
+
+def choose_metrics(asked: list[str] | None, usual: Sequence[str], command: str) -> Sequence[str]:
+    """Returns the metrics of `--metric`, by default the usual ones. Raises UsageError for an unknown metric."""
+    # Here and not above: findings take as long to import as all else, and `weir load` does not need them.
+    from weir.findings import BY_KEY
+
+    for metric in asked or ():
+        if metric not in BY_KEY:
+            expected = f"expected one of {', '.join(BY_KEY)}"
+            raise UsageError(f"--metric: found {metric!r}, {expected}", hint=f"weir {command} --help")
+    return asked or usual
+
+
+def check_listen(live: bool, listen: str | None) -> None:
+    """Raises UsageError if `--listen` has no page."""
+    if listen is not None and not live:
+        raise UsageError(f"--listen: found {listen!r} without --live, expected both", hint="add --live")

@@ -1,0 +1,187 @@
+"""A run that the weir of another machine drives: lines carry progress to its live page, and commands back.
+
+Both ends are here, because they share the format of the lines. A driven run ends in order when its standard input
+closes: then the driver is gone.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from weir.cli.output import say
+from weir.cli.run_page import BoardObserver, Shown, run_page
+from weir.engine_process import Engine
+from weir.lab.observer import RunControls, RunObserver, RunObservers
+from weir.model.load_observer import LoadObserver
+from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
+from weir.model.run_types import TrialResult
+from weir.study.study import PlannedCell
+
+if TYPE_CHECKING:
+    from weir.live import EventQueue
+
+_MARK = "weir-live"
+_FINISHED = "weir-finished"
+"""The line that follows each trial, once the run file has it."""
+_SKIP = {"command": "skip"}
+_EXTEND = {"command": "extend"}
+_MOST_WAITING = 20_000
+_WRITER_NICE = 19
+_WRITTEN_WITHIN_S = 5.0
+
+
+@cache
+def _kinds() -> Mapping[str, TypeAdapter[Any]]:
+    """Returns the type of each message to a board, by the board's method."""
+    from weir.live import TrialEnded, TrialStarted
+
+    return {
+        "on_step": TypeAdapter(str),
+        "begin_trial": TypeAdapter(TrialStarted),
+        "on_start": TypeAdapter(LoadStarted),
+        "on_interval": TypeAdapter(Interval),
+        "on_sample": TypeAdapter(Sample),
+        "on_event": TypeAdapter(LoadEvent),
+        "end_trial": TypeAdapter(TrialEnded),
+    }
+
+
+@contextmanager
+def driven_run(controls: RunControls, *, live: bool, last_block: int | None) -> Iterator[RunObserver]:
+    """Obeys the weir that drives this run until the context ends; yields the observer that reports to it.
+
+    `live`: the driver shows a page. `last_block`: the last block of the study; None if the stopping rule decides.
+    """
+    threading.Thread(target=_obey, args=(controls, threading.get_ident()), name="driver", daemon=True).start()
+    if not live:
+        yield _FinishedLines()
+        return
+    with BoardLines(sys.stderr.write) as lines:
+        yield RunObservers(_FinishedLines(), BoardObserver(lines, controls, last_block))
+
+
+class _FinishedLines(RunObserver):
+    def on_trial_end(self, planned: PlannedCell, result: TrialResult) -> None:
+        say(_FINISHED)
+
+
+def _obey(controls: RunControls, main: int) -> None:
+    """Reads the driver's commands until it is gone, then ends the run as Ctrl-C does."""
+    # Without a buffer, whose lock this thread would hold when Python ends.
+    with open(0, "rb", buffering=0, closefd=False) as commands:
+        for line in commands:
+            command = json.loads(line)
+            if command == _SKIP:
+                controls.skip.request()
+            elif command == _EXTEND:
+                controls.extra_blocks.request()
+    signal.pthread_kill(main, signal.SIGTERM)
+
+
+def _queue_as(kind: str) -> Any:
+    """Returns a method that queues its argument for the line of this kind; a full queue drops it."""
+
+    def put(self: "BoardLines", value: Any) -> None:
+        with contextlib.suppress(queue.Full):
+            self.waiting.put_nowait((kind, value))
+
+    return put
+
+
+class BoardLines(LoadObserver):
+    """Lines for a page on another machine. Like `EventQueue`, it never blocks the caller, and drops what is too much.
+
+    A context manager: at its end it writes the waiting lines. `write` takes one line at a time.
+    """
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        self.waiting: queue.Queue[tuple[str, Any] | None] = queue.Queue(_MOST_WAITING)
+        self._thread = threading.Thread(target=self._write_lines, name="lines of the page", daemon=True)
+
+    on_step = _queue_as("on_step")
+    begin_trial = _queue_as("begin_trial")
+    on_start = _queue_as("on_start")
+    on_interval = _queue_as("on_interval")
+    on_sample = _queue_as("on_sample")
+    on_event = _queue_as("on_event")
+    end_trial = _queue_as("end_trial")
+
+    def show_logs(self, files: Mapping[str, Path]) -> None:
+        """Does nothing: the files stay on this machine until the run is over."""
+
+    def __enter__(self) -> "BoardLines":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.waiting.put(None)
+        self._thread.join(_WRITTEN_WITHIN_S)
+
+    def _write_lines(self) -> None:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _WRITER_NICE)
+        # A failed write means that the driver is gone; then the standard input ends, too.
+        with contextlib.suppress(OSError):
+            for kind, value in iter(self.waiting.get, None):
+                self._write(f"{_MARK} {kind} {_kinds()[kind].dump_json(value).decode()}\n")
+
+
+def take_run_line(line: str) -> bool:
+    """Prints a line of a driven run; returns whether it reports a finished trial."""
+    if line != _FINISHED:
+        say(line)
+    return line == _FINISHED
+
+
+def take_line(board: "EventQueue", line: str) -> bool:
+    """Passes a line of `BoardLines` on to a board. Returns False for any other line."""
+    if not line.startswith(f"{_MARK} "):
+        return False
+    # Another version of weir may send other lines, which this page does not show.
+    with contextlib.suppress(KeyError, ValueError):
+        _, kind, value = line.split(" ", 2)
+        message = _kinds()[kind].validate_json(value)
+        getattr(board, kind)(message)
+    return True
+
+
+@dataclass(slots=True)
+class RunThere:
+    """A run on another machine."""
+
+    hear: Callable[[str], bool] = take_run_line
+    """Takes a line of the run; returns whether it reports a finished trial."""
+    process: Engine | None = None
+    """None before the run begins."""
+
+    def begin(self, process: Engine) -> None:
+        self.process = process
+
+    def send(self, command: dict[str, str]) -> bool:
+        """Sends a command. Returns False before the run begins."""
+        if self.process is not None:
+            self.process.write_line(command)
+        return self.process is not None
+
+
+@contextmanager
+def live_there(shown: Shown, *, listen: str | None, report: Path) -> Iterator[RunThere]:
+    """Serves a page here of a run on another machine within the context; its report will be at `report`."""
+    run = RunThere()
+    skip, extend = partial(run.send, _SKIP), partial(run.send, _EXTEND)
+    with run_page(shown, skip, extend, listen=listen, report=report, is_here=False) as board:
+        run.hear = lambda line: not take_line(board, line) and take_run_line(line)
+        yield run

@@ -1,0 +1,93 @@
+"""`weir run --live`: a page of a run. Connects the lab with `weir.live`; neither knows the other."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weir.cli.load_page import announce_end, make_stop_button, page, summarize_end
+from weir.lab.observer import RunControls, RunObserver, TrialStart
+from weir.model.load_observer import LoadObservers
+from weir.model.run_types import TrialResult
+from weir.study.study import PlannedCell
+
+if TYPE_CHECKING:
+    from weir.cli.remote_control import BoardLines
+    from weir.live import EventQueue
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Subject of a run's page."""
+
+    title: str
+    question: str
+    control: tuple[int, ...] = ()
+    """CPUs of weir's control; empty: any."""
+    last_block: int | None = None
+    """None if the stopping rule decides, or if it is unknown."""
+
+
+@contextmanager
+def run_page(
+    shown: Shown,
+    skip: Callable[[], bool],
+    extend: Callable[[], bool],
+    *,
+    listen: str | None,
+    report: Path,
+    is_here: bool = True,
+) -> Iterator["EventQueue"]:
+    """Serves a page of a run, whose future report is at `report`, within the context; yields the events of the page.
+
+    Its buttons call `skip` and `extend`. `is_here`: the run is on this machine.
+    """
+    from weir.live import Controls, EventQueue, PageInfo
+
+    buttons = Controls(stop=make_stop_button(), skip=skip, extend=None if shown.last_block is None else extend)
+    board = EventQueue(PageInfo(shown.title, shown.question), buttons)
+    served = page(board, listen, cpus=shown.control if is_here else (), is_busy=is_here)
+    with served, announce_end(board, f"The run is over. Its report: {report.resolve()}"):
+        yield board
+
+
+@contextmanager
+def live_run(shown: Shown, controls: RunControls, *, listen: str | None, report: Path) -> Iterator[RunObserver]:
+    """Serves a page of a run on this machine within the context; yields the observer that fills it."""
+    extend = controls.extra_blocks.request
+    with run_page(shown, controls.skip.request, extend, listen=listen, report=report) as board:
+        yield BoardObserver(board, controls, shown.last_block)
+
+
+class BoardObserver(LoadObservers, RunObserver):
+    """Passes a run's progress and records to a board: a page, or lines to the page of another machine.
+
+    `controls` know the blocks that viewers have requested. `last_block` is None if the stopping rule decides.
+    """
+
+    def __init__(self, board: "EventQueue | BoardLines", controls: RunControls, last_block: int | None) -> None:
+        super().__init__(board)
+        self._board, self._controls, self._last_block = board, controls, last_block
+
+    def on_step(self, text: str) -> None:
+        self._board.on_step(text)
+
+    def on_trial_start(self, trial: TrialStart) -> None:
+        from weir.live import TrialStarted
+
+        planned, extra = trial.planned, self._controls.extra_blocks.blocks
+        blocks = None if self._last_block is None else self._last_block + extra
+        duration_s = None if planned.load.ends_by_itself else planned.duration_s
+        start = TrialStarted(
+            number=trial.number, total=trial.total, block=trial.block, blocks=blocks,
+            name=planned.cell.stack_label, point=planned.cell.point_label,
+            duration_s=duration_s, requests=planned.load.requests, planned_s=planned.trial_s,
+        )  # fmt: skip
+        self._board.begin_trial(start)
+
+    def on_logs(self, files: Mapping[str, Path]) -> None:
+        self._board.show_logs(files)
+
+    def on_trial_end(self, planned: PlannedCell, result: TrialResult) -> None:
+        self._board.end_trial(summarize_end(result.verdict, result.summary))

@@ -1,0 +1,425 @@
+"""Engines on other nodes behind the interface of a local engine.
+
+One thread polls all agents. An agent without a reply for `LOST_S` is lost with all its engines; so the death of an
+actor, of a node and of the network look the same here. The poll requests no more lines than the local readers consume.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from weir.cluster import agent as agent_module
+from weir.cluster.archive import SENT_WITHIN_S
+from weir.cluster.clock import Clock, estimate_clock
+from weir.cluster.ray_cluster import Node, RayCluster, Role, get_first_line
+from weir.engine_process import Engine, Record
+from weir.model.errors import GeneratorError, WeirError
+from weir.paths import find_engine_binary
+
+LOST_S = 2.0
+"""A lost agent is detected within this time of its last reply."""
+LEASE_S = 5.0
+"""An agent without a poll for this time ends its engines and itself."""
+_POLL_WITHIN_S = 0.5
+_UNREAD_LINES = 2048
+"""Backlog of an agent's lines here. Beyond it the poll requests none and lines wait on the node. It holds minutes of a
+load; with a hundred agents, whose intervals have some kilobytes each, at most some hundred MiB."""
+_PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
+"""Prefixes of lines that may arrive some tenths of a second later."""
+_LOOK_EVERY_S = 0.25
+_STOOD_STILL_S = 1.0
+"""A longer gap between two looks of a watcher thread, of several a second, means that the thread itself was paused."""
+_BEGUN_WITHIN_S = 60.0
+_READINGS = 40
+
+
+CHECK_HINT = "weir cluster check shows the nodes that are there"
+
+
+class AgentLostError(GeneratorError):
+    """A node or the connection to it is lost."""
+
+
+class StallGuard:
+    """Reports when a watcher thread last resumed, so that its own pause does not count as the agents' silence: after a
+    pause without CPU time it finds all agents silent, before it has read the waiting replies.
+
+    >>> guard = StallGuard(10.0)
+    >>> guard.look(10.3), guard.look(13.3), guard.look(13.6)
+    (10.0, 13.3, 13.3)
+    """
+
+    def __init__(self, now_s: float) -> None:
+        self._looked_at = self._since = now_s
+
+    def look(self, now_s: float) -> float:
+        """Registers a look and returns the time of the last resumption."""
+        if now_s - self._looked_at > _STOOD_STILL_S:
+            self._since = now_s
+        self._looked_at = now_s
+        return self._since
+
+
+class AgentHandle:
+    """An agent on a node: Ray's handle of its actor, and its name in messages."""
+
+    def __init__(self, cluster: RayCluster, actor: Any, node: Node, name: str) -> None:
+        self._cluster, self._ray = cluster, cluster.ray
+        self.actor, self.node, self.name = actor, node, name
+        self.lost: str | None = None
+        """Why it is lost; None: it is not."""
+        self.heard_at = time.monotonic()
+        self.clock = Clock(0, 0)
+        self._engines: dict[int, RemoteEngine] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self.engine_path = ""
+        self.facts: dict[str, Any] = {}
+
+    def call(self, method: str, *arguments: Any, timeout_s: float = LOST_S) -> Any:
+        """Calls a method of the agent and returns its result. Raises AgentLostError if it is lost or does not reply,
+        GeneratorError if the call failed (a full disk): then no stack has failed."""
+        if self.lost is not None:
+            raise self.error()
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(getattr(self.actor, method).remote(*arguments), timeout=timeout_s)
+        except errors.RayTaskError as error:
+            # First: Ray's error also has the type of the agent's error.
+            raise GeneratorError(f"{self.name}: {error.cause or error}") from None
+        except errors.GetTimeoutError:
+            self.lose(f"no answer within {timeout_s:g} s")
+        except errors.RayError as error:
+            self.lose(self.found_lost(error))
+        raise self.error()
+
+    def found_lost(self, error: Exception) -> str:
+        """Returns Ray's reason for the loss and the time since the last reply."""
+        return f"{get_first_line(error)} ({time.monotonic() - self.heard_at:.1f} s after its last answer)"
+
+    def apply(self, function: Callable[..., Any], *arguments: Any, timeout_s: float = LOST_S) -> Any:
+        """Calls a function on the node: one of Python's library or of `weir.cluster.agent`. See `call`."""
+        return self.call("apply", function, *arguments, timeout_s=timeout_s)
+
+    def prepare(self) -> None:
+        """Waits for the agent and sends it the engine; raises AgentLostError if the agent does not start."""
+        self.facts = self.call("facts", timeout_s=_BEGUN_WITHIN_S)
+        self.engine_path = self.send_file(find_engine_binary())
+        self.read_clock()
+        self.heard_at = time.monotonic()
+
+    def read_clock(self, times: int = _READINGS) -> None:
+        """Measures the clock's offset again."""
+        readings = []
+        for _ in range(times):
+            before = time.monotonic_ns()
+            theirs = self.call("now_ns")
+            readings.append((before, theirs, time.monotonic_ns()))
+        self.clock = estimate_clock(readings)
+
+    def send_file(self, file: Path) -> str:
+        """Sends a file, unless the agent has its content already, and returns its path there."""
+        content = file.read_bytes()
+        path: str | None = self.call("find", hashlib.sha256(content).hexdigest(), file.name)
+        return path or str(self.call("keep", self._cluster.store(content), file.name, timeout_s=_BEGUN_WITHIN_S))
+
+    def send_archive(self, archive: bytes) -> str:
+        """Sends an archive, unless the agent has it already, and returns the folder with its files there."""
+        path: str | None = self.call("find", hashlib.sha256(archive).hexdigest())
+        return path or str(self.call("unpack", self._cluster.store(archive), timeout_s=SENT_WITHIN_S))
+
+    def put_archive(self, archive: bytes, folder: Path) -> None:
+        """Sends an archive and unpacks it as this folder there, unless that exists."""
+        self.call("unpack", self._cluster.store(archive), str(folder), timeout_s=SENT_WITHIN_S)
+
+    def start_engine(
+        self, arguments: Sequence[str], *, on_record: Callable[[Record], None], on_end: Callable[[], None]
+    ) -> "RemoteEngine":
+        """A `weir.engine_process.StartEngine`."""
+        engine = RemoteEngine(self, next(self._numbers), arguments[0], on_record, on_end)
+        self._begin(engine, [self.engine_path, *arguments], {})
+        return engine
+
+    def start_process(
+        self,
+        argv: Sequence[str],
+        environment: dict[str, str],
+        on_line: Callable[[bytes], None],
+        on_end: Callable[[], None],
+    ) -> "RemoteProcess":
+        """Starts any program on the node; `on_line` receives its output."""
+        process = RemoteProcess(self, next(self._numbers), argv[0], on_line, on_end)
+        self._begin(process, argv, environment)
+        return process
+
+    def _begin(self, engine: "RemoteEngine", argv: Sequence[str], environment: dict[str, str]) -> None:
+        # Registered before the start: the first line may arrive before the reply.
+        with self._lock:
+            self._engines[engine.number] = engine
+        try:
+            engine.begin(self.call("start", engine.number, list(argv), environment))
+        except WeirError:
+            self.forget(engine.number)
+            raise
+
+    def poll(self) -> Any:
+        """Polls the agent's output (no lines while the backlog is full). Returns Ray's ObjectRef."""
+        with self._lock:
+            engines = list(self._engines.values())
+        most = agent_module.LINES_AT_A_TIME
+        if sum(engine.unread for engine in engines) > _UNREAD_LINES:
+            most = 0
+            for engine in engines:
+                # Its silence then means nothing.
+                engine.heard_at = time.monotonic()
+        return self.actor.output.remote(_POLL_WITHIN_S, _PATIENT, most)
+
+    def deliver(self, output: Iterable[agent_module.Output]) -> None:
+        """Passes output on to the engines."""
+        for number, kind, what in output:
+            with self._lock:
+                engine = self._engines.get(number)
+            if engine is not None:
+                engine.take(kind, what)
+
+    def lose(self, why: str) -> None:
+        """Marks it as lost and ends all its engines. The first reason stays."""
+        with self._lock:
+            if self.lost is not None:
+                return
+            self.lost = why
+            engines = list(self._engines.values())
+        for engine in engines:
+            engine.lose(self.error())
+        with contextlib.suppress(Exception):
+            self._ray.kill(self.actor)
+
+    def error(self) -> AgentLostError:
+        return AgentLostError(f"agent {self.name} is lost: {self.lost}", hint=CHECK_HINT)
+
+    def forget(self, number: int) -> None:
+        """Removes an ended engine."""
+        with self._lock:
+            self._engines.pop(number, None)
+
+
+class RemoteEngine(Engine):
+    """A subcommand of `weir-engine` on a node."""
+
+    def __init__(
+        self,
+        agent: AgentHandle,
+        number: int,
+        name: str,
+        on_record: Callable[[Record], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        super().__init__(name, on_record, on_end)
+        self._agent, self.number = agent, number
+        self._pid = 0
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._end: tuple[int | None, bytes] = (None, b"")
+        self._lost: WeirError | None = None
+        self.heard_at = time.monotonic()
+        """When its last line arrived."""
+        self.has_ended = False
+        """Whether its end arrived; the reader may learn of it much later."""
+        lines = iter(self._lines.get, None)
+        self._reader = threading.Thread(target=self._read_lines, args=(lines,), name=self.name, daemon=True)
+
+    def begin(self, pid: int) -> None:
+        """Starts the reader, once the process has this id."""
+        self._pid = pid
+        self._reader.start()
+
+    def take(self, kind: str, what: Any) -> None:
+        """Takes a line or its end."""
+        self.heard_at = time.monotonic()
+        if kind == "line":
+            self._lines.put(what)
+            return
+        self._end = what
+        self.has_ended = True
+        self._lines.put(None)
+
+    @property
+    def unread(self) -> int:
+        """Lines that the reader has not consumed."""
+        return self._lines.qsize()
+
+    def lose(self, error: WeirError) -> None:
+        """Ends it: its node is lost."""
+        self._lost = error
+        self.failure = self.failure or error
+        self._lines.put(None)
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    def write_line(self, value: Record) -> None:
+        self._send("write", json.dumps(value).encode() + b"\n")
+
+    def close_input(self) -> None:
+        self._send("close_input")
+
+    def signal(self, number: int) -> None:
+        self._send("signal", number)
+
+    def _send(self, method: str, *arguments: object) -> None:
+        # The reader gets the error of a lost engine.
+        with contextlib.suppress(WeirError):
+            self._agent.call(method, self.number, *arguments)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        self._reader.join(timeout_s)
+        return not self._reader.is_alive()
+
+    def end(self, grace_s: float = 10.0) -> None:
+        self.close_input()
+        if not self.wait(grace_s):
+            self.signal(signal.SIGKILL)
+            self.wait(LOST_S)
+        self._agent.forget(self.number)
+
+    def error(self) -> WeirError:
+        return self._lost or super().error()
+
+    def _ending(self) -> tuple[int | None, bytes]:
+        return self._end
+
+
+class RemoteProcess(RemoteEngine):
+    """A program on a node that prints lines of text."""
+
+    def __init__(
+        self, agent: AgentHandle, number: int, name: str, on_line: Callable[[bytes], None], on_end: Callable[[], None]
+    ) -> None:
+        super().__init__(agent, number, name, lambda _: None, on_end)
+        self._on_line = on_line
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit status; None if its node is lost."""
+        return None if self._lost is not None else self._end[0]
+
+    def _read_lines(self, lines: Iterable[bytes]) -> None:
+        try:
+            for line in lines:
+                self._on_line(line)
+        finally:
+            self._on_end()
+
+
+@contextmanager
+def start_agents(
+    cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
+) -> Iterator[list[AgentHandle]]:
+    """Yields agents for a role (None: on any node), ready to start engines; ends them and their processes afterwards.
+    Raises UsageError without room for this many on the cluster, TargetError if the cluster gives them no place now, and
+    AgentLostError if an agent does not start."""
+    with launch_agents(cluster, role, count, share_nodes=share_nodes) as (found, expect_answers):
+        for agent in found:
+            agent.prepare()
+        expect_answers()
+        yield found
+
+
+@contextmanager
+def launch_agents(
+    cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
+) -> Iterator[tuple[list[AgentHandle], Callable[[], None]]]:
+    """Yields agents before they run, to `prepare` one by one, and a function to call when all run."""
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    ray = cluster.ray
+    # By value, so that nodes need no weir.
+    ray.cloudpickle.register_pickle_by_value(agent_module)
+    with cluster.reserve_nodes(role, count, share_nodes=share_nodes) as (group, nodes):
+        found: list[AgentHandle] = []
+        asking: _Poller | None = None
+        try:
+            for index, node in enumerate(nodes):
+                place = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
+                options = {"num_cpus": 0, "max_concurrency": 8, "max_restarts": 0, "scheduling_strategy": place}
+                actor = ray.remote(agent_module.Agent).options(**options).remote(LEASE_S, naps=True)
+                name = node.name if [one.id for one in nodes].count(node.id) == 1 else f"{node.name}#{index}"
+                found.append(AgentHandle(cluster, actor, node, name))
+            # Polled from the start, so that no lease expires.
+            asking = _Poller(ray, found)
+            yield found, asking.expect_answers
+        finally:
+            if asking is not None:
+                asking.close()
+            for agent in found:
+                with contextlib.suppress(Exception):
+                    ray.kill(agent.actor)
+
+
+class _Poller:
+    """The thread that polls the agents."""
+
+    def __init__(self, ray: Any, found: Sequence[AgentHandle]) -> None:
+        self._ray = ray
+        self._agents = found
+        self._closed = threading.Event()
+        self._is_strict = threading.Event()
+        self._thread = threading.Thread(target=self._ask, name="agents", daemon=True)
+        self._thread.start()
+
+    def expect_answers(self) -> None:
+        """Reports that all agents run: from now on a silent one is lost."""
+        now = time.monotonic()
+        for agent in self._agents:
+            agent.heard_at = now
+        self._is_strict.set()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._thread.join()
+
+    def _ask(self) -> None:
+        try:
+            self._ask_all()
+        except Exception as error:
+            # Without this thread no agent would be heard any more.
+            for agent in self._agents:
+                agent.lose(get_first_line(error))
+
+    def _ask_all(self) -> None:
+        asked = {agent.poll(): agent for agent in self._agents}
+        guard = StallGuard(time.monotonic())
+        while asked and not self._closed.is_set():
+            ready, _ = self._ray.wait(list(asked), num_returns=1, timeout=_LOOK_EVERY_S)
+            if ready:
+                # Takes all replies that have arrived.
+                ready, _ = self._ray.wait(list(asked), num_returns=len(asked), timeout=0)
+            now = time.monotonic()
+            resumed_at = guard.look(now)
+            for poll in ready:
+                agent = asked.pop(poll)
+                try:
+                    output = self._ray.get(poll)
+                except self._ray.exceptions.RayError as error:
+                    agent.lose(agent.found_lost(error))
+                    continue
+                agent.heard_at = now
+                if agent.lost is None:
+                    agent.deliver(output)
+                    asked[agent.poll()] = agent
+            for poll, agent in list(asked.items()):
+                silent_s = now - max(agent.heard_at, resumed_at)
+                # The next look would be too late.
+                if self._is_strict.is_set() and silent_s > LOST_S - _LOOK_EVERY_S:
+                    agent.lose(f"no answer for {silent_s:.1f} s")
+                if agent.lost is not None:
+                    del asked[poll]

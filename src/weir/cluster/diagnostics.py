@@ -1,0 +1,136 @@
+"""Checks a cluster: its nodes, their roles and clocks, and anything that would keep loads or studies from running."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+from weir import __version__
+from weir.cluster.agent import find_weir
+from weir.cluster.agents import AgentHandle, launch_agents
+from weir.cluster.clock import Clock, estimate_clock
+from weir.cluster.ray_cluster import EXTRA, Node, RayCluster, Role, get_resource_name
+from weir.model.errors import WeirError
+
+_ROLES: tuple[Role, ...] = ("load", "stack", "service")
+_READINGS = 20
+_READ_WITHIN_S = 10.0
+_FAR_APART_S = 30.0
+"""Longer than a reading, so that an agent that waits for a silent one is not itself taken for silent."""
+_WEIR_WITHIN_S = 15.0
+"""Time limit for the first start of weir on a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A node, and the programs that loads and studies need there."""
+
+    node: Node
+    roles: tuple[Role, ...]
+    facts: dict[str, Any]
+    """`weir.cluster.agent.Agent.facts`."""
+    engine: str
+    """The engine's version, or why it does not run there."""
+    can_run: bool
+    needs_weir: bool = False
+    """Whether studies need weir there: the node runs stacks and is not this machine."""
+    weir: str | None = None
+    """weir's version, or why it does not run there; None: not installed or not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One node's clock, read from another."""
+
+    node: str
+    other: str
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReport:
+    """The result of a check."""
+
+    nodes: tuple[NodeFacts, ...]
+    pairs: tuple[Pair, ...]
+    missing: tuple[str, ...]
+    """Problems that keep loads or studies from running, as sentences with a remedy."""
+
+
+def check_cluster(cluster: RayCluster) -> ClusterReport:
+    """Checks every node; `missing` includes a node that fails or does not reply. Raises TargetError if the cluster has
+    no place for an agent."""
+    found: list[NodeFacts] = []
+    well: list[AgentHandle] = []
+    unwell: list[Node] = []
+    troubles: list[str] = []
+    with launch_agents(cluster, None, len(cluster.nodes)) as (agents, _):
+        # Ray places them in any order.
+        for agent in sorted(agents, key=lambda agent: agent.name):
+            try:
+                agent.prepare()
+            except WeirError as error:
+                unwell.append(agent.node)
+                troubles.append(error.message)
+            else:
+                found.append(_collect_facts(agent, here=agent.node.id == cluster.own_node))
+                well.append(agent)
+        pairs, apart = _read_clocks(well)
+    return ClusterReport(tuple(found), tuple(pairs), (*find_missing(found, unwell), *troubles, *apart))
+
+
+def _read_clocks(agents: Sequence[AgentHandle]) -> tuple[list[Pair], list[str]]:
+    """Reads each agent's clock from each other agent. Returns the clocks and the failures."""
+    pairs, troubles = [], []
+    for one, other in permutations(agents, 2):
+        if one.lost is not None or other.lost is not None:
+            continue
+        try:
+            readings = one.call("readings", other.actor, _READINGS, _READ_WITHIN_S, timeout_s=_FAR_APART_S)
+        except WeirError as error:
+            # The other agent may be the lost one.
+            with suppress(WeirError):
+                other.call("now_ns")
+            if one.lost is None and other.lost is None:
+                troubles.append(f"{other.name} cannot be asked from {error.message}")
+        else:
+            pairs.append(Pair(one.name, other.name, estimate_clock(readings)))
+    return pairs, troubles + [agent.error().message for agent in agents if agent.lost is not None]
+
+
+def _collect_facts(agent: AgentHandle, *, here: bool) -> NodeFacts:
+    roles = tuple(role for role in _ROLES if agent.node.offers(role))
+    needs_weir = "stack" in roles and not here
+    weir = f"weir {__version__}" if here else _find_weir_version(agent) if needs_weir else None
+    try:
+        version, status = agent.call("run_command", [agent.engine_path, "--version"])
+    except WeirError as error:
+        version, status = error.message, 1
+    return NodeFacts(agent.node, roles, agent.facts, version.strip(), status == 0, needs_weir, weir)
+
+
+def _find_weir_version(agent: AgentHandle) -> str | None:
+    try:
+        if (program := agent.apply(find_weir)) is None:
+            return None
+        printed, _ = agent.call("run_command", [program, "--version"], timeout_s=_WEIR_WITHIN_S)
+        return str(printed).strip()
+    except WeirError as error:
+        return error.message
+
+
+def find_missing(found: Sequence[NodeFacts], unwell: Sequence[Node] = ()) -> list[str]:
+    """Returns the problems that keep loads or studies from running on these nodes, without errors of the `unwell`."""
+    sentences = [f"{one.node.name}: weir-engine does not run there: {one.engine}" for one in found if not one.can_run]
+    for one in found:
+        if one.needs_weir and one.weir is None:
+            sentences.append(f"{one.node.name}: weir is not installed there, expected it where stacks run: {EXTRA}")
+        elif one.needs_weir and one.weir != f"weir {__version__}":
+            sentences.append(f"{one.node.name}: found {one.weir}, expected weir {__version__} as here")
+    offered = {role for role in _ROLES if any(node.offers(role) for node in (*(one.node for one in found), *unwell))}
+    # Stacks and services may run on this machine. If no node offers a role, each node serves for all.
+    if offered and "load" not in offered:
+        name = get_resource_name("load")
+        sentences.append(f"no node offers {name}: ray start … --resources '{{\"{name}\": 1}}'")
+    return sentences

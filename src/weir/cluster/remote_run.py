@@ -1,0 +1,289 @@
+"""A run on another node: starts weir there, beside the stacks and services, and fetches the run.
+
+A run needs everything close to the stack: builds, services, the observer, the run file. So weir itself runs there,
+where it must be installed, and agents on the other nodes make its loads.
+"""
+
+import io
+import os
+import platform
+import shlex
+import shutil
+import signal
+import tarfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+
+from weir.cluster.agent import archive_folder, copy_database, find_weir, get_ray_variables, write_file
+from weir.cluster.agents import AgentHandle, AgentLostError, start_agents
+from weir.cluster.archive import MOST_BYTES, SENT_WITHIN_S, pack_files, pack_folder, require_room
+from weir.cluster.ray_cluster import EXTRA, RayCluster
+from weir.engine_process import Engine
+from weir.model.errors import TargetError, UsageError, WeirError
+from weir.model.variables import Variable
+from weir.paths import find_cache_folder
+from weir.stacks.build import IGNORED, MARKER
+from weir.store import RUN_FILE_NAME, away
+
+_RUN = "run"
+_COPIED_EVERY_S = 60.0
+"""The least time between two copies of a growing run file."""
+
+OnLine = Callable[[str], bool]
+"""Takes a line of the remote weir; returns whether it reports a finished trial."""
+OnBegin = Callable[[Engine], None]
+Keep = Callable[[Path], object]
+"""Takes a copy of the run file, and may move it."""
+
+
+def run_remotely(
+    cluster: RayCluster,
+    study: str,
+    words: Sequence[str],
+    out: Path,
+    *,
+    files: Mapping[str, Path],
+    built: Sequence[Path] = (),
+    flags: Sequence[str] = (),
+    on_line: OnLine,
+    on_begin: OnBegin = lambda _: None,
+) -> int:
+    """Runs a study on the node for stacks and returns the exit code. The run folder is then at `out`, like that of a
+    local run. During the run it contains a run file with the trials that ended up to about a minute ago.
+
+    Args:
+        cluster: the cluster.
+        study: its name, or its path among the files.
+        words: options of `weir run`.
+        out: the run folder; it must not exist.
+        files: the study's file and the files that it names, by their path in one folder.
+        built: folders of the cache with the built stacks, for a machine of the same kind that lacks them.
+        flags: the options for the load's agents, which resuming needs too.
+        on_line: called with each line of the remote weir.
+        on_begin: called with the running weir; it ends in order when its input closes.
+
+    Raises:
+        UsageError: weir is missing there, `out` exists or cannot be written, or a file is unreadable or too large.
+        TargetError: the node is taken, or weir was killed there.
+        AgentLostError: the node is lost.
+    """
+    # Reserves the folder, so that a result after hours has its place.
+    try:
+        out.mkdir(parents=True)
+    except FileExistsError:
+        raise UsageError(f"--out: {out}: found something there, expected nothing") from None
+    except OSError as error:
+        raise UsageError(f"--out: {out}: cannot be made: {error.strerror}") from None
+    try:
+        with start_agents(cluster, "stack", 1) as (node,):
+            there = _Weir(cluster, node, flags)
+            send_builds(node, built)
+            path = f"{node.send_archive(pack_files(files, study))}/{study}" if files else study
+            argv = [path, *words, "--out", there.run_folder]
+            code = there.run(argv, out, on_line, on_begin, lambda copy: copy.replace(out / RUN_FILE_NAME))
+            with there.collected() as archive, _unpacked(archive, out.parent) as made:
+                if made is not None:
+                    _move_files(made, out)
+                    # The run may have ended before it had a run file.
+                    with suppress(FileNotFoundError):
+                        (made / RUN_FILE_NAME).replace(out / RUN_FILE_NAME)
+    finally:
+        # Only an empty folder is removed.
+        with suppress(OSError):
+            out.rmdir()
+    return there.ended_with(code, out)
+
+
+def resume_remotely(
+    cluster: RayCluster,
+    path: Path,
+    words: Sequence[str],
+    *,
+    flags: Sequence[str] = (),
+    on_line: OnLine,
+    on_begin: OnBegin = lambda _: None,
+) -> int:
+    """Resumes a run on the node for stacks and returns the exit code. See `run_remotely` for arguments and errors.
+
+    Sends only the run file, which is all that resuming reads. The file here changes in one transaction at the end, and
+    before that at most once a minute, by finished trials. Raises UsageError if `path` is no run file, TargetError if
+    the result is not the run.
+    """
+    with away(path) as run:
+        require_room(str(path), len(run.content))
+        with start_agents(cluster, "stack", 1) as (node,):
+            there = _Weir(cluster, node, flags)
+            node.apply(write_file, f"{there.run_folder}/{RUN_FILE_NAME}", run.content, timeout_s=SENT_WITHIN_S)
+            code = there.run(["--resume", there.run_folder, *words], path.parent, on_line, on_begin, run.take_back)
+            with there.collected() as archive, _unpacked(archive, path.parent) as made:
+                if made is None:
+                    found = f"nothing came back from {node.name}"
+                    raise TargetError(f"{path}: {found}, expected the run; it stays as it was")
+                _move_files(made, path.parent)
+                run.take_back(made / RUN_FILE_NAME)
+    return there.ended_with(code, path.parent)
+
+
+class _Weir:
+    """weir on a node, with a folder for a run. Raises a UsageError if weir is not installed there."""
+
+    def __init__(self, cluster: RayCluster, node: AgentHandle, flags: Sequence[str]) -> None:
+        self._on_cluster = ["--cluster", cluster.address, *flags]
+        self._node = node
+        self._program = node.apply(find_weir)
+        if self._program is None:
+            raise UsageError(f"{node.name}: weir is not installed there, expected it where stacks run", hint=EXTRA)
+        self._folder = node.apply(mkdtemp, None, "weir-")
+        self.run_folder = f"{self._folder}/{_RUN}"
+        self._copied_to: Path | None = None
+
+    def run(self, words: Sequence[str], here: Path, on_line: OnLine, on_begin: OnBegin, keep: Keep) -> int:
+        """Runs `weir run`. Its lines name the local run folder; `keep` stores copies of the run file meanwhile."""
+        # This machine prints the report, from the run file.
+        argv = ["sh", "-c", 'exec "$0" "$@" 2>&1 >/dev/null', self._program, "run", *words]
+        argv += [*self._on_cluster, "--stacks-here", "--driven"]
+        ended = threading.Event()
+        copies = _Copies(self._node, f"{self.run_folder}/{RUN_FILE_NAME}", here, keep)
+
+        def take_line(line: bytes) -> None:
+            if on_line(line.decode("utf-8", "replace").rstrip().replace(self.run_folder, str(here))):
+                copies.make_one()
+
+        # Unlike an engine, weir joins the cluster.
+        environment = {**self._node.apply(get_ray_variables), **_send_own_stacks(self._node)}
+        process = self._node.start_process(argv, environment, take_line, ended.set)
+        on_begin(process)
+        try:
+            _await(ended)
+        except KeyboardInterrupt:
+            # It ends with the finished trials. Ray's workers and their children ignore the signal of Ctrl-C.
+            process.signal(signal.SIGTERM)
+            _await(ended)
+        finally:
+            copies.close()
+        self._copied_to = here if copies.made else None
+        if process.exit_code is None:
+            raise self._lost()
+        return process.exit_code
+
+    @contextmanager
+    def collected(self) -> Iterator[bytes]:
+        """Yields an archive of the results, and deletes them on the node after the context has ended well: until then
+        they exist nowhere else. Raises UsageError if a file could not be written here."""
+        try:
+            archive: bytes = self._node.apply(archive_folder, self._folder, timeout_s=SENT_WITHIN_S)
+        except AgentLostError:
+            raise self._lost() from None
+        try:
+            yield archive
+        except OSError as error:
+            where = f"what was made is in {self.run_folder} on {self._node.name}"
+            message = f"{error.filename2 or error.filename}: cannot be written: {error.strerror}"
+            raise UsageError(message, hint=where) from None
+        with suppress(WeirError):
+            self._node.apply(shutil.rmtree, self._folder, True, timeout_s=SENT_WITHIN_S)
+
+    def ended_with(self, code: int, here: Path) -> int:
+        """Returns the exit code of a weir that was not killed. `here` is the run folder."""
+        if code < 0:
+            how = f"weir ended by signal {-code}; what was finished is kept"
+            raise TargetError(f"{self._node.name}: {how}", hint=self._again(here))
+        return code
+
+    def _again(self, here: Path) -> str:
+        return shlex.join(["weir", "run", "--resume", str(here), *self._on_cluster])
+
+    def _lost(self) -> AgentLostError:
+        where = f"what was finished there is in {self.run_folder} on {self._node.name}, if that is still there"
+        if self._copied_to is not None:
+            where = f"{self._again(self._copied_to)} goes on with what had come back; {where}"
+        return AgentLostError(self._node.error().message, hint=where)
+
+
+class _Copies:
+    """Copies a growing run file from a node while the next trial starts, long before its load. So the loss of the node
+    does not lose hours."""
+
+    def __init__(self, node: AgentHandle, path: str, here: Path, keep: Keep) -> None:
+        self._node, self._path = node, path
+        self._here, self._keep = here, keep
+        self._due_at = 0.0
+        self._thread: threading.Thread | None = None
+        self.made = False
+        """Whether a copy exists."""
+
+    def make_one(self) -> None:
+        """Starts a copy, unless the last one is recent. Returns at once."""
+        now = time.monotonic()
+        if now >= self._due_at and (self._thread is None or not self._thread.is_alive()):
+            self._due_at = now + _COPIED_EVERY_S
+            self._thread = threading.Thread(target=self._make, name="copy of the run file", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Waits for a copy in progress."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _make(self) -> None:
+        # The final result is collected at the end and reports its errors then.
+        with suppress(WeirError, OSError):
+            content = self._node.apply(copy_database, self._path, MOST_BYTES, timeout_s=SENT_WITHIN_S)
+            if content is not None:
+                with TemporaryDirectory(dir=self._here, prefix=".weir-") as folder:
+                    copy = Path(folder, RUN_FILE_NAME)
+                    copy.write_bytes(content)
+                    self._keep(copy)
+                self.made = True
+
+
+@contextmanager
+def _unpacked(archive: bytes, beside: Path) -> Iterator[Path | None]:
+    """Yields the run folder of an archive, unpacked temporarily in this folder; None: the archive has none."""
+    with TemporaryDirectory(dir=beside, prefix=".weir-") as folder, tarfile.open(fileobj=io.BytesIO(archive)) as found:
+        found.extractall(folder, filter="data")
+        made = Path(folder, _RUN)
+        yield made if made.is_dir() else None
+
+
+def _move_files(made: Path, here: Path) -> None:
+    """Moves everything but the run file. That comes last: logs of unknown trials do no harm."""
+    for file in [found for found in made.rglob("*") if found.is_file() and found != made / RUN_FILE_NAME]:
+        target = here / file.relative_to(made)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.replace(target)
+
+
+def _await(ended: threading.Event) -> None:
+    # In steps: a wait without a timeout would delay Ctrl-C.
+    while not ended.wait(1.0):
+        pass
+
+
+def send_builds(node: AgentHandle, built: Sequence[Path]) -> None:
+    """Sends built stacks to the same paths on a node of the same kind. After a failure the node builds them."""
+    # A build may contain its own path, and depends on architecture and libc.
+    here = (platform.machine(), " ".join(platform.libc_ver()), str(find_cache_folder()))
+    if not built or (node.facts["architecture"], node.facts["libc"], node.facts["cache"]) != here:
+        return
+    for folder in built:
+        if not node.apply(os.path.isfile, str(folder / MARKER)):
+            # Too large to send, or being deleted.
+            with suppress(UsageError):
+                node.put_archive(pack_folder(folder, str(folder), keep_times=True), folder)
+
+
+def _send_own_stacks(node: AgentHandle) -> dict[str, str]:
+    """Sends the user's stacks and returns the variable that names them, with their paths on the node."""
+    folders = os.environ.get(Variable.STACKS, "")
+    if not folders:
+        return {}
+    there = [
+        node.send_archive(pack_folder(Path(folder), f"{Variable.STACKS}: {folder}", leave_out=IGNORED))
+        for folder in folders.split(os.pathsep)
+    ]
+    return {Variable.STACKS: os.pathsep.join(there)}

@@ -1,0 +1,21 @@
+"""Converts command lines, test plans and locustfiles of other tools into native loads. Each tool has a module."""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from weir.compat.convert.conversion import Conversion
+
+_MODULES = dict.fromkeys(("wrk", "wrk2", "hey", "ab"), "command_line") | {"jmx": "jmx", "locust": "locustfile"}
+TOOLS = tuple(_MODULES)
+"""What can be converted."""
+
+
+def convert(tool: str, words: Sequence[str]) -> Conversion:
+    """Returns the load that a tool of `TOOLS` would make with the flags and arguments `words`.
+
+    Raises:
+        UsageError: weir cannot read the words or a file that they name.
+        ToolExit: the words ask for the tool's help or version.
+    """
+    converter: Callable[[str, Sequence[str]], Conversion] = import_module(f"{__name__}.{_MODULES[tool]}").convert
+    return converter(tool, words)

@@ -1,0 +1,50 @@
+"""Converts a thread group of a JMeter test plan (.jmx); `weir.compat.jmx` reads the plan."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from weir.compat.convert.conversion import ArgumentParser, Conversion, Gap
+from weir.compat.jmx.native import list_native_loads
+from weir.compat.jmx.read import read_test_plan
+from weir.model.errors import UsageError
+
+_USAGE = "weir convert jmx PLAN.jmx -Jthreads=100"
+
+
+def convert(tool: str, words: Sequence[str]) -> Conversion:
+    """Returns the load of one thread group of a test plan. `--only NAME` chooses among several groups."""
+    parser = ArgumentParser(tool, _USAGE)
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("-t", "--testfile", dest="more_files", action="append", default=[])
+    parser.add_argument("-n", "--nongui", action="store_true")
+    parser.add_argument("-J", dest="properties", action="append", type=_parse_property, default=[])
+    parser.add_argument("--only")
+    given, unknown = parser.parse_known_intermixed_args(words)
+    files = [*given.files, *given.more_files]
+    if unknown:
+        parser.error(f"found {unknown[0]!r}, expected a file and -JNAME=VALUE")
+    if len(files) != 1:
+        parser.error(f"found {len(files)} files, expected one")
+    plan = read_test_plan(Path(files[0]), dict(given.properties))
+    gaps = [Gap(f"{files[0]}:{one.line}", one.description) for one in plan.unsupported]
+    natives = list_native_loads(plan)
+    names = [native.group.name for native in natives]
+    listed_names = ", ".join(names)
+    if given.only is not None and given.only not in names:
+        raise UsageError(f"--only: found {given.only!r}, expected one of the thread groups: {listed_names}")
+    if not natives:
+        listed = "\n".join(f"  {gap}" for gap in gaps)
+        raise UsageError(f"{files[0]}: found no thread group that weir can run\n{listed}")
+    if given.only is None and len(natives) > 1:
+        found = f"found {len(natives)} thread groups, of which a load is one"
+        gaps.append(Gap(files[0], f"{found}: --only NAME chooses of {listed_names}"))
+    native = natives[0 if given.only is None else names.index(given.only)]
+    note = "JMeter waits before a request, weir's users pause after an answer: each step has the pause of the next one"
+    return Conversion(spec=native.spec, scenario=native.scenario, files=native.files, gaps=gaps, notes=[note])
+
+
+def _parse_property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"-J: found {f'-J{text}'!r}, expected -JNAME=VALUE", hint=_USAGE)
+    return name, value

@@ -1,0 +1,388 @@
+"""Converts a locustfile without running it: the literal requests of `@task` methods become a scenario.
+
+Branches, calculations and uses of an answer are gaps: only `weir locust` runs them.
+"""
+
+import argparse
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from weir.compat.convert.conversion import ArgumentParser, Conversion, Gap
+from weir.load_spec import LoadSpec, choose_user_settings
+from weir.model.errors import UsageError
+from weir.model.load import Profile, Think
+from weir.scenario import Scenario
+from weir.toml_file import validate
+
+_USAGE = "weir convert locust -f locustfile.py --host http://127.0.0.1:8000 -u 100 -r 10 -t 1m"
+_LARGEST = 1 << 20
+_USERS = ("HttpUser", "FastHttpUser")
+_OLD_USERS = ("HttpLocust", "FastHttpLocust")
+_CLIENTS = ("get", "post", "put", "patch", "delete", "head", "options")
+_DURATION_S = 60.0
+_TIMEOUT_S = 60.0
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_NOTES = [
+    "a closed loop, as Locust's users are: a server that is slow is asked less",
+    "Locust follows redirects; here a redirect is an answer, and a right one",
+]
+_ENDLESS_NOTE = f"-t is not given, and Locust would go on until it is stopped: here {_DURATION_S:g} s"
+_KEYWORDS = ("json", "data", "headers", "params", "name", "timeout", "allow_redirects", "verify")
+
+
+_Task = tuple[ast.FunctionDef, int, list[dict[str, Any]]]
+"""Method, weight and steps."""
+_Waiting = tuple[Think | None, float | None]
+"""The pause after a task, and the least time from one task to the next."""
+
+
+class _UnsupportedError(Exception):
+    """A scenario cannot express a node. The arguments are the node and a sentence on it."""
+
+
+def convert(tool: str, words: Sequence[str]) -> Conversion:
+    """Returns the load of a locustfile. Raises UsageError if no user class makes a request, or words are wrong."""
+    given = _parse_arguments(tool, words)
+    file = given.locustfile or next((word for word in given.words if word.endswith(".py")), "locustfile.py")
+    return _Locustfile(Path(file)).convert(given, [word for word in given.words if word != file])
+
+
+class _Locustfile:
+    """A locustfile, its constants, and the gaps found so far."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._gaps: dict[Gap, None] = {}
+        self._tree = _parse_file(path)
+        self._constants = dict(_list_constants(self._tree))
+
+    def convert(self, given: argparse.Namespace, chosen: Sequence[str]) -> Conversion:
+        user = self._choose_user(chosen)
+        host = given.host or self._read_attribute(user, "host")
+        if not isinstance(host, str) or not urlsplit(host).hostname:
+            raise UsageError(f"{self._path}: found no host, expected --host http://HOST[:PORT]", hint=_USAGE)
+        url = urlsplit(host)
+        content, (think, pace_s) = self._build_scenario(user, list(self._list_tasks(user, url.path.rstrip("/"))))
+        for name in ("on_start", "on_stop"):
+            if method := _find_method(user, name):
+                self._add_gap(method, f"found {name}(): a load has nothing that each user does once")
+        if not content:
+            problem = [f"{self._path}: found no request that weir can make", *(f"  {gap}" for gap in self._gaps)]
+            raise UsageError("\n".join(problem), hint="weir locust runs it")
+        return Conversion(
+            spec=LoadSpec(
+                urls=(f"{url.scheme}://{url.netloc}",),
+                **choose_user_settings(_build_profile(given.users, given.spawn_rate)),
+                think=think,
+                pace_s=pace_s,
+                duration_s=_DURATION_S if given.run_time is None else given.run_time,
+                timeout_s=_TIMEOUT_S,
+            ),
+            scenario=validate(Scenario, content, path=self._path),
+            gaps=sorted(self._gaps, key=lambda gap: int(gap.where.rpartition(":")[2])),
+            notes=_NOTES if given.run_time is not None else [*_NOTES, _ENDLESS_NOTE],
+        )
+
+    def _choose_user(self, chosen: Sequence[str]) -> ast.ClassDef:
+        classes = {node.name: node for node in self._tree.body if isinstance(node, ast.ClassDef)}
+        for node in classes.values():
+            if old := [base for base in _list_bases(node) if base in _OLD_USERS]:
+                new = old[0].replace("HttpLocust", "HttpUser")
+                found = f"{self._path}:{node.lineno}: found {old[0]}, of Locust before 1.0"
+                raise UsageError(
+                    f"{found}; expected {new}, with tasks as @task methods",
+                    hint=f"class {node.name}({new}), and wait_time = between(1, 5) in place of min_wait and max_wait",
+                )
+        users = [node for node in classes.values() if set(_list_bases(node)) & set(_USERS)]
+        if unknown := [name for name in chosen if name not in classes]:
+            names = ", ".join(one.name for one in users)
+            raise UsageError(f"locust: found {unknown[0]!r}, expected a user class: {names}", hint=_USAGE)
+        users = [node for node in users if not chosen or node.name in chosen]
+        if not users:
+            raise UsageError(f"{self._path}: found no class of {' or '.join(_USERS)}, expected one", hint=_USAGE)
+        for other in users[1:]:
+            kinds = f"a load has users of one kind, here {users[0].name}"
+            self._add_gap(other, f"found a second user class {other.name}: {kinds}; name the one")
+        return users[0]
+
+    def _list_tasks(self, user: ast.ClassDef, prefix: str) -> Iterator[_Task]:
+        for node in user.body:
+            match node:
+                case ast.FunctionDef() if (weight := _read_weight(node)) is not None:
+                    try:
+                        steps = [step for statement in node.body for step in self._steps(statement, prefix)]
+                    except _UnsupportedError as error:
+                        self._add_gap(*error.args)
+                    else:
+                        if steps:
+                            yield node, weight, steps
+                case ast.ClassDef():
+                    self._add_gap(node, f"found a class {node.name} in a user: a scenario has one level of tasks")
+                case ast.Assign(targets=[ast.Name("tasks")]):
+                    self._add_gap(node, "found a list of tasks: a scenario has those with @task")
+
+    def _build_scenario(self, user: ast.ClassDef, tasks: Sequence[_Task]) -> tuple[dict[str, Any], _Waiting]:
+        """Returns a single task as steps, several as a choice of requests, and how a user waits in between."""
+        think, pace_s = self._read_wait_time(user)
+        if len(tasks) == 1:
+            _, _, steps = tasks[0]
+            if len(steps) == 1:
+                return {"steps": steps}, (think, pace_s)
+            if pace_s is not None:
+                self._add_gap(user, "found a pace with several requests in a task: a pace is that of requests")
+            if think is not None:
+                steps[-1] |= {"think": think.to_plan()}
+            return {"steps": steps}, (None, None)
+        requests = []
+        for task, weight, steps in tasks:
+            if len(steps) == 1:
+                requests.append(steps[0] | {"weight": weight})
+            else:
+                found = f"found {len(steps)} requests in the task {task.name}"
+                self._add_gap(task, f"{found}, which is one of several: each such has one request")
+        return ({"requests": requests} if requests else {}), (think, pace_s)
+
+    def _read_wait_time(self, user: ast.ClassDef) -> _Waiting:
+        node = _find_value(user, "wait_time")
+        if node is None:
+            return None, None
+        try:
+            match node:
+                case ast.Call(ast.Name("between"), [low, high]):
+                    return Think(self._number(low), self._number(high)), None
+                case ast.Call(ast.Name("constant"), [seconds]):
+                    pause_s = self._number(seconds)
+                    return (Think(pause_s, pause_s) if pause_s else None), None
+                case ast.Call(ast.Name("constant_pacing"), [seconds]):
+                    return None, self._number(seconds) or None
+                case ast.Call(ast.Name("constant_throughput"), [rate]) if self._number(rate) > 0:
+                    return None, 1 / self._number(rate)
+            expected = "expected between, constant, constant_pacing or constant_throughput"
+            self._add_gap(node, f"found wait_time = {ast.unparse(node)}, {expected}")
+        except _UnsupportedError as error:
+            self._add_gap(node, error.args[1])
+        return None, None
+
+    # --- Requests
+
+    def _steps(self, statement: ast.stmt, prefix: str) -> Iterator[dict[str, Any]]:
+        match statement:
+            case ast.Expr(ast.Constant()) | ast.Pass():
+                return
+            case ast.Expr(ast.Call() as call) | ast.Assign(value=ast.Call() as call) if method := _find_client_method(
+                call
+            ):
+                if isinstance(statement, ast.Assign):
+                    found = f"found {ast.unparse(statement)[:60]!r}"
+                    raise _UnsupportedError(statement, f"{found}: what becomes of the answer is not read")
+                yield self._step(call, method, prefix)
+            case ast.For(target=ast.Name(name), iter=ast.Call(ast.Name("range"), bounds)):
+                numbers = range(*(int(self._number(bound)) for bound in bounds))
+                if len(numbers) > 100:
+                    raise _UnsupportedError(statement, f"found a loop of {len(numbers):,} rounds, expected at most 100")
+                for number in numbers:
+                    self._constants[name] = number
+                    for inner in statement.body:
+                        yield from self._steps(inner, prefix)
+            case _:
+                text = ast.unparse(statement).splitlines()[0]
+                raise _UnsupportedError(
+                    statement, f"found {text[:60]!r}: only Python can say it, and weir locust runs it"
+                )
+
+    def _step(self, call: ast.Call, method: str, prefix: str) -> dict[str, Any]:
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        if unknown := [name for name in given if name not in _KEYWORDS]:
+            raise _UnsupportedError(call, f"found {unknown[0]}= in a request, which a step does not have")
+        if not 1 <= len(call.args) <= 2:
+            raise _UnsupportedError(call, f"found {ast.unparse(call)[:60]!r}, expected a path")
+        path = self._text(call.args[0])
+        if not path.startswith("/"):
+            raise _UnsupportedError(call, f"found {path!r}, expected a path from / on: all requests go to one host")
+        if "params" in given:
+            path += "?" + urlencode(self._object(given["params"]))
+        step: dict[str, Any] = {"method": method.upper(), "path": prefix + path}
+        if "name" in given:
+            step["name"] = self._text(given["name"])
+        headers = {name: str(value) for name, value in self._object(given.get("headers")).items()}
+        body = given.get("data", call.args[1] if len(call.args) > 1 else None)
+        if "json" in given:
+            step["body"] = json.dumps(self._value(given["json"]))
+            headers.setdefault("Content-Type", "application/json")
+        elif isinstance(body, ast.Dict):
+            step["body"] = urlencode(self._object(body))
+            headers.setdefault("Content-Type", "application/x-www-form-urlencoded")
+        elif body is not None:
+            step["body"] = self._text(body)
+        if "{{" in json.dumps([step, headers]).replace("{{int ", ""):
+            raise _UnsupportedError(call, "found {{ in a request, where a scenario has placeholders")
+        return step | ({"headers": headers} if headers else {})
+
+    def _text(self, node: ast.expr) -> str:
+        match node:
+            case ast.JoinedStr(values):
+                return "".join(self._text(value) for value in values)
+            case ast.FormattedValue(value, format_spec=None):
+                return self._text(value)
+            case ast.BinOp(left, ast.Add(), right):
+                return self._text(left) + self._text(right)
+            case ast.BinOp(ast.Constant(str(pattern)), ast.Mod(), value) if pattern.count("%") == 1:
+                return pattern.replace("%i", "%s").replace("%d", "%s") % self._text(value)
+            case ast.Call(ast.Attribute(ast.Name("random"), "randint"), [low, high]):
+                return f"{{{{int {self._number(low):g} {self._number(high):g}}}}}"
+            case ast.Call(ast.Name("str"), [value]):
+                return self._text(value)
+        value = self._value(node)
+        if isinstance(value, dict | list) or value is None:
+            raise _UnsupportedError(node, f"found {ast.unparse(node)[:60]!r}, expected a text")
+        return str(value)
+
+    def _value(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value) if value is None or isinstance(value, str | int | float):
+                return value
+            case ast.Name(name) if name in self._constants:
+                return self._constants[name]
+            case ast.Dict(keys, values):
+                pairs = zip(keys, values, strict=True)
+                return {self._text(key): self._value(value) for key, value in pairs if key is not None}
+            case ast.List(items) | ast.Tuple(items):
+                return [self._value(item) for item in items]
+            case ast.JoinedStr():
+                return self._text(node)
+            case ast.UnaryOp(ast.USub(), operand) if isinstance(number := self._value(operand), int | float):
+                return -number
+        raise _UnsupportedError(node, f"found {ast.unparse(node)[:60]!r}, which is not known beforehand")
+
+    def _object(self, node: ast.expr | None) -> Mapping[str, Any]:
+        value = {} if node is None else self._value(node)
+        if not isinstance(value, dict):
+            raise _UnsupportedError(node or self._tree, f"found {value!r}, expected names and values")
+        return value
+
+    def _number(self, node: ast.expr) -> float:
+        value = self._value(node)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise _UnsupportedError(node, f"found {ast.unparse(node)[:60]!r}, expected a number")
+        return value
+
+    def _read_attribute(self, user: ast.ClassDef, name: str) -> Any:
+        node = _find_value(user, name)
+        if node is not None:
+            try:
+                return self._value(node)
+            except _UnsupportedError as error:
+                self._add_gap(node, error.args[1])
+        return None
+
+    def _add_gap(self, node: ast.AST, what: str) -> None:
+        self._gaps[Gap(f"{self._path}:{getattr(node, 'lineno', 1)}", what)] = None
+
+
+def _parse_file(path: Path) -> ast.Module:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; expected a locustfile", hint=_USAGE) from None
+    if len(text) > _LARGEST:
+        raise UsageError(f"{path}: found {len(text):,} bytes, expected a locustfile of at most {_LARGEST:,}")
+    try:
+        return ast.parse(text, filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise UsageError(f"{path}:{line}: found {error.args[0]}, expected Python") from None
+    except (RecursionError, MemoryError):
+        raise UsageError(f"{path}: nested too deep, expected a locustfile that people read") from None
+
+
+def _list_constants(tree: ast.Module) -> Iterator[tuple[str, Any]]:
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Constant(value)):
+                yield name, value
+
+
+def _list_bases(node: ast.ClassDef) -> list[str]:
+    names = (base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in node.bases)
+    return [name for name in names if name]
+
+
+def _read_weight(node: ast.FunctionDef) -> int | None:
+    """Returns the weight of a task; None of another method."""
+    for decorator in node.decorator_list:
+        match decorator:
+            case ast.Name("task") | ast.Call(ast.Name("task"), []):
+                return 1
+            case ast.Call(ast.Name("task"), [ast.Constant(int(weight))]) if weight >= 1:
+                return weight
+    return None
+
+
+def _find_client_method(call: ast.Call) -> str | None:
+    match call.func:
+        case ast.Attribute(ast.Attribute(ast.Name("self"), "client"), method) if method in _CLIENTS:
+            return method
+    return None
+
+
+def _find_method(user: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+    return next((node for node in user.body if isinstance(node, ast.FunctionDef) and node.name == name), None)
+
+
+def _find_value(user: ast.ClassDef, name: str) -> ast.expr | None:
+    for node in user.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(found)], value=value) if found == name:
+                return value
+    return None
+
+
+def _build_profile(users: int, spawn_rate: float) -> Profile:
+    """Returns users who come one by one, or all at once if they would come within a second."""
+    ramp_s = users / spawn_rate
+    return float(users) if ramp_s <= 1 else ((0.0, 0.0), (ramp_s, float(users)))
+
+
+def _parse_run_time(text: str) -> float:
+    given = f"{text}s" if text.isdigit() else text
+    seconds = sum(int(number) * _UNITS_S[unit] for number, unit in re.findall(r"([0-9]+)([smh])", given))
+    if not seconds or not re.fullmatch(r"([0-9]+[smh])+", given):
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a time such as 90, 30s or 1h30m")
+    return seconds
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number above 0")
+    return int(text)
+
+
+def _parse_rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < 1e9:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number above 0")
+    return rate
+
+
+def _parse_arguments(tool: str, words: Sequence[str]) -> argparse.Namespace:
+    parser = ArgumentParser(tool, _USAGE)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("-f", "--locustfile")
+    parser.add_argument("-H", "--host")
+    parser.add_argument("-u", "--users", type=_parse_count, default=1)
+    parser.add_argument("-r", "--spawn-rate", type=_parse_rate, default=1.0)
+    parser.add_argument("-t", "--run-time", type=_parse_run_time)
+    # The other flags change where Locust prints, and what.
+    for flag in ("--headless", "--only-summary", "--autostart"):
+        parser.add_argument(flag, action="store_true")
+    for flags in (["--csv"], ["--html"], ["-L", "--loglevel"]):
+        parser.add_argument(*flags)
+    return parser.parse_args(words)

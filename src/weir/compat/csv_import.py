@@ -1,0 +1,294 @@
+"""Reads trials of another measurement from a CSV file, one a row, and writes them as a run file.
+
+`field=column[:unit]` maps a column to a field; `+` between columns adds them.
+"""
+
+import csv
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from weir import __version__
+from weir.model.errors import UsageError
+from weir.model.load import ClosedLoad
+from weir.model.records import (
+    CLOCKS,
+    ByteCounts,
+    ErrorCounts,
+    GeneratorUse,
+    LoadSummary,
+    Quantiles,
+    RequestCounts,
+    Verdict,
+)  # fmt: skip
+from weir.model.resources import StackResources
+from weir.model.run_types import Cell, Placement, RunInfo, TrialResult
+from weir.model.verdict import Reason, TrialVerdict
+from weir.store import RunWriter
+from weir.toml_file import Table, read_toml, validate
+
+_TIMES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ticks": 0.01}
+_SIZES = {"B": 1.0, "kB": 1e3, "KiB": 1024.0, "MB": 1e6, "MiB": 1048576.0}
+_QUANTILES = tuple(Quantiles.model_fields)
+
+TEXTS = ("stack", "workload", "block")
+NUMBERS: dict[str, Mapping[str, float]] = {
+    **{name: {} for name in ("connections", "requests", "throughput_rps", "errors")},
+    **dict.fromkeys(("duration_s", "cpu_s", "ready_s"), _TIMES),
+    **dict.fromkeys(("pss_bytes", "private_bytes"), _SIZES),
+    **dict.fromkeys(_QUANTILES, _TIMES),
+}
+"""Fields that are numbers, with the units that a column may have."""
+_REQUIRED = ("stack", "connections", "duration_s")
+_CLAIM_BLOCKS = 10
+_HELP = "weir import --help"
+
+
+class MappingFile(Table):
+    """A mapping as a TOML file."""
+
+    title: str = ""
+    question: str = ""
+    source: str = ""
+    baseline: str | None = None
+    """The stack that the others are compared with; the first, if none is named."""
+    stack_cpus: int | None = Field(default=None, ge=1)
+    """Number of CPUs of the stack, the bound of its CPU time."""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """`field = "column[:unit]"`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMapping:
+    """The columns of each field."""
+
+    file: MappingFile
+    columns: Mapping[str, Sequence[tuple[str, float]]]
+    """By field: the columns that are added up, each with the factor of its unit."""
+
+
+def read_mapping(path: Path | None, options: Sequence[str]) -> ColumnMapping:
+    """Returns the mapping of a TOML file, of `field=column[:unit]` options, or of both: options override the file.
+
+    Raises:
+        UsageError: a field or the form is unknown, or a required field is missing.
+    """
+    file = MappingFile()
+    if path is not None:
+        file = validate(MappingFile, read_toml(path, what="a mapping of columns"), path=path)
+    place = f"{path}: columns" if path else "--map"
+    texts = {name: (text, place) for name, text in file.columns.items()}
+    for option in options:
+        name, _, text = option.partition("=")
+        if not text:
+            raise UsageError(f"--map: found {option!r}, expected FIELD=COLUMN or FIELD=COLUMN:UNIT", hint=_HELP)
+        texts[name.strip()] = (text, "--map")
+    columns = {name: _parse_columns(name, text, where) for name, (text, where) in texts.items()}
+    missing = [name for name in _REQUIRED if name not in columns]
+    if missing or not {"throughput_rps", "requests"} & columns.keys():
+        missing = missing or ["throughput_rps or requests"]
+        hint = f"--map {missing[0].split()[0]}=COLUMN"
+        raise UsageError(f"{place}: found no column for {', '.join(missing)}; expected one", hint=hint)
+    return ColumnMapping(file, columns)
+
+
+def _parse_columns(name: str, text: str, place: str) -> list[tuple[str, float]]:
+    if name in TEXTS:
+        return [(text.strip(), 1.0)]
+    if name not in NUMBERS:
+        fields = ", ".join([*TEXTS, *NUMBERS])
+        raise UsageError(f"{place}: found the field {name!r}, expected one of {fields}", hint=_HELP)
+    units = NUMBERS[name]
+    # Response times have microseconds as their usual unit, all other fields the first of their units.
+    usual = 1e-6 if name in _QUANTILES else 1.0
+    columns = []
+    for part in text.split("+"):
+        column, _, unit = part.strip().rpartition(":")
+        # A column may have a colon in its name.
+        columns.append((column, units[unit]) if column and unit in units else (part.strip(), usual))
+    return columns
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTrial:
+    """A row that counts as a trial."""
+
+    cell: Cell
+    block: int
+    result: TrialResult
+
+
+@dataclass
+class Imported:
+    """The content of a file."""
+
+    trials: list[ImportedTrial] = field(default_factory=list)
+    cells: dict[tuple[str, str, int], Cell] = field(default_factory=dict)
+    """By stack, workload and number of connections, in the order of the file."""
+    headers: int = 0
+    """Repeated header lines."""
+    incomplete: list[tuple[int, str]] = field(default_factory=list)
+    """Rows without a required value: their lines, and the missing field."""
+    failed: int = 0
+    """Trials with failed requests, which no average includes."""
+
+    @property
+    def sentence(self) -> str:
+        """What weir imported and left out."""
+        parts = [f"{len(self.trials):,} trials"]
+        if self.headers:
+            parts.append(f"{self.headers} repeated header lines left out")
+        if self.incomplete:
+            line, name = self.incomplete[0]
+            parts.append(f"{len(self.incomplete)} rows left out without {name} (line {line} for one)")
+        if self.failed:
+            parts.append(f"{self.failed} trials with failed requests, which count for nothing")
+        return "; ".join(parts)
+
+
+def read_table(path: Path, mapping: ColumnMapping) -> Imported:
+    """Returns the trials of a CSV file. Without a column for blocks the n-th row of a cell belongs to block n.
+
+    Raises:
+        UsageError: the file cannot be read, lacks a column, or holds no trial.
+    """
+    try:
+        reader = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
+    except FileNotFoundError:
+        raise UsageError(f"{path}: not found; expected a CSV file with a trial a row") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}; expected CSV in UTF-8") from None
+    header = next(reader, [])
+    for column in (column for columns in mapping.columns.values() for column, _ in columns):
+        if column not in header:
+            expected = ", ".join(header) or "none"
+            raise UsageError(f"{path}: found no column {column!r}, expected one of {expected}", hint=_HELP)
+    amount = "throughput_rps" if "throughput_rps" in mapping.columns else "requests"
+    imported = Imported()
+    rows_by_cell: Counter[int] = Counter()
+    for line, row in enumerate(reader, start=2):
+        if not any(cell.strip() for cell in row):
+            continue
+        if row == header:
+            imported.headers += 1
+            continue
+        values = dict(zip(header, row, strict=False))
+        texts = {
+            name: values.get(mapping.columns[name][0][0], "").strip() if name in mapping.columns else ""
+            for name in TEXTS
+        }
+        numbers = _read_numbers(values, mapping)
+        missing = [name for name in ("connections", "duration_s", amount) if numbers.get(name, 0) <= 0]
+        if missing or not texts["stack"]:
+            imported.incomplete.append((line, missing[0] if texts["stack"] else "stack"))
+            continue
+        place = texts["stack"], texts["workload"] or "requests", round(numbers["connections"])
+        if place not in imported.cells:
+            stack, workload, connections = place
+            number = len(imported.cells) + 1
+            imported.cells[place] = Cell(
+                number, stack, None, workload, ClosedLoad(connections), title=stack, started=False
+            )
+        cell, block = imported.cells[place], texts["block"]
+        rows_by_cell[cell.id] += 1
+        if block and not (block.isdigit() and int(block) > 0):
+            raise UsageError(f"{path}: line {line}: block: found {block!r}, expected a whole number from 1 on")
+        result = _build_result(numbers)
+        imported.failed += result.verdict.validity == "invalid"
+        imported.trials.append(ImportedTrial(cell, int(block) if block else rows_by_cell[cell.id], result))
+    if not imported.trials:
+        raise UsageError(f"{path}: found no trial ({imported.sentence}), expected one a row")
+    return imported
+
+
+def _read_numbers(values: Mapping[str, str], mapping: ColumnMapping) -> dict[str, float]:
+    """Returns the numbers of a row by field, without those fields that are no finite number."""
+    numbers = {}
+    for name in mapping.columns.keys() & NUMBERS.keys():
+        try:
+            total = sum(float(values.get(column, "")) * factor for column, factor in mapping.columns[name])
+        except ValueError:
+            continue
+        if math.isfinite(total):
+            numbers[name] = total
+    return numbers
+
+
+def _build_result(numbers: Mapping[str, float]) -> TrialResult:
+    duration_s, failed = numbers["duration_s"], round(numbers.get("errors", 0))
+    completed = round(numbers.get("requests", numbers.get("throughput_rps", 0.0) * duration_s))
+    resources = None
+    if numbers.keys() & {"cpu_s", "pss_bytes", "private_bytes"}:
+        pss, private = (round(numbers[name]) if name in numbers else None for name in ("pss_bytes", "private_bytes"))
+        resources = StackResources(
+            cpu_user_s=numbers.get("cpu_s", 0.0), cpu_system_s=0.0, peak_threads=0, peak_processes=0, pss_bytes=pss,
+            private_bytes=private, steal_fraction=None,
+        )  # fmt: skip
+    clocks: dict[str, Any] = {f"{clock}_us": Quantiles() for clock in CLOCKS}
+    clocks["response_time_us"] = Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers})
+    all_requests = completed + failed
+    summary = LoadSummary(
+        schema_number=1,
+        target="",
+        duration_s=duration_s,
+        requests=RequestCounts(
+            intended=all_requests, sent=all_requests, completed=completed, ok=completed, failed=failed, unanswered=0, unsent=0,
+        ),
+        throughput_rps=numbers.get("throughput_rps", completed / duration_s),
+        # The table has no statuses, and every response needs one.
+        status={"unknown": completed},
+        errors=ErrorCounts(),
+        bytes=ByteCounts(),
+        generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
+        verdict=Verdict(validity="valid"),
+        **clocks,
+    )  # fmt: skip
+    reasons = (Reason("failed requests", "invalid", f"{failed:,} requests failed"),) if failed else ()
+    return TrialResult(TrialVerdict(reasons), summary, resources=resources, ready_s=numbers.get("ready_s"))
+
+
+def write_imported(imported: Imported, settings: MappingFile, source: Path, out: Path, *, command: str) -> None:
+    """Writes the trials of a file into the run file `out`.
+
+    Raises:
+        UsageError: the baseline is no stack of the file, or there is a run file already.
+    """
+    cells = list(imported.cells.values())
+    stacks = list(dict.fromkeys(cell.stack for cell in cells))
+    baseline = settings.baseline or stacks[0]
+    if baseline not in stacks:
+        raise UsageError(f"{source}: baseline: found {baseline!r}, expected one of {', '.join(stacks)}", hint=_HELP)
+    blocks = max(trial.block for trial in imported.trials)
+    now = time.time_ns()
+    info = RunInfo(
+        study=source.stem,
+        title=settings.title or source.name,
+        question=settings.question,
+        scale="imported",
+        seed=0,
+        blocks=blocks,
+        indicative=blocks < _CLAIM_BLOCKS,
+        baseline=baseline,
+        study_text="",
+        command=command,
+        weir_version=__version__,
+        started_unix_ns=now,
+        environment={},
+        placement=Placement(load=(), stack=tuple(range(settings.stack_cpus or 0)), services=(), control=()),
+        source=settings.source or source.name,
+    )
+    writer = RunWriter.create(out, info, cells)
+    positions: Counter[int] = Counter()
+    for trial in sorted(imported.trials, key=lambda trial: trial.block):
+        number = writer.begin_trial(
+            trial.cell, block=trial.block, position=positions[trial.block], attempt=1, started_unix_ns=now
+        )
+        positions[trial.block] += 1
+        writer.finish_trial(number, trial.result)
+    writer.close("complete")

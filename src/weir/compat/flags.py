@@ -1,0 +1,181 @@
+"""Flags of other tools: a table for each tool, and the parser that reads a command line by that table.
+
+wrk, wrk2 and ab join letters and values (`-kc100`); hey writes flags as Go does (`-c=100` or `--c 100`).
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from weir.model.errors import InvalidValueError, UsageError
+
+
+class ToolExit(Exception):  # noqa: N818 - help and versions are no errors
+    """The tool prints a text on standard output and ends, as for `-h`."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.text = text
+        self.code = code
+
+
+class ToolError(UsageError):
+    """A front end cannot begin its load. `code` is the exit code that the tool has then."""
+
+    def __init__(self, message: str, *, hint: str, code: int) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One row of a table of flags."""
+
+    name: str
+    """The attribute that holds its value."""
+    spellings: str
+    """The flag as people type it, such as `-c --connections`."""
+    parse: Callable[[str], Any] | None
+    """Returns the value of a text, or raises `InvalidValueError`. None: the flag takes no value."""
+    default: Any
+    """A list if the flag may be repeated."""
+    help: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFlags:
+    """The table of one tool, and how the tool reads a command line."""
+
+    tool: str
+    example: str
+    flags: tuple[Flag, ...]
+    instead: Mapping[str, str]
+    """By spellings of a flag that weir does not offer: the native way."""
+    version: str
+    """The tool's name and version, as scripts look for them."""
+    version_flags: tuple[str, ...] = ()
+    version_code: int = 0
+    wrong_code: int
+    """The tool's exit code if values are impossible."""
+    help_code: int | None = None
+    """None: `wrong_code`."""
+    unreadable_code: int | None = None
+    """The tool's exit code if a flag is unknown or its value cannot be read. None: `wrong_code`."""
+    is_go: bool = False
+    flags_follow_url: bool = False
+    """Whether the tool accepts flags behind its first argument."""
+    default_scheme: str = ""
+    """The scheme of a URL without one. Empty: the tool requires a scheme."""
+
+    def parse(self, words: Sequence[str]) -> SimpleNamespace:
+        """Returns the flags by their names, `url`, the words behind it (`arguments`), and the names in `order`.
+
+        Raises:
+            ToolError: the command line is wrong, or has a flag that weir does not offer.
+            ToolExit: the command line asks for help or for the version.
+        """
+        known = {spelling: flag for flag in self.flags for spelling in flag.spellings.split()}
+        values: dict[str, Any] = {flag.name: flag.default for flag in self.flags}
+        order: list[str] = []
+        arguments: list[str] = []
+        left = list(words)
+        while left:
+            word = left.pop(0)
+            if word.startswith("-") and word not in ("-", "--"):
+                spelling, attached = self._split(word)
+                flag = known.get(spelling)
+                if flag is None:
+                    raise self._explain(spelling)
+                value = self._read_value(flag, spelling, attached, left)
+                values[flag.name] = [*values[flag.name], value] if isinstance(flag.default, list) else value
+                order.append(flag.name)
+                continue
+            arguments += [] if word == "--" else [word]
+            if word == "--" or not self.flags_follow_url:
+                arguments += left
+                break
+        url, *rest = arguments or [""]
+        return SimpleNamespace(**values, url=self._parse_url(url), arguments=rest, order=order)
+
+    def reject(self, message: str, *, hint: str = "", code: int | None = None) -> ToolError:
+        """Returns the error for a command line that the tool refuses."""
+        return ToolError(message, hint=hint or f"weir {self.tool} -h", code=self.wrong_code if code is None else code)
+
+    def read_file(self, spelling: str, path: str) -> bytes:
+        """Returns the content of a file that a flag names."""
+        try:
+            return Path(path).read_bytes()
+        except OSError as error:
+            raise self.reject(f"{spelling}: {path}: cannot be read: {error.strerror}", code=1) from None
+
+    def _split(self, word: str) -> tuple[str, str | None]:
+        """Returns a flag as its table spells it, and its attached value."""
+        if self.is_go or word.startswith("--"):
+            spelling, equals, value = word.partition("=")
+            return f"-{spelling.lstrip('-')}" if self.is_go else spelling, value if equals else None
+        return word[:2], word[2:] or None
+
+    def _explain(self, spelling: str) -> Exception:
+        """Returns the exception for a flag that is not in the table."""
+        if spelling in ("-h", "--help", "-help"):
+            return ToolExit(self._format_help(), self.wrong_code if self.help_code is None else self.help_code)
+        if spelling in self.version_flags:
+            # Here and not above: the package's metadata take long to read.
+            from weir import __version__
+
+            return ToolExit(f"{self.version} [weir {__version__}]\n", self.version_code)
+        if instead := next((way for spellings, way in self.instead.items() if spelling in spellings.split()), ""):
+            return self.reject(f"{spelling}: a flag that weir does not offer", hint=instead, code=self.unreadable_code)
+        return self.reject(f"found {spelling}, expected a flag of {self.tool}", code=self.unreadable_code)
+
+    def _read_value(self, flag: Flag, spelling: str, attached: str | None, left: list[str]) -> Any:
+        """Returns the value of a flag, and takes it from `left` if it is the next word."""
+        if flag.parse is None:
+            if attached is not None and not self.is_go and not spelling.startswith("--"):
+                left.insert(0, f"-{attached}")
+            elif attached not in (None, "true", "false"):
+                raise self.reject(f"{spelling}: found {attached!r}, expected no value", code=self.unreadable_code)
+            return attached != "false"
+        if attached is None and not left:
+            raise self.reject(f"{spelling}: found no value behind it", code=self.unreadable_code)
+        text = left.pop(0) if attached is None else attached
+        try:
+            return flag.parse(text)
+        except InvalidValueError as error:
+            raise self.reject(error.at(spelling).message, code=self.unreadable_code) from None
+
+    def _parse_url(self, text: str) -> SplitResult:
+        try:
+            url = urlsplit(text if "://" in text or not self.default_scheme else f"{self.default_scheme}://{text}")
+            if url.scheme in ("http", "https") and url.hostname and url.port != 0:
+                return url
+        except ValueError:
+            pass
+        raise self.reject(f"URL: found {text!r}, expected one such as http://127.0.0.1:8000/", hint=self.example)
+
+    def _format_help(self) -> str:
+        rows = [(flag.spellings, flag.help) for flag in self.flags]
+        rows += [(spellings, f"not offered; {way}") for spellings, way in self.instead.items()]
+        lines = [f"  {', '.join(spellings.split()):<22} {text}" for spellings, text in rows]
+        return "\n".join([f"Usage: weir {self.tool} [FLAG]... URL", "", *lines, "", f"Example: {self.example}", ""])
+
+
+def parse_whole(text: str) -> int:
+    """Returns an integer. Raises InvalidValueError."""
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise InvalidValueError(text, "a whole number such as 100")
+    return int(text)
+
+
+def format_authority(url: SplitResult) -> str:
+    """Returns the host and port of a URL, unchanged and without credentials."""
+    return url.netloc.rpartition("@")[2]
+
+
+def format_path(url: SplitResult) -> str:
+    """Returns the path and query of a URL."""
+    return (url.path or "/") + (f"?{url.query}" if url.query else "")

@@ -1,0 +1,63 @@
+"""Finds the Python that has Locust, and checks that it is a Locust that weir's plugin knows."""
+
+import re
+import subprocess
+import sys
+from importlib import metadata
+
+from weir.model.errors import UsageError
+from weir.model.requirements import install_command
+
+LOWEST = (2, 32)
+BELOW = (3,)
+RANGE = f">={'.'.join(map(str, LOWEST))},<{'.'.join(map(str, BELOW))}"
+"""Versions of Locust that `weir locust` runs, as in the extra of pyproject.toml. Both ends are tested."""
+_ASK = """
+from importlib import metadata
+try:
+    print("locust", metadata.version("locust"))
+except metadata.PackageNotFoundError:
+    print("locust missing")
+"""
+_ANSWER_S = 60
+
+
+def find_python(python: str | None) -> str:
+    """Returns the Python that runs Locust: weir's own, or the one that `--python` names.
+
+    Raises:
+        UsageError: it is no Python, or has no Locust, or one outside `RANGE`.
+    """
+    version = _own_version() if python is None else _version_in(python)
+    place = "weir's environment" if python is None else f"--python: {python}"
+    hint = install_command("locust") if python is None else f"{python} -m pip install 'locust{RANGE}'"
+    if version is None:
+        raise UsageError(f"{place}: found no Locust, expected locust{RANGE}", hint=hint)
+    if not LOWEST <= _numbers(version) < BELOW:
+        raise UsageError(f"{place}: found Locust {version}, expected locust{RANGE}", hint=hint)
+    return python or sys.executable
+
+
+def _own_version() -> str | None:
+    try:
+        return metadata.version("locust")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _version_in(python: str) -> str | None:
+    expected = "expected the path of a Python, such as .venv/bin/python"
+    try:
+        done = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, timeout=_ANSWER_S, check=False)
+    except OSError as error:
+        raise UsageError(f"--python: {python}: cannot be run: {error.strerror}; {expected}") from None
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"--python: {python}: did not answer within {_ANSWER_S} s; {expected}") from None
+    found = re.search(r"^locust (\S+)$", done.stdout, re.MULTILINE)
+    if done.returncode != 0 or found is None:
+        raise UsageError(f"--python: {python}: found a program that is no Python, {expected}")
+    return None if found[1] == "missing" else found[1]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

@@ -1,0 +1,267 @@
+"""Runs inside Locust: records requests from Locust's events and sends them to weir.
+
+`python plugin.py SOCKET ARGUMENT…` does what `python -m locust ARGUMENT…` does. Each process of Locust connects to
+the Unix socket SOCKET by itself and sends lines of JSON, ten a second; `weir.compat.locust.lines` has their types.
+
+This file runs in the Python of the locustfile, where weir need not be installed: it imports the standard library, and
+gevent and Locust only once Locust is to run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import resource
+import sys
+import time
+from collections import Counter, deque
+from typing import Any
+
+REPORT_MS = 100
+TIMER_NS = 1_000_000
+"""gevent's timers end on whole milliseconds: pauses of 13.3 ms last 14.2 ms on an idle CPU. That is no schedule lag."""
+_RESET = {"BrokenPipeError", "ConnectionAbortedError", "ConnectionResetError", "HTTPConnectionClosed", "IncompleteRead"}
+_PROTOCOL = {"ContentDecodingError", "HTTPException", "HTTPParseError", "InvalidHeader"}
+_FAILURES = (("reset", _RESET), ("protocol", _PROTOCOL), ("connect", {"OSError"}))
+"""Kinds of failures by the names of exceptions and of their base classes; the first that fits counts."""
+
+
+class Recorder:
+    """Records the requests of one process of Locust, and reports them from a thread of its own.
+
+    Args:
+        path: weir's socket.
+        responses: classes of the responses of Locust's own HTTP clients.
+        measures_lag: whether users note their schedule lag.
+    """
+
+    def __init__(self, path: str, responses: tuple[type, ...], *, measures_lag: bool) -> None:
+        self._path = path
+        self._responses = responses
+        self._measures_lag = measures_lag
+        self._socket: Any = None
+        self._sending: Any = None
+        self._current_greenlet: Any = None
+        self._has_started = self._is_recording = False
+        # Users append and the thread takes: neither waits for the other.
+        self._requests: deque[tuple[Any, ...]] = deque()
+        self._begun: deque[int] = deque()
+        self._in_flight: dict[object, int] = {}
+        self._unanswered = 0
+        self._cpu_before_s = 0.0
+
+    def connect(self, environment: Any, **_: Any) -> None:
+        """Listener of `init`, which comes after all forks: connects this process and starts the thread."""
+        from gevent import getcurrent, monkey
+
+        self._current_greenlet = getcurrent
+        # Not gevent's socket, lock and thread: these work while a user computes, and no user runs during a send.
+        self._socket = monkey.get_original("socket", "socket")(1, 1)
+        self._sending = monkey.get_original("_thread", "allocate_lock")()
+        try:
+            self._socket.connect(self._path)
+        except OSError as error:
+            sys.exit(f"weir locust: weir is gone: {error}")
+        # Locust's own listener is there already: this one, right behind it, gets the same requests.
+        environment.events.request.add_listener(self.record)
+        poll = monkey.get_original("select", "poll")()
+        poll.register(self._socket, 1)
+        monkey.get_original("_thread", "start_new_thread")(self._report_until_weir_ends, (poll,))
+
+    def start(self, environment: Any, **_: Any) -> None:
+        """Listener of `test_start`: forgets the requests before it, as Locust does. A second test is not recorded."""
+        if self._has_started:
+            self.report()
+            self._is_recording = False
+            self._send(record="restarted")
+            return
+        with self._sending:
+            self._requests.clear()
+            self._begun.clear()
+        self._has_started = self._is_recording = True
+        self._cpu_before_s = time.process_time()
+        self._send(
+            record="started",
+            at_ns=time.monotonic_ns(),
+            unix_ns=time.time_ns(),
+            pid=os.getpid(),
+            measures_lag=self._measures_lag,
+            **describe(environment),
+        )
+
+    def stop(self, **_: Any) -> None:
+        self.report()
+        self._send(record="stopped", at_ns=time.monotonic_ns())
+
+    def close(self) -> None:
+        """Reports the last requests when the process exits."""
+        if self._socket is not None:
+            self.report()
+            self._send(record="ended")
+
+    def record(self, request_type: Any, name: Any, response_time: Any, response_length: Any, **more: Any) -> None:
+        if not self._is_recording:
+            return
+        response, exception = more.get("response"), more.get("exception")
+        is_http = isinstance(response, self._responses)
+        status = int(getattr(response, "status_code", 0) or 0) if is_http else 0
+        kind = None
+        if exception:
+            kind = "check" if status else failure_kind((is_http and getattr(response, "error", None)) or exception)
+        names = _text(request_type), _text(name)
+        # The first request after a pause has its lag.
+        times = response_time, vars(self._current_greenlet()).pop("weir_lag_ns", 0)
+        self._requests.append((time.monotonic_ns(), *names, *times, int(response_length or 0), status, kind, is_http))
+
+    def watch(self, client: Any) -> None:
+        """Counts the requests of a class of clients from their begin to their end."""
+        from gevent import GreenletExit
+
+        request = client.request
+
+        @functools.wraps(request)
+        def watched(*arguments: Any, **options: Any) -> Any:
+            asked, began_ns = object(), time.monotonic_ns()
+            self._begun.append(began_ns)
+            self._in_flight[asked] = began_ns
+            try:
+                return request(*arguments, **options)
+            except GreenletExit:
+                # Locust stopped the user, and forgets this request.
+                self._unanswered += self._is_recording
+                raise
+            finally:
+                del self._in_flight[asked]
+
+        client.request = watched
+
+    def report(self) -> None:
+        """Sends the requests since the last report."""
+        with self._sending:
+            # Before the requests are taken: those that end later belong to the next report.
+            now_ns = time.monotonic_ns()
+            requests = [self._requests.popleft() for _ in range(len(self._requests))]
+            begun = [self._begun.popleft() for _ in range(len(self._begun))]
+            in_flight = list(self._in_flight.values())
+            self._write(
+                record="news",
+                at_ns=now_ns,
+                requests=requests,
+                begun=begun,
+                in_flight=len(in_flight),
+                oldest_ns=max(0, now_ns - min(in_flight, default=now_ns)),
+                unanswered=self._unanswered,
+                cpu_s=time.process_time() - self._cpu_before_s,
+                peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            )
+
+    def _report_until_weir_ends(self, poll: Any) -> None:
+        while not poll.poll(REPORT_MS):
+            self.report()
+        # weir sends nothing: its end of the socket is closed.
+        os._exit(1)
+
+    def _send(self, **line: Any) -> None:
+        with self._sending:
+            self._write(**line)
+
+    def _write(self, **line: Any) -> None:
+        try:
+            self._socket.sendall(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        except OSError:
+            os._exit(1)
+
+
+def describe(environment: Any) -> dict[str, Any]:
+    """Returns the description of a test that starts."""
+    options, runner = environment.parsed_options, environment.runner
+    classes = environment.user_classes
+    tasks = Counter(getattr(task, "__name__", str(task)) for user in classes for task in user.tasks)
+    hosts = [environment.host] if environment.host else [user.host for user in classes]
+    return {
+        "role": type(runner).__name__.removesuffix("Runner").lower(),
+        "locust": sys.modules["locust"].__version__,
+        "hosts": list(dict.fromkeys(host for host in hosts if host)),
+        "files": [os.path.basename(path) for path in environment.parsed_locustfiles or [environment.locustfile]],
+        "tasks": list(tasks.items()),
+        "users": runner.target_user_count or options.num_users or 0,
+        "spawn_rate": options.spawn_rate or 1,
+        "run_time_s": options.run_time,
+        "has_shape": environment.shape_class is not None,
+        "processes": options.processes or 1,
+    }
+
+
+def failure_kind(error: BaseException) -> str:
+    """Returns the key of weir's `ErrorCounts` for a client's exception, by its innermost known cause."""
+    chain = [error]
+    while (cause := chain[-1].__context__) is not None and cause not in chain:
+        chain.append(cause)
+    for cause in reversed(chain):
+        if isinstance(cause, BlockingIOError):
+            continue
+        names = {base.__name__ for base in type(cause).__mro__}
+        if any("timeout" in name.lower() for name in names):
+            return "timeout"
+        for kind, known in _FAILURES:
+            if names & known:
+                return kind
+    return "check"
+
+
+def time_pauses(task_set: Any) -> bool:
+    """Makes users note their schedule lag on their greenlet. Returns False if this Locust has no method to wrap."""
+    from gevent import getcurrent
+
+    sleep = getattr(task_set, "_sleep", None)
+    if sleep is None:
+        return False
+
+    @functools.wraps(sleep)
+    def timed(self: Any, seconds: float) -> None:
+        due_ns = time.monotonic_ns() + int(seconds * 1e9) + (TIMER_NS if seconds > 0 else 0)
+        sleep(self, seconds)
+        user = getcurrent()
+        user.weir_lag_ns = getattr(user, "weir_lag_ns", 0) + max(0, time.monotonic_ns() - due_ns)
+
+    task_set._sleep = timed
+    return True
+
+
+def _text(value: Any) -> str:
+    text = str(value)
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def main() -> None:
+    """Runs Locust with a recorder."""
+    path = sys.argv[1]
+    sys.argv[:] = ["locust", *sys.argv[2:]]
+    if not getattr(sys.flags, "safe_path", False):
+        # As `python -m` does: the file's own folder is no place to import from.
+        sys.path[0] = os.getcwd()
+
+    import locust
+    import locust.main
+    import requests
+    from locust.clients import HttpSession
+    from locust.contrib.fasthttp import ErrorResponse, FastHttpSession, FastResponse
+
+    responses = (requests.Response, FastResponse, ErrorResponse)
+    recorder = Recorder(path, responses, measures_lag=time_pauses(locust.TaskSet))
+    recorder.watch(HttpSession)
+    recorder.watch(FastHttpSession)
+    # Before the locustfile's own listeners.
+    events: Any = locust.events
+    events.init.add_listener(recorder.connect)
+    events.test_start.add_listener(recorder.start)
+    events.test_stop.add_listener(recorder.stop)
+    atexit.register(recorder.close)
+    run: Any = locust.main.main
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Makes intervals and tallies from the records of all processes of one Locust. Pure: no clock, no socket.
+
+An interval is complete when every process that goes on has reported beyond its end.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from weir.compat.locust.lines import Ended, Line, News, RequestRow, Started, Stopped
+from weir.model.hdr import HIGHEST_NS, Hdr
+from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
+
+Key = tuple[str, str]
+"""Type and name of requests: GET and the path, if the locustfile gives no name."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of requests. Histograms have the requests with a whole answer."""
+
+    requests: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[int] = field(default_factory=Counter)
+    response: Hdr = field(default_factory=Hdr)
+    service: Hdr = field(default_factory=Hdr)
+    lag: Hdr = field(default_factory=Hdr)
+    longest_ns: int = 0
+    """The longest response time."""
+    received_bytes: int = 0
+
+    @property
+    def failed(self) -> int:
+        """Requests that got no answer or a wrong one."""
+        return self.errors.total()
+
+    @property
+    def ok(self) -> int:
+        """Requests that got a right answer."""
+        return self.requests - self.failed
+
+    @property
+    def completed(self) -> int:
+        """Requests that got a whole answer, right or wrong."""
+        return self.ok + self.errors["check"]
+
+    def record(self, row: RequestRow) -> None:
+        _, _, _, response_time_ms, lag_ns, body_bytes, status, kind, _ = row
+        self.requests += 1
+        self.received_bytes += body_bytes
+        if kind is not None:
+            self.errors[kind] += 1
+        if status:
+            self.statuses[status] += 1
+        # A client of the locustfile's own may report a request without a time.
+        if kind in (None, "check") and response_time_ms is not None:
+            service_ns = min(max(0, round(response_time_ms * 1e6)), HIGHEST_NS)
+            response_ns = min(service_ns + lag_ns, HIGHEST_NS)
+            self.service.add(service_ns)
+            self.response.add(response_ns)
+            self.lag.add(min(lag_ns, HIGHEST_NS))
+            self.longest_ns = max(self.longest_ns, response_ns)
+
+    def add(self, other: "Tally") -> None:
+        self.requests += other.requests
+        self.received_bytes += other.received_bytes
+        self.longest_ns = max(self.longest_ns, other.longest_ns)
+        self.errors.update(other.errors)
+        self.statuses.update(other.statuses)
+        for name in ("response", "service", "lag"):
+            getattr(self, name).merge(getattr(other, name))
+
+
+@dataclass(slots=True)
+class Process:
+    """One process of Locust."""
+
+    role: str | None = None
+    """None until a test starts in it."""
+    last_ns: int = 0
+    """When it last reported."""
+    stopped_ns: int | None = None
+    news: News | None = None
+    """The last one."""
+    has_ended: bool = False
+    is_lost: bool = False
+    """Whether it ended without reporting everything."""
+
+    @property
+    def is_reporting(self) -> bool:
+        """Whether the process may report the time after its last report."""
+        return not (self.has_ended or self.is_lost or self.stopped_ns is not None)
+
+    @property
+    def end_ns(self) -> int:
+        """The end of its test, as far as the process reported."""
+        return self.last_ns if self.stopped_ns is None else self.stopped_ns
+
+
+@dataclass(slots=True)
+class _Slot:
+    tally: Tally = field(default_factory=Tally)
+    begun: int = 0
+
+
+class Recording:
+    """The load of all processes."""
+
+    def __init__(self) -> None:
+        self.processes: dict[int, Process] = {}
+        self.tallies: dict[Key, Tally] = {}
+        self.foreign = 0
+        """Requests of clients that are not Locust's own."""
+        self.start_ns = 0
+        self._interval_ns = 1
+        self._slots: dict[int, _Slot] = {}
+        self._closed = 0
+
+    def begin(self, start_ns: int, interval_s: float) -> None:
+        """Sets when the load starts, and how long an interval is. Comes before the first news of a test."""
+        self.start_ns, self._interval_ns = start_ns, round(interval_s * 1e9)
+
+    @property
+    def load_processes(self) -> list[Process]:
+        """Processes that had users; the master, if no other process is known."""
+        started = [process for process in self.processes.values() if process.role is not None]
+        return [process for process in started if process.role != "master"] or started
+
+    @property
+    def duration_s(self) -> float:
+        """Time until the last process stopped."""
+        end_ns = max((process.end_ns for process in self.load_processes), default=self.start_ns)
+        return max(end_ns - self.start_ns, 1_000_000) / 1e9
+
+    def take(self, number: int, line: Line | None) -> Iterator[Interval]:
+        """Adds a line of a process, None if its connection is closed. Yields the intervals that are complete now."""
+        process = self.processes.setdefault(number, Process())
+        match line:
+            case Started():
+                process.role, process.last_ns = line.role, line.at_ns
+            case News():
+                process.last_ns, process.news = line.at_ns, line
+                self._count(line)
+            case Stopped():
+                process.stopped_ns = process.stopped_ns or line.at_ns
+            case Ended():
+                process.has_ended = True
+            case None:
+                process.is_lost = process.role is not None and not process.has_ended
+                process.has_ended = True
+        if self.start_ns:
+            yield from self._complete()
+
+    def finish(self) -> Iterator[Interval]:
+        """Yields the intervals up to the end. The last one may be short, and has the requests after the end."""
+        end_ns = self.start_ns + round(self.duration_s * 1e9)
+        last = max(self._closed, (end_ns - self.start_ns - 1) // self._interval_ns)
+        for index in [index for index in self._slots if index > last]:
+            late = self._slots.pop(index)
+            slot = self._slots.setdefault(last, _Slot())
+            slot.begun += late.begun
+            slot.tally.add(late.tally)
+        while self._slots or self.start_ns + self._closed * self._interval_ns < end_ns:
+            yield self._close(end_ns)
+
+    def _count(self, news: News) -> None:
+        for began_ns in news.begun:
+            self._slot_at(began_ns).begun += 1
+        for row in news.requests:
+            ended_ns, kind, name, response_time_ms, *_, is_http = row
+            slot = self._slot_at(ended_ns)
+            slot.tally.record(row)
+            self.tallies.setdefault((kind, name), Tally()).record(row)
+            if not is_http:
+                self.foreign += 1
+                self._slot_at(ended_ns - round((response_time_ms or 0) * 1e6)).begun += 1
+
+    def _slot_at(self, at_ns: int) -> _Slot:
+        """Returns the slot of a moment. A closed slot's requests count in the next one."""
+        return self._slots.setdefault(max((at_ns - self.start_ns) // self._interval_ns, self._closed), _Slot())
+
+    def _complete(self) -> Iterator[Interval]:
+        # A master goes on when its workers have stopped; a worker that no user has reached yet may still get some.
+        known = [process for process in self.processes.values() if process.role != "master"] or self.load_processes
+        going_on = [process for process in known if process.is_reporting]
+        if any(process.role for process in going_on):
+            reported_ns = min(process.last_ns for process in going_on)
+            while self.start_ns + (self._closed + 1) * self._interval_ns <= reported_ns:
+                yield self._close(None)
+
+    def _close(self, end_ns: int | None) -> Interval:
+        """Closes the first open slot. The load's end cuts the last one short."""
+        index, interval_s = self._closed, self._interval_ns / 1e9
+        slot = self._slots.pop(index, _Slot())
+        self._closed += 1
+        start_s, end_s = index * interval_s, (index + 1) * interval_s
+        if end_ns is not None and start_s < (end_ns - self.start_ns) / 1e9 < end_s:
+            end_s = (end_ns - self.start_ns) / 1e9
+        tally = slot.tally
+        states = [process.news for process in self.processes.values() if process.news and not process.has_ended]
+        return Interval(
+            index=index,
+            start_s=start_s,
+            end_s=end_s,
+            due=slot.begun,
+            sent=slot.begun,
+            completed=tally.completed,
+            ok=tally.ok,
+            failed=tally.failed,
+            errors=ErrorCounts(**tally.errors),
+            in_flight=sum(state.in_flight for state in states),
+            oldest_age_us=max((state.oldest_ns for state in states), default=0) / 1e3,
+            bytes_received=tally.received_bytes,
+            response_time_us=_summarize_times(tally),
+            histogram=tally.response.to_text(),
+        )
+
+
+def _summarize_times(tally: Tally) -> IntervalQuantiles:
+    times = tally.response
+    if not times.counts:
+        return IntervalQuantiles()
+    p50, p90, p99 = (min(time_ns, tally.longest_ns) / 1e3 for time_ns in times.quantiles((0.5, 0.9, 0.99)))
+    return IntervalQuantiles(mean=times.mean / 1e3, p50=p50, p90=p90, p99=p99, max=tally.longest_ns / 1e3)

@@ -1,0 +1,138 @@
+"""Writes a load as a study of one server, and its scenario as a scenario file, both as TOML. Pure.
+
+`weir study check` accepts the study, whose one cell has the same load; `list_study_notes` lists the differences.
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from textwrap import fill, indent
+from typing import Any
+from urllib.parse import urlsplit
+
+import tomli_w
+
+from weir.load_spec import DEFAULT_CONNECTIONS, KEY_NAMES, LoadSpec
+from weir.model.errors import UsageError
+from weir.model.load import Profile
+from weir.parsing import write_profile
+from weir.scenario import Scenario
+from weir.services.dataset import render
+from weir.study.load import drop_decimal_point, write_load_table
+
+SERVER = "server"
+WORKLOAD = "asked"
+"""Their names in the study."""
+_LIST = re.compile(r"\[\n((?:    [^\n\[{]*,\n)+)\]")
+_LONGEST_LINE = 100
+_BLOCKS = 4
+_STATUS = 200
+_INSTEAD = "weir convert --command ... makes a weir load command line of it"
+
+
+def build_study(spec: LoadSpec, *, title: str, scenario: Scenario | None = None) -> str:
+    """Returns the study of a load with a duration, in TOML. Raises UsageError if a study cannot hold that load."""
+    if problem := next(_list_obstacles(spec, has_scenario=scenario is not None), None):
+        raise UsageError(problem, hint=_INSTEAD if scenario is None else "leave out --study")
+    url = urlsplit(spec.urls[0])
+    load = write_load_table(spec)
+    content: dict[str, Any] = {
+        "schema": 1,
+        "title": title,
+        "question": f"How does {url.netloc} answer {spec.to_load(KEY_NAMES).label}?",
+        "matrix": {"stacks": [SERVER], "workloads": [WORKLOAD], **_choose_amount(spec)},
+        "load": load,
+        "method": {"blocks": _BLOCKS, "baseline": SERVER} | ({"seed": spec.seed} if spec.seed else {}),
+        "external": {SERVER: {"url": f"http://{url.netloc}", "serves": [WORKLOAD]}},
+    }
+    status = _STATUS
+    if scenario is None:
+        path = f"{url.path or '/'}{'?' if url.query else ''}{url.query}"
+        request: dict[str, Any] = {"method": spec.to_plan().request.method, "path": path, "headers": dict(spec.headers)}
+        request |= {} if spec.body is None else {"body": spec.body.decode()}
+    else:
+        load["scenario"] = _build_table(scenario)
+        request, status = _choose_check(scenario)
+    given = {key: value for key, value in request.items() if value != {}}
+    content["workload"] = {WORKLOAD: {"request": given, "answer": {"status": status}}}
+    return _format_toml(content)
+
+
+def list_study_notes(spec: LoadSpec, *, has_scenario: bool) -> list[str]:
+    """Returns a sentence, without a full stop, for each difference between a study and one load."""
+    notes = [
+        f"a study repeats: {_BLOCKS} blocks, each warmed up with the same load, its answers checked before and after",
+        "workload.asked is what weir asks before and after each trial, to see that the server answers right"
+        if has_scenario
+        else "a study takes one status as right: workload.asked.answer.status",
+    ]
+    if spec.threads > 1 or spec.cpus:
+        chosen = "which a study chooses by itself"
+        notes.append(f"the generator has a thread on each CPU of [cpus] load, {chosen}, in place of {spec.threads}")
+    return notes
+
+
+def format_scenario(scenario: Scenario) -> str:
+    """Returns the TOML that `weir load --scenario` reads."""
+    return _format_toml(_build_table(scenario))
+
+
+def _choose_amount(spec: LoadSpec) -> dict[str, Any]:
+    """Returns the keys of `[matrix]` that hold the amount of load."""
+    if spec.users is not None and spec.rate_rps is None:
+        return {"users": [_write_level(spec.users)]}
+    rate = {} if spec.rate_rps is None else {"rate_rps": [_write_level(spec.rate_rps)]}
+    return {"connections": [spec.connections or DEFAULT_CONNECTIONS], **rate}
+
+
+def _list_obstacles(spec: LoadSpec, *, has_scenario: bool) -> Iterator[str]:
+    """Yields why a study cannot hold a load."""
+    if len(spec.urls) > 1:
+        yield f"URL: found {len(spec.urls)}, expected one: a study has one address for each server"
+    if not spec.urls[0].lower().startswith("http://"):
+        yield f"URL: found {spec.urls[0]!r}, expected http://HOST[:PORT]/PATH: studies are over TCP alone, without TLS"
+    if spec.connect_to is not None or spec.bind:
+        found = spec.connect_to or spec.bind[0]
+        yield f"found the address {found}, expected none: a study connects to the URL's host"
+    if has_scenario:
+        return
+    names = [name.lower() for name, _ in spec.headers]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        yield f"headers: found {twice[0]!r} twice, expected every header once in a study"
+    for what, text in (("URL", spec.urls[0].encode()), ("body", spec.body or b"")):
+        try:
+            is_plain = render(text.decode().strip(), random.Random(0)).encode() == text
+        except ValueError:
+            is_plain = False
+        if not is_plain:
+            yield f"{what}: found {text[:40]!r}, expected text without {{{{, and without white space around it, in a study"
+
+
+def _build_table(scenario: Scenario) -> dict[str, Any]:
+    return scenario.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
+
+
+def _choose_check(scenario: Scenario) -> tuple[dict[str, Any], int]:
+    """Returns the request that checks the server, and its right status: the first GET without placeholders."""
+    for step in scenario.steps or scenario.requests:
+        status = step.check.status or [_STATUS]
+        is_plain = step.body is None and "{{" not in "".join([step.path, *step.headers.values()])
+        if step.method == "GET" and is_plain and len(status) == 1 and step.path.startswith("/"):
+            return {"path": step.path, "headers": step.headers}, status[0]
+    return {"path": "/"}, _STATUS
+
+
+def _write_level(profile: Profile) -> int | float | str:
+    return write_profile(profile) if isinstance(profile, tuple) else drop_decimal_point(profile)
+
+
+def _format_toml(content: dict[str, Any]) -> str:
+    """Returns TOML with short lists on one line and long lists of numbers in filled lines. Texts have no line breaks."""
+
+    def join_lines(match: re.Match[str]) -> str:
+        items = ", ".join(line.strip().removesuffix(",") for line in match.group(1).splitlines())
+        if len(items) <= _LONGEST_LINE:
+            return f"[{items}]"
+        return match.group(0) if '"' in items else f"[\n{indent(fill(items, _LONGEST_LINE), '    ')},\n]"
+
+    return _LIST.sub(join_lines, tomli_w.dumps(content))

@@ -1,0 +1,61 @@
+"""The A/A test: one stack runs twice in every block, so that the run shows how far identical systems differ."""
+
+import math
+from collections.abc import Sequence
+
+from weir import stats
+from weir.findings.compare import compare
+from weir.findings.evidence import pair_by_block
+from weir.findings.formatting import counted, listed
+from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.points import PointCells
+from weir.findings.types import IdenticalCopies
+
+
+def compare_copies(points: Sequence[PointCells], names: dict[int, str], *, indicative: bool) -> IdenticalCopies | None:
+    """Compares each stack with its copy; None if the study has no A/A arm or no block has both.
+
+    A comparison counts as different if its own 95 % interval excludes 1, without Holm's correction: the question is how
+    often a single interval errs.
+    """
+    # By id: a cell that lacks a coordinate belongs to several points but forms one pair.
+    by_ids = {
+        (copy.cell.id, original.cell.id): (copy, original)
+        for point in points
+        for copy in point.members
+        if copy.cell.arm == "aa"
+        for original in point.members
+        if original.cell.arm == "main"
+        and (original.cell.stack, original.cell.variant) == (copy.cell.stack, copy.cell.variant)
+    }
+    copies = list(by_ids.values())
+    compared = compare(copies, names, indicative=indicative)
+    comparisons = tuple(found for of_pair in compared for found in of_pair if found.low is not None)
+    differences = [
+        math.log(one / other)
+        for copy, original in copies
+        for pairs in [pair_by_block(copy, original, BY_KEY[THROUGHPUT].of)]
+        for one, other in zip(pairs.values, pairs.against, strict=True)
+    ]
+    if not differences:
+        return None
+    spread = stats.rms_log_ratio(differences)
+    assert spread.low is not None
+    assert spread.high is not None
+    different = [
+        found
+        for found in comparisons
+        if found.low is not None and found.high is not None and not found.low <= 1 <= found.high
+    ]
+    sentence = (
+        f"Two copies of the same stack differed by {spread.value * 100:.1f} % in throughput within a block "
+        f"(95 % interval {spread.low * 100:.1f}–{spread.high * 100:.1f} %, {counted(spread.count, 'pair')})."
+    )
+    if comparisons:
+        said = listed(list(dict.fromkeys(BY_KEY[found.metric].title for found in different)))
+        verb = "was" if len(different) == 1 else "were"
+        sentence += f" {len(different)} of {counted(len(comparisons), 'A/A comparison')} {verb} called different"
+        sentence += f" ({said})." if different else "."
+    return IdenticalCopies(
+        len(comparisons), len(different), spread.value, spread.low, spread.high, comparisons, sentence
+    )

@@ -1,0 +1,229 @@
+"""Capacity of a server within an objective, from several searches: as a rate, as users, and the knee of throughput."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from weir import stats
+from weir.findings.formatting import counted, significant
+
+QUANTILES = (0.50, 0.90, 0.99)
+"""The reported response times at the capacity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """The capacity in users who pause between a response and the next request."""
+
+    think_s: float
+    """A user's mean pause."""
+    users: stats.Estimate
+    """N = X·(R + Z), over the searches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The highest rate at which an objective holds."""
+
+    title: str
+    """The searched server."""
+    objective: str
+    missed_share: float
+    """Share of the intended requests that may miss the objective."""
+    is_fresh: bool
+    """Whether each search had a new process."""
+    rate_rps: stats.Estimate | None
+    """Over the searches; no interval with fewer than `stats.LEAST_SEARCHES`; None if a search lacks a bound on one
+    side."""
+    searches: tuple[stats.SearchResult, ...]
+    quantiles: tuple[stats.Quantile, ...]
+    """Response times at the highest rates that held, in nanoseconds."""
+    mean_s: float | None
+    """Their mean."""
+    users: Users | None
+    """None if no pause was requested."""
+    reasons: tuple[str, ...]
+    """Reasons for doubt."""
+    sentence: str
+    would_change: str
+
+    @property
+    def is_known(self) -> bool:
+        return self.rate_rps is not None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class KneeFinding:
+    """The knee: the fewest users with nearly the highest throughput."""
+
+    title: str
+    is_fresh: bool
+    users: stats.Estimate
+    """Over the searches."""
+    throughput_rps: stats.Estimate
+    """With this number of users."""
+    searches: tuple[stats.Knee, ...]
+    sentence: str
+    would_change: str
+    reasons: tuple[str, ...] = ()
+    """Reasons for doubt."""
+
+    @property
+    def is_known(self) -> bool:
+        """A search for a knee always finds one."""
+        return True
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The responses of one search at the highest rate that held."""
+
+    histogram: bytes
+    mean_s: float
+
+
+def combine_capacity_searches(
+    title: str,
+    objective: str,
+    missed_share: float,
+    searches: Sequence[stats.SearchResult],
+    answers: Sequence[Answers],
+    *,
+    is_fresh: bool,
+    think_s: float | None,
+    reasons: Sequence[str],
+) -> Capacity:
+    """Combines several searches.
+
+    Args:
+        title: the searched server.
+        objective: the text of the objective.
+        missed_share: share of requests that may miss it.
+        searches: all searches.
+        answers: the responses of the searches that found a rate.
+        is_fresh: whether each search had a new process.
+        think_s: mean pause of users; None: no users requested.
+        reasons: reasons for doubt.
+    """
+    rate = stats.estimate_capacity(searches)
+    quantiles = stats.merge_quantiles([one.histogram for one in answers], QUANTILES) if answers else []
+    mean_s = sum(one.mean_s for one in answers) / len(answers) if answers else None
+    users = None
+    if think_s is not None and rate is not None and len(answers) == len(searches):
+        found = [
+            capacity * (one.mean_s + think_s)
+            for search, one in zip(searches, answers, strict=True)
+            if (capacity := search.capacity) is not None
+        ]
+        users = Users(think_s, stats.summarize_searches(found))
+    return Capacity(
+        title=title,
+        objective=objective,
+        missed_share=missed_share,
+        is_fresh=is_fresh,
+        rate_rps=rate,
+        searches=tuple(searches),
+        quantiles=tuple(quantiles),
+        mean_s=mean_s,
+        users=users,
+        reasons=tuple(reasons),
+        sentence=_capacity_sentence(title, objective, searches, rate, users, quantiles, is_fresh=is_fresh),
+        would_change=_what_would_change(len(searches), is_fresh=is_fresh),
+    )
+
+
+def combine_knee_searches(title: str, searches: Sequence[stats.Knee], *, is_fresh: bool) -> KneeFinding:
+    """Combines several searches for the knee; at least one."""
+    users = stats.summarize_searches([float(one.users) for one in searches])
+    throughput = stats.summarize_searches([one.throughput_rps for one in searches])
+    return KneeFinding(
+        title=title,
+        is_fresh=is_fresh,
+        users=users,
+        throughput_rps=throughput,
+        searches=tuple(searches),
+        sentence=(
+            f"{title} answers {_interval(throughput)} req/s with {_interval(users)} users who ask again at once, "
+            f"{stats.KNEE_SHARE:.0%} of the most that any number of users reaches ({_basis(len(searches), is_fresh=is_fresh)})."
+        ),
+        would_change=_what_would_change(len(searches), is_fresh=is_fresh),
+    )
+
+
+def _capacity_sentence(
+    title: str,
+    objective: str,
+    searches: Sequence[stats.SearchResult],
+    rate: stats.Estimate | None,
+    users: Users | None,
+    quantiles: Sequence[stats.Quantile],
+    *,
+    is_fresh: bool,
+) -> str:
+    basis = _basis(len(searches), is_fresh=is_fresh)
+    if rate is None:
+        return f"Cannot say how much {title} carries within {objective}, because {_why_not(searches)} ({basis})."
+    times = ", ".join(
+        f"p{quantile.probability * 100:g} {_time(quantile.value / 1e3)}"
+        for quantile in quantiles
+        if quantile.supported and quantile.value is not None
+    )
+    seen = f", who then see {times}" if times else ""
+    if users is not None:
+        who = f"{_interval(users.users)} users, each pausing {users.think_s:g} s between an answer and the next request"
+        return f"{title} carries {who}, within {objective}{seen}: that is {_interval(rate)} req/s ({basis})."
+    return (
+        f"{title} carries {_interval(rate)} req/s within {objective}{seen.replace('who then see', 'with')} ({basis})."
+    )
+
+
+def _why_not(searches: Sequence[stats.SearchResult]) -> str:
+    missed = sum(search.lower is None for search in searches)
+    held = sum(search.upper is None for search in searches)
+    parts = []
+    if missed:
+        lowest = min(attempt.load for search in searches for attempt in search.attempts)
+        parts.append(
+            f"in {missed} of {counted(len(searches), 'search', 'searches')} not even {significant(lowest)} req/s held"
+        )
+    if held:
+        highest = max(attempt.load for search in searches for attempt in search.attempts)
+        parts.append(
+            f"in {held} of {counted(len(searches), 'search', 'searches')} even {significant(highest)} req/s held"
+        )
+    return " and ".join(parts) or "nothing was searched"
+
+
+def _basis(searches: int, *, is_fresh: bool) -> str:
+    text = counted(searches, "search", "searches") + (" on fresh processes" if is_fresh else " on the same process")
+    return text if searches >= stats.MIN_SEARCHES else f"{text}: indicative, an interval needs {stats.MIN_SEARCHES}"
+
+
+def _what_would_change(searches: int, *, is_fresh: bool) -> str:
+    parts = []
+    if searches < stats.MIN_SEARCHES:
+        parts.append(f"{stats.MIN_SEARCHES} searches give an interval.")
+    if not is_fresh:
+        parts.append(
+            "Another start of the server may differ by more than the interval: weir starts it anew for each search if it is a stack."
+        )
+    parts.append("Another machine, other data or another mix of requests carries something else.")
+    return " ".join(parts)
+
+
+def _interval(estimate: stats.Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return significant(estimate.value)
+    return f"{significant(estimate.value)} ({significant(estimate.low)}–{significant(estimate.high)})"
+
+
+def _time(us: float) -> str:
+    if us >= 1e6:
+        return f"{significant(us / 1e6)} s"
+    return f"{significant(us / 1e3)} ms" if us >= 1e3 else f"{significant(us)} us"

@@ -1,0 +1,490 @@
+"""Plans the machines of each tier for a rate from a run's measurements: mean value analysis, checked by simulation.
+
+A machine of a tier has the CPUs or quota that the tier had in the run. A request's need of it is the tier's service
+demand, with its interval. The plan lists all further assumptions.
+"""
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+
+from weir import stats
+from weir.findings.bottleneck import compute_busy_cpus
+from weir.findings.evidence import is_used
+from weir.findings.experiment import drop_doubles, make_stations, solve_closed_load
+from weir.findings.formatting import amount, counted, listed, significant
+from weir.findings.metrics import BY_KEY, THROUGHPUT
+from weir.findings.run_findings import of_run
+from weir.findings.types import Bottleneck, Evidence
+from weir.model.errors import UsageError
+from weir.model.load import Load, OpenLoad
+from weir.model.records import BUSY_FRACTION
+from weir.model.run_types import WEIR, Cell, Trial
+from weir.objective import Condition
+from weir.stats.queue_network import Fleet, mean_response_s, simulate_response_times
+from weir.store import RunReader
+
+_AGENT = "load agent"
+_SIMULATIONS = 5
+_MOST_MACHINES = 100_000
+"""A tier stops growing at this number: an objective that needs more stays unmet."""
+_IDLE = 20
+"""With this multiple of the necessary machines hardly any requests of a tier meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class TierMachines:
+    """The machines of one tier. `low` and `high` are their numbers at the ends of the demand's interval."""
+
+    tier: str
+    machines: int
+    low: int
+    high: int
+    servers: float
+    """CPU seconds a second of each machine."""
+    demand_us: float
+    """A request's need of one machine."""
+    demand_low_us: float | None
+    demand_high_us: float | None
+    busy: float
+    """The utilisation of each machine at the rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachinePlan:
+    """The machines for a rate."""
+
+    label: str
+    name: str
+    where: str
+    rate_rps: float
+    objective: str | None
+    agents: TierMachines | None
+    """None if another generator made the run's load."""
+    tiers: tuple[TierMachines, ...]
+    delay_us: float
+    """Time of a request beside its work on the tiers."""
+    mean_us: float
+    """The response time, by mean value analysis."""
+    simulated_mean_us: float
+    found: float | None
+    """The objective's figure in its unit, by simulation."""
+    found_low: float | None
+    found_high: float | None
+    met: bool
+    """Whether the objective holds; true without one, as every tier has time left."""
+    alone: float | None
+    """The objective's figure without queueing, if even that misses the objective; else None."""
+    assumptions: tuple[str, ...]
+    evidence: Evidence
+    sentence: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPrediction:
+    """Predicted throughput with more processes, from the fewest that were measured."""
+
+    replicas: int
+    at: str
+    """The load."""
+    predicted_rps: float
+    low_rps: float | None
+    """With every demand at the upper end of its interval; None without intervals."""
+    high_rps: float | None
+    """With every demand at the lower end of its interval; None without intervals."""
+    measured_rps: float | None
+    differences: tuple[float, ...]
+    """Predicted ÷ measured - 1 in each block with both, ascending. Both use the demands of that block, because a
+    neighbour's load slows both."""
+    caution: str | None
+    """A reason for doubt."""
+
+    @property
+    def error(self) -> float | None:
+        """The median of the differences."""
+        return median(self.differences) if self.differences else None
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "error": self.error}
+
+
+def _value(estimate: stats.Estimate) -> float:
+    return estimate.value
+
+
+def _low(estimate: stats.Estimate) -> float:
+    return estimate.value if estimate.low is None else estimate.low
+
+
+def _high(estimate: stats.Estimate) -> float:
+    return estimate.value if estimate.high is None else estimate.high
+
+
+_ENDS: tuple[Callable[[stats.Estimate], float], ...] = (_value, _low, _high)
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """The planned rate, the time of a request beside its work, and the objective."""
+
+    rate_rps: float
+    delay_s: float
+    objective: Condition | None
+
+    def simulate_us(self, fleets: Mapping[str, Fleet], *, mean: bool = False) -> stats.Estimate:
+        """Simulates several times; returns the objective's figure, or the mean response time, in microseconds."""
+        quantile = None if self.objective is None or mean else self.objective.quantile
+        found = []
+        for seed in range(_SIMULATIONS):
+            times = simulate_response_times(list(fleets.values()), self.rate_rps, self.delay_s, seed=seed) * 1e6
+            found.append(float(times.mean() if quantile is None else np.quantile(times, quantile)))
+        return stats.mean_interval(found)
+
+    def is_met(self, figure: stats.Estimate) -> bool:
+        """Whether the objective holds at the far end of the interval."""
+        return self.objective is None or self.objective.holds(_high(figure))
+
+    def find_figure_alone(self, fleets: Mapping[str, Fleet]) -> float | None:
+        """Returns the objective's figure without queueing, if it misses the objective; else None."""
+        idle = {tier: replace(fleet, machines=fleet.machines * _IDLE) for tier, fleet in fleets.items()}
+        figure = self.simulate_us(idle)
+        return None if self.is_met(figure) else figure.value
+
+    def size_fleets(self, stations: Mapping[str, stats.Station]) -> dict[str, Fleet]:
+        """Returns the fewest machines, within 2 % of a tier's, with no tier full and, if possible, the objective met."""
+        fleets = {
+            tier: Fleet(one, _machines(self.rate_rps, one.demand_s, one.servers)) for tier, one in stations.items()
+        }
+        if self.objective is None or self.find_figure_alone(fleets) is not None:
+            return fleets
+
+        def is_enough(step: Mapping[str, Fleet]) -> bool:
+            return self.is_met(self.simulate_us(step))
+
+        # Doubling, then bisection: a simulation takes much longer than a step.
+        wider, missed = self._iter_wider(fleets), 0
+        steps = list(islice(wider, 1))
+        while not is_enough(steps[-1]) and (more := list(islice(wider, len(steps)))):
+            missed = len(steps)
+            steps += more
+        return steps[bisect_left(steps, True, missed, len(steps) - 1, key=is_enough)]
+
+    def _iter_wider(self, fleets: dict[str, Fleet]) -> Iterator[dict[str, Fleet]]:
+        """Yields these, then step by step more machines of the tier with the most waiting."""
+        yield fleets
+        while all(fleet.machines < _MOST_MACHINES for fleet in fleets.values()):
+            worst = max(fleets, key=lambda tier: self._waiting_s(fleets[tier]))
+            machines = fleets[worst].machines
+            fleets = {**fleets, worst: replace(fleets[worst], machines=machines + max(1, machines // 50))}
+            yield fleets
+
+    def _waiting_s(self, fleet: Fleet) -> float:
+        return mean_response_s([fleet], self.rate_rps) - mean_response_s([fleet], self.rate_rps * 1e-6)
+
+
+def _machines(rate_rps: float, demand_s: float, servers: float) -> int:
+    return max(1, math.ceil(rate_rps * demand_s / (BUSY_FRACTION * servers)))
+
+
+def plan_machines(
+    reader: RunReader,
+    *,
+    rate_rps: float,
+    objective: Condition | None = None,
+    stack: str | None = None,
+    cpus: Mapping[str, float] | None = None,
+) -> MachinePlan:
+    """Plans the machines of each tier, and the load agents, for a rate.
+
+    Args:
+        reader: the run.
+        rate_rps: requests a second.
+        objective: for the response time; None: no tier may be busier than `BUSY_FRACTION`.
+        stack: its label; None: the only one.
+        cpus: CPUs of a machine, by tier, in place of the run's.
+
+    Raises:
+        UsageError: the run lacks the demands of that stack.
+    """
+    if objective is not None and objective.quantile is None and objective.metric != "mean":
+        raise UsageError(f"--objective: found {objective.text!r}, expected a limit on response times, as 'p99<=50ms'")
+    found, cell = _find_bottleneck(reader, stack)
+    trials = [trial for trial in reader.trials() if trial.id in set(found.evidence.used) and is_used(trial)]
+    servers = _machine_sizes(found, cell)
+    if unknown := set(cpus or {}) - set(servers):
+        raise UsageError(f"--cpus: found {', '.join(sorted(unknown))}, expected tiers of the run: {', '.join(servers)}")
+    servers |= cpus or {}
+    demands = {tier.tier: tier.demand.per_request_s for tier in found.tiers if tier.tier in servers}
+    goal = _Goal(rate_rps, _delay_s(found, trials), objective)
+    planned, fewest, most = (
+        goal.size_fleets({tier: stats.Station(end(demand), servers[tier]) for tier, demand in demands.items()})
+        for end in _ENDS
+    )
+    tiers = tuple(
+        _tier_machines(tier, fleet, fewest[tier].machines, most[tier].machines, demands[tier], rate_rps)
+        for tier, fleet in planned.items()
+    )
+    figure = None if objective is None else goal.simulate_us(planned)
+    met = figure is None or goal.is_met(figure)
+    plan = MachinePlan(
+        label=found.label,
+        name=found.name,
+        where=found.where,
+        rate_rps=rate_rps,
+        objective=None if objective is None else objective.text,
+        # At light loads a generator needs more for each request.
+        agents=_plan_agents([trial for trial in trials if trial.cell.id == cell.id], rate_rps),
+        tiers=tiers,
+        delay_us=goal.delay_s * 1e6,
+        mean_us=mean_response_s(list(planned.values()), rate_rps, goal.delay_s) * 1e6,
+        simulated_mean_us=goal.simulate_us(planned, mean=True).value,
+        found=None if figure is None else figure.value,
+        found_low=None if figure is None else figure.low,
+        found_high=None if figure is None else figure.high,
+        met=met,
+        alone=None if met else goal.find_figure_alone(planned),
+        assumptions=tuple(_list_assumptions(found, tiers, goal.delay_s, trials)),
+        evidence=found.evidence,
+        sentence="",
+    )
+    return replace(plan, sentence=_sentence(plan))
+
+
+def _tier_machines(
+    tier: str, fleet: Fleet, low: int, high: int, demand: stats.Estimate, rate_rps: float
+) -> TierMachines:
+    low_us, high_us = (None if end is None else end * 1e6 for end in (demand.low, demand.high))
+    servers, busy = fleet.machine.servers, fleet.busy(rate_rps)
+    return TierMachines(tier, fleet.machines, low, high, servers, demand.value * 1e6, low_us, high_us, busy)
+
+
+def predict_replicas(
+    reader: RunReader, *, stack: str | None = None, replicas: Sequence[int] = ()
+) -> tuple[ReplicaPrediction, ...]:
+    """Predicts a stack's throughput with more processes than the fewest in the run, beside the measurements.
+
+    Args:
+        reader: the run.
+        stack: its label; None: the only one.
+        replicas: numbers of processes, in addition to those that the run measured.
+
+    Raises:
+        UsageError: the run lacks the demands of that stack.
+    """
+    found, cell = _find_bottleneck(reader, stack)
+    trials = [trial for trial in reader.trials() if is_used(trial)]
+    alike = {
+        one.replicas: one.id
+        for one in reader.cells()
+        if (one.stack_label, one.workload, one.load, one.arm) == (cell.stack_label, cell.workload, cell.load, cell.arm)
+        and {**one.coordinates, "replicas": ""} == {**cell.coordinates, "replicas": ""}
+    }
+    value, low, high = ({tier.tier: end(tier.demand.per_request_s) for tier in found.tiers} for end in _ENDS)
+    # An interval down to 0 gives no upper end.
+    has_interval = all(tier.demand.per_request_s.low is not None and low[tier.tier] > 0 for tier in found.tiers)
+    base = [trial for trial in trials if trial.cell.id == cell.id]
+    predictions = []
+    for count in sorted({*replicas, *alike} - {cell.replicas}):
+        measured = [trial for trial in trials if trial.cell.id == alike.get(count)]
+        rates = [rate for trial in measured if (rate := BY_KEY[THROUGHPUT].of(trial))]
+        predictions.append(
+            ReplicaPrediction(
+                replicas=count,
+                at=cell.load.label,
+                predicted_rps=_predict_rps(found, value, cell, count),
+                low_rps=_predict_rps(found, high, cell, count) if has_interval else None,
+                high_rps=_predict_rps(found, low, cell, count) if has_interval else None,
+                measured_rps=fmean(rates) if rates else None,
+                differences=tuple(sorted(_iter_differences(found, cell, count, base, measured))),
+                caution=_describe_unsteady([*base, *measured]),
+            )
+        )
+    return tuple(predictions)
+
+
+def _iter_differences(
+    found: Bottleneck, cell: Cell, count: int, base: Sequence[Trial], measured: Sequence[Trial]
+) -> Iterator[float]:
+    by_block = {trial.block: use for trial in base if (use := compute_busy_cpus(trial)) is not None}
+    for trial in measured:
+        if (rate := BY_KEY[THROUGHPUT].of(trial)) and trial.block in by_block:
+            base_rate, busy = by_block[trial.block]
+            yield _predict_rps(found, {tier: used / base_rate for tier, used in busy.items()}, cell, count) / rate - 1
+
+
+def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, count: int) -> float:
+    """Predicts throughput with `count` processes: each process has its own quota, and shared CPUs stay the same."""
+    more = count / cell.replicas
+    uses = [
+        replace(use, demand_s=demand_s, servers=use.servers * (more if use.kind == "quota" else 1))
+        for use in found.resources
+        if (demand_s := sum(demands_s.get(tier, 0.0) for tier in use.tiers)) > 0
+    ]
+    stations = []
+    for use in drop_doubles(uses):
+        # A queue for each process with a quota, with its share of the requests.
+        queues = count if use.kind == "quota" else 1
+        stations += [stats.Station(use.demand_s / queues, use.servers / queues)] * queues
+    # The resources that `drop_doubles` left out still limit the throughput.
+    bounds = [use.servers / use.demand_s for use in uses]
+    if (solved := solve_closed_load(cell.load, stations)) is not None:
+        bounds.append(solved.throughput_rps)
+    elif isinstance(cell.load, OpenLoad) and not isinstance(cell.load.rate_rps, tuple):
+        bounds.append(cell.load.rate_rps)
+    return min(bounds, default=math.inf)
+
+
+def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
+    """Returns the stack's bottleneck and cell: of several the one with the fewest processes, then the highest
+    throughput."""
+    found = [one for one in of_run(reader).bottlenecks if one.tiers]
+    labels = sorted({one.label for one in found})
+    if not labels:
+        raise UsageError(
+            f"{reader.path}: found no trial with CPU time by tier, expected a run of stacks that weir starts",
+            hint="weir run api-capacity",
+        )
+    if stack not in labels and (stack is not None or len(labels) > 1):
+        raise UsageError(
+            f"--stack: found {'none' if stack is None else repr(stack)}, expected one of {', '.join(labels)}"
+        )
+    cells = {cell.id: cell for cell in reader.cells()}
+    of_stack = [one for one in found if stack in (None, one.label)]
+    best = min(of_stack, key=lambda one: (cells[one.cell].replicas, -one.throughput_rps))
+    used = [trial.result.resources for trial in reader.trials() if trial.id in set(best.evidence.used)]
+    worked = {tier for resources in used if resources for tier, use in resources.tiers.items() if use.cpu_s > 0}
+    if missing := worked - {tier.tier for tier in best.tiers}:
+        raise UsageError(
+            f"{reader.path}: found no CPUs of {reader.info.placement.services_on} (environment.services_on), where "
+            f"{listed(sorted(missing))} ran, expected their number: without it the capacity of that machine is unknown",
+            hint=f"weir run {reader.info.study} --services-here",
+        )
+    return best, cells[best.cell]
+
+
+def _machine_sizes(found: Bottleneck, cell: Cell) -> dict[str, float]:
+    """Returns the servers of a machine of each tier: its narrowest resource in the run, of a quota one process'."""
+    servers: dict[str, float] = {}
+    for use in sorted(found.resources, key=lambda use: use.servers):
+        for tier in use.tiers:
+            servers.setdefault(tier, use.servers / (cell.replicas if use.kind == "quota" else 1))
+    return servers
+
+
+def _delay_s(found: Bottleneck, trials: Sequence[Trial]) -> float:
+    """Returns the time of a request beside its work: the mean under the lightest load less work and queueing there."""
+    means: dict[Load, list[float]] = {}
+    for trial in trials:
+        if trial.result.summary is not None and trial.result.summary.response_time_us.mean is not None:
+            means.setdefault(trial.cell.load, []).append(trial.result.summary.response_time_us.mean / 1e6)
+    load = min(means, key=lambda load: fmean(means[load]))
+    stations = make_stations([use for use in found.resources if use.tiers])
+    if (solved := solve_closed_load(load, stations)) is not None:
+        at_work_s = solved.response_s
+    else:
+        rates = [rate for trial in trials if trial.cell.load == load and (rate := BY_KEY[THROUGHPUT].of(trial))]
+        at_work_s = mean_response_s([Fleet(station, 1) for station in stations], fmean(rates) if rates else 0.0)
+    return max(0.0, fmean(means[load]) - at_work_s)
+
+
+def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | None:
+    """Returns the load agents for the rate, like those of these trials."""
+    needed = [one for trial in trials if trial.cell.generator == WEIR and (one := _measure_agent(trial)) is not None]
+    if not needed:
+        return None
+    demand = stats.mean_interval([station.demand_s for station in needed])
+    threads = min(station.servers for station in needed)
+    machines, low, high = (_machines(rate_rps, end(demand), threads) for end in _ENDS)
+    fleet = Fleet(stats.Station(demand.value, threads), machines)
+    return _tier_machines(_AGENT, fleet, low, high, demand, rate_rps)
+
+
+def _measure_agent(trial: Trial) -> stats.Station | None:
+    """Returns a request's demand on the trial's generator, and the threads of one agent: the fewest of several.
+
+    A merged summary does not give it: it has all threads, but the share of the busiest agent.
+    """
+    summary = trial.result.summary
+    if summary is None:
+        return None
+    agents = [(one.generator, one.throughput_rps) for one in summary.agents or (summary,)]
+    busy = [use.busy_fraction * use.threads for use, _ in agents if use.busy_fraction is not None]
+    answered_rps = sum(rate for _, rate in agents)
+    if len(busy) < len(agents) or answered_rps <= 0:
+        return None
+    return stats.Station(sum(busy) / answered_rps, float(min(use.threads for use, _ in agents)))
+
+
+def _describe_unsteady(trials: Sequence[Trial]) -> str | None:
+    """Returns a caution for trials without a steady state: cold servers need more, and a quota prolongs the warm-up."""
+    drifting = [trial for trial in trials if trial.result.window is not None and trial.result.window.steady is False]
+    if not drifting:
+        return None
+    return (
+        f"{len(drifting)} of {counted(len(trials), 'trial')} had no steady state: the server may have been cold, above "
+        "all under a quota, and a cold server needs more CPU per request. Use a longer warmup_s."
+    )
+
+
+def _list_assumptions(
+    found: Bottleneck, tiers: Sequence[TierMachines], delay_s: float, trials: Sequence[Trial]
+) -> Iterator[str]:
+    yield "A request needs the same CPU time as in the run: more machines share no lock, cache or connection."
+    yield (
+        "Machines of a tier take turns. Requests reach each tier independently of one another. Service times are "
+        "exponential."
+    )
+    yield f"No machine is to be busier than {BUSY_FRACTION:.0%}."
+    if delay_s > 0:
+        yield (
+            f"A request takes {significant(delay_s * 1e3)} ms beside its work, as under the lightest load of the run; "
+            "networks of more machines add their own time."
+        )
+    databases = (
+        one.tier for one in tiers if one.machines > 1 and one.tier.startswith(("postgres", "mariadb", "mysql"))
+    )
+    if database := next(databases, None):
+        yield f"More than one {database} helps only if its work can be split: reads onto standbys, or rows onto shards."
+    if found.kind in ("software limit", "blocked event loop", "upstream"):
+        yield f"The bottleneck of the run was no machine: {found.what}. Raise that limit too."
+    if caution := _describe_unsteady(trials):
+        yield caution
+    if found.indicative:
+        yield "The run has too few blocks for a claim: its demands are indicative."
+
+
+def _sentence(plan: MachinePlan) -> str:
+    rate = f"{plan.name} on {plan.where}: {amount(plan.rate_rps)} req/s"
+    if plan.objective is not None:
+        rate += f" with {plan.objective}"
+        if plan.alone is not None:
+            return (
+                f"{rate} cannot be reached with any number of machines: a request takes {significant(plan.alone / 1e3)} ms "
+                "even without queueing."
+            )
+        if not plan.met and plan.found is not None:
+            largest = max(plan.tiers, key=lambda one: one.machines)
+            return (
+                f"{rate} need more than {largest.machines:,} machines of {largest.tier}, the most that weir tries: with "
+                f"these the figure is {significant(plan.found / 1e3)} ms."
+            )
+    machines = [
+        f"{_range_text(one)} {one.tier} of {significant(one.servers, 2)} {'CPU' if one.servers == 1 else 'CPUs'}"
+        for one in plan.tiers
+    ]
+    agents = plan.agents
+    more = f", and {_range_text(agents)} {_AGENT}{'s' * (agents.machines != 1)}" if agents is not None else ""
+    return f"{rate} need {', '.join(machines)}{more}."
+
+
+def _range_text(one: TierMachines) -> str:
+    return f"{one.machines:,}" if one.low == one.high else f"{one.machines:,} ({one.low:,}–{one.high:,})"

@@ -1,0 +1,131 @@
+"""Checks whether the stacks of a point did the same work: statements and rows per request, by their databases' own
+counters.
+
+A comparison of stacks is fair only if both do the same work for a request. Statements that begin, end or set up do not
+count here: the frequency of BEGIN is part of the stack. Bytes do not count either: two drivers write one query
+differently.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from weir.findings.evidence import CellTrials
+from weir.findings.formatting import listed
+from weir.findings.types import Comparison, StackFindings, StatementPerRequest, WorkComparison, WorkPerRequest
+from weir.model.service_work import NOISE, ServiceWork
+
+_MOST = 5
+
+
+def sum_work_per_request(cell: CellTrials) -> tuple[WorkPerRequest, ...]:
+    """Returns the work of each service for a completed request, over all used trials."""
+    of_service: dict[str, list[tuple[int, ServiceWork]]] = {}
+    for trial in cell.used:
+        for work in trial.result.work:
+            of_service.setdefault(work.service, []).append((trial.id, work))
+    return tuple(
+        _merged(service, found) for service, found in of_service.items() if any(work.requests for _, work in found)
+    )
+
+
+def compare_work(stacks: Sequence[StackFindings]) -> WorkComparison | None:
+    """Compares the work of a point's stacks; None if no service counted its work."""
+    counted = [stack for stack in stacks if stack.arm == "main" and stack.work]
+    if not counted:
+        return None
+    uncounted = [stack.name for stack in stacks if stack.arm == "main" and not stack.work and stack.evidence.used]
+    rows_differ = next((work.rows_differ for stack in counted for work in stack.work if work.rows_differ), "")
+    compared = (
+        [("data statements", _statements)] if rows_differ else [("data statements", _statements), ("rows", _rows)]
+    )
+    differences = [sentence for noun, of in compared if (sentence := _difference(counted, noun, of)) is not None]
+    beside = _keys(counted) + (f" Rows are not compared: {rows_differ}." if rows_differ else "")
+    if differences:
+        return WorkComparison("different", tuple(differences), " ".join(differences) + beside)
+    if len(counted) == 1 or uncounted:
+        what = "; ".join(f"{stack.name}: {_said(stack)}" for stack in counted)
+        beside = (f" Nothing was counted for {listed(uncounted)}." if uncounted else "") + beside
+        return WorkComparison("not compared", (), f"Work per request by the services' own counters: {what}.{beside}")
+    names = listed([stack.name for stack in counted])
+    what = f"{_statements(counted[0]):,.2f} data statements" if rows_differ else _said(counted[0])
+    return WorkComparison(
+        "same", (), f"{names} do the same work per request: {what}, by the services' own counters.{beside}"
+    )
+
+
+def downgrade_comparisons(comparisons: Sequence[Comparison], work: WorkComparison | None) -> list[Comparison]:
+    """Marks valid comparisons as suspect if the stacks did different work."""
+    if work is None or work.outcome != "different":
+        return list(comparisons)
+    return [replace(found, validity="suspect") if found.validity == "valid" else found for found in comparisons]
+
+
+def _merged(service: str, found: Sequence[tuple[int, ServiceWork]]) -> WorkPerRequest:
+    works = [work for _, work in found]
+    requests = sum(work.requests for work in works)
+    rows = None if any(work.rows is None for work in works) else sum(work.rows or 0 for work in works) / requests
+    kinds: dict[tuple[str, bool], int] = {}
+    for work in works:
+        for kind in work.by_statement:
+            kinds[kind.text, kind.data] = kinds.get((kind.text, kind.data), 0) + kind.calls
+    most = sorted(kinds.items(), key=lambda item: -item[1])[:_MOST]
+    return WorkPerRequest(
+        service=service,
+        statements=sum(work.statements for work in works) / requests,
+        control_statements=sum(work.control_statements for work in works) / requests,
+        rows=rows,
+        key_rows=sum(work.key_rows for work in works) / requests,
+        rows_differ=next((work.rows_differ for work in works if work.rows_differ), ""),
+        bytes={name: sum(work.bytes.get(name, 0) for work in works) / requests for name in works[0].bytes},
+        edge=sum(2 * work.edge_requests for work in works) / requests,
+        most=tuple(StatementPerRequest(text, calls / requests, data) for (text, data), calls in most),
+        trials=tuple(trial for trial, _ in found),
+        note=next((work.note for work in works if work.note), ""),
+    )
+
+
+def _statements(stack: StackFindings) -> float | None:
+    return sum(work.statements for work in stack.work)
+
+
+def _rows(stack: StackFindings) -> float | None:
+    known = [work.rows for work in stack.work if work.rows is not None]
+    return sum(known) if len(known) == len(stack.work) else None
+
+
+def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackFindings], float | None]) -> str | None:
+    """Returns a sentence on different work, unless requests at the edges of the load explain it."""
+    known = [(value, stack) for stack in stacks if (value := of(stack)) is not None]
+    if len(known) < 2:
+        return None
+    (least, modest), (most, busiest) = min(known, key=_value), max(known, key=_value)
+    edge = max((work.edge for stack in (modest, busiest) for work in stack.work), default=0.0)
+    if most - least <= edge * max(most, 1) + NOISE:
+        return None
+    told = listed([f"{stack.name} {value:,.2f}" for value, stack in known])
+    return (
+        f"The stacks do not do the same work: {noun} per request are {told}; most by {busiest.name}{_of_what(busiest)}."
+    )
+
+
+def _value(item: tuple[float, StackFindings]) -> float:
+    return item[0]
+
+
+def _keys(stacks: Sequence[StackFindings]) -> str:
+    """Returns a note on rows that a driver requests only for their keys; these are part of the stack, like BEGIN and
+    COMMIT."""
+    given = [(stack.name, sum(work.key_rows for work in stack.work)) for stack in stacks]
+    told = listed([f"{name} {rows:,.2f}" for name, rows in given if rows >= NOISE])
+    return f" Beside these, inserted rows given back for their keys: {told}." if told else ""
+
+
+def _of_what(stack: StackFindings) -> str:
+    kinds = [f"{kind.per_request:,.2f}× {kind.text[:60]}" for work in stack.work for kind in work.most if kind.data][:3]
+    return f" ({'; '.join(kinds)})" if kinds else ""
+
+
+def _said(stack: StackFindings) -> str:
+    rows = _rows(stack)
+    text = f"{_statements(stack):,.2f} data statements"
+    return text if rows is None else f"{text} and {rows:,.2f} rows"

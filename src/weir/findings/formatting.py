@@ -1,0 +1,96 @@
+"""Formats numbers and names for sentences: as many digits as the interval supports, with units."""
+
+import math
+import re
+from collections.abc import Sequence
+
+from weir.model.run_types import Cell
+from weir.stats import Estimate
+
+
+def ratio_digits(value: float, low: float | None, high: float | None) -> int:
+    """Returns the decimals for a ratio: those of the interval's half-width, at least one below 10 and two below 2."""
+    fewest = 2 if value < 2 else 1 if value < 10 else 0
+    if low is None or high is None or high <= low:
+        return fewest
+    half_width = (high - low) / 2
+    return max(fewest, min(3, -math.floor(math.log10(half_width))))
+
+
+def ratio_text(value: float, low: float | None, high: float | None) -> tuple[str, str]:
+    """Formats a ratio and its interval, '4.1' and '3.6–4.7'; the interval is empty if there is none."""
+    digits = ratio_digits(value, low, high)
+    interval = "" if low is None or high is None else f"{low:,.{digits}f}–{high:,.{digits}f}"
+    return f"{value:,.{digits}f}", interval
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Formats with `digits` significant digits and thousands separators, never with an exponent."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, decimals):,.{max(0, decimals)}f}"
+
+
+def amount(value: float) -> str:
+    """Formats a number of users or arrivals, or a setting: whole numbers exactly, others with three digits."""
+    return f"{value:,.0f}" if value == round(value) else significant(value)
+
+
+def milliseconds(value_us: float | None) -> str:
+    """Microseconds as milliseconds with three digits, to the microsecond; a dash for None."""
+    if value_us is None:
+        return "–"
+    value = value_us / 1e3
+    return f"{value:,.{3 - sum(value >= least for least in (1, 10, 100))}f}"
+
+
+def signed_percent(share: float) -> str:
+    """Formats 0.39 as '+39 %', with a true minus sign; a rounded 0 has no sign."""
+    whole = round(abs(share) * 100)
+    return f"{('−' if share < 0 else '+') if whole else ''}{whole} %"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """'1 trial', '3 trials'; `plural` for irregular ones."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
+
+
+def basis_text(blocks: int, indicative: bool) -> str:
+    """'3 blocks: indicative': the number of blocks behind a figure."""
+    return counted(blocks, "block") + (": indicative" if indicative else "")
+
+
+def estimate_text(estimate: Estimate, digits: int = 3) -> str:
+    """'4.13 (3.62–4.71)'; without an interval the value alone."""
+    value = significant(estimate.value, digits)
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} ({significant(estimate.low, digits)}–{significant(estimate.high, digits)})"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def sentence_names(cells: Sequence[Cell]) -> dict[int, str]:
+    """Returns a short name for each cell by id: 'Flask' for the title 'Flask on gunicorn'.
+
+    If several stacks or variants share a name, or the title is empty, the name is the stack's label.
+    """
+    owners: dict[str, set[tuple[str, str | None]]] = {}
+    for cell in cells:
+        owners.setdefault(_shorten(cell.title), set()).add((cell.stack, cell.variant))
+    names = {}
+    for cell in cells:
+        short = _shorten(cell.title)
+        is_unique = short and len(owners[short]) == 1
+        names[cell.id] = short + " (A/A)" * (cell.arm == "aa") if is_unique else cell.stack_label
+    return names
+
+
+def _shorten(title: str) -> str:
+    return re.split(r",|\(| on | under | behind | with ", title)[0].strip()

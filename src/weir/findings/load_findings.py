@@ -1,0 +1,130 @@
+"""The findings of a single load: a run of one cell with one trial, which compares nothing."""
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from weir.findings.formatting import counted, milliseconds, significant
+from weir.findings.types import RunFindings
+from weir.model.hdr_batch import merge
+from weir.model.records import ByteCounts, ErrorCounts, GeneratorUse, LoadSummary, Quantiles, RequestCounts, Verdict
+from weir.model.run_types import RunInfo, Trial, TrialEvent
+from weir.model.verdict import TrialVerdict
+from weir.store import RunReader
+
+SERVER = "the server"
+"""The name of the only stack of a load in sentences and charts."""
+_NOTHING = Quantiles()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadFindings(RunFindings):
+    """The findings of a load: those of a run, without comparisons, and the load's own summary, plan and events."""
+
+    info: RunInfo
+    trial: Trial
+    summary: LoadSummary
+    """Of an unfinished load: response times and counts from its intervals; its generator has no version."""
+    basis: str
+    """What the answer rests on: the load, its duration and its counts."""
+    plan: dict[str, Any]
+    finished: bool
+    events: tuple[TrialEvent, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the JSON that `weir load --json` writes, and `run`: how the load was made."""
+        value = self.summary.model_dump(by_alias=True)
+        resources = self.trial.result.resources
+        if resources is not None:
+            value["server"] = asdict(resources)
+        value["run"] = {
+            "finished": self.finished,
+            "ended": self.ended,
+            "command": self.info.command,
+            "started_unix_ns": self.info.started_unix_ns,
+            "weir_version": self.info.weir_version,
+            "environment": self.info.environment,
+            "plan": self.plan,
+            "events": [{"t_s": event.t_s, "kind": event.kind, "detail": event.detail} for event in self.events],
+        }
+        return value
+
+
+def trials_to_show(reader: RunReader) -> list[Trial]:
+    """Returns the finished trials of a run; of a load its only trial, finished or not and whatever its verdict.
+
+    The verdict of a load is in its summary. It leaves nothing out, because there are no averages to protect.
+    """
+    trials = reader.trials()
+    if not reader.info.is_load:
+        return trials
+    trial = next(iter(trials), None) or reader.unfinished()
+    if trial is None:
+        return []
+    summary = trial.result.summary or _summarize_intervals(reader, trial)
+    return [replace(trial, result=replace(trial.result, summary=summary, verdict=TrialVerdict()))]
+
+
+def describe_result(summary: LoadSummary) -> str:
+    """Returns the result of a load in one sentence: its throughput and two percentiles."""
+    times = summary.response_time_us
+    rate = f"{significant(summary.throughput_rps, 4)} requests per second"
+    if times.p50 is None or times.p99 is None:
+        return rate if summary.requests.completed else f"{rate}: nothing was answered"
+    return f"{rate}; half of the answers within {milliseconds(times.p50)} ms, 99 % within {milliseconds(times.p99)} ms"
+
+
+def describe_basis(trial: Trial, summary: LoadSummary) -> str:
+    """Returns what the result of a load rests on: the load, its duration and its counts."""
+    answered, failed = counted(summary.requests.completed, "request"), summary.requests.failed
+    kinds = [f"{kind} {count:,}" for kind, count in summary.errors.model_dump().items() if count]
+    failures = f"{failed:,} failed ({', '.join(kinds)})" if kinds else "none failed"
+    return f"{trial.cell.load.label}, {summary.duration_s:.1f}\u00a0s: {answered} answered, {failures}"
+
+
+def _summarize_intervals(reader: RunReader, trial: Trial) -> LoadSummary:
+    """Returns the summary of an unfinished load, from its intervals."""
+    plan = json.loads(reader.info.study_text)
+    rows = reader.intervals(trial.id)
+    duration_s = rows[-1].end_s if rows else 0.0
+    completed = sum(row.completed for row in rows)
+    errors: Counter[str] = Counter()
+    for row in rows:
+        errors.update(row.errors)
+    in_flight = rows[-1].in_flight if rows else 0
+    due, sent, ok, failed = (sum(getattr(row, name) for row in rows) for name in ("due", "sent", "ok", "failed"))
+    counts = merge(reader.interval_histograms(trial.id)).counts
+    reason = (
+        f"unfinished: the load was killed or still runs; these are the results of its first {duration_s:.1f} s, "
+        "without the clocks and the checks that weir computes at the end"
+    )
+    return LoadSummary(
+        schema_number=1,
+        target=reader.info.title,
+        duration_s=duration_s,
+        requests=RequestCounts(
+            intended=due,
+            sent=sent,
+            completed=completed,
+            ok=ok,
+            failed=failed,
+            unanswered=in_flight,
+            unsent=max(0, due - ok - failed - in_flight),
+        ),
+        throughput_rps=completed / duration_s if duration_s else 0.0,
+        status={},
+        errors=ErrorCounts(**{kind: count for kind, count in errors.items() if kind in ErrorCounts.model_fields}),
+        response_time_us=Quantiles.from_counts(
+            counts, max((row.max_us for row in rows if row.max_us is not None), default=None)
+        ),
+        service_time_us=_NOTHING,
+        schedule_lag_us=_NOTHING,
+        connect_time_us=_NOTHING,
+        time_to_first_byte_us=_NOTHING,
+        bytes=ByteCounts(sent=sum(row.bytes_sent for row in rows), received=sum(row.bytes_received for row in rows)),
+        generator=GeneratorUse(
+            version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=plan.get("threads", 1), cpus=plan.get("cpus", [])
+        ),
+        verdict=Verdict(validity="suspect", reasons=[reason]),
+    )

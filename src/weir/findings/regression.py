@@ -1,0 +1,251 @@
+"""The regression gate: tests whether a run is worse than an earlier one by more than a threshold.
+
+The runs share no blocks, so their trials cannot be paired; the difference between two days is in neither run's spread.
+A metric is worse if a test shows that at 5 % after Holm's correction, and no worse if a test shows the opposite;
+otherwise it is undecided.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from weir import stats
+from weir.findings.compare import ALPHA, CLAIM_BLOCKS
+from weir.findings.evidence import CellTrials, group_by_cell
+from weir.findings.formatting import counted, significant
+from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
+from weir.model.errors import UsageError
+from weir.model.run_types import GENERATOR, WEIR, Cell, compare_environments
+from weir.store import RunReader
+
+METRICS = (THROUGHPUT, P99, CPU)
+"""The default metrics."""
+Verdict = Literal["worse", "no worse", "undecided", "cannot say"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedMetric:
+    """One metric of one cell in both runs."""
+
+    label: str
+    where: str
+    metric: str
+    title: str
+    unit: str
+    base: float | None
+    """The geometric mean over trials, in the metric's unit."""
+    head: float | None
+    change: stats.Change | None
+    """Head ÷ base."""
+    base_trials: int
+    head_trials: int
+    verdict: Verdict
+    why: str = ""
+    """Why there is no verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The comparison of a run with an earlier one."""
+
+    base: str
+    head: str
+    threshold: float
+    checked: tuple[CheckedMetric, ...]
+    only_in_one: tuple[str, ...]
+    """Cells that one of the runs lacks, in words."""
+    differences: tuple[str, ...]
+    """Differences between the machines or generators."""
+    indicative: bool
+    """One run has fewer trials of a cell than a claim needs."""
+    sentence: str
+
+    @property
+    def worse(self) -> tuple[CheckedMetric, ...]:
+        """Metrics shown to be worse."""
+        return tuple(one for one in self.checked if one.verdict == "worse")
+
+    @property
+    def unsettled(self) -> tuple[CheckedMetric, ...]:
+        """Metrics without a clear verdict."""
+        return tuple(one for one in self.checked if one.verdict in ("undecided", "cannot say"))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare_runs(
+    base: RunReader, head: RunReader, metrics: Sequence[str], threshold: float, *, any_environment: bool
+) -> Gate:
+    """Compares `head` with `base`.
+
+    Args:
+        base: the baseline run.
+        head: the run to judge.
+        metrics: keys of `BY_KEY`.
+        threshold: the relative change that is too much.
+        any_environment: compare although the machines differ.
+
+    Raises:
+        UsageError: one of them is no run of a study, the machines differ, or they share no cell.
+    """
+    for reader in (base, head):
+        if reader.info.is_load:
+            raise UsageError(f"{reader.path}: found a single load, expected a run of a study", hint="weir run STUDY")
+    differ = compare_environments(base.info, head.info)
+    if differ and not any_environment:
+        raise UsageError(
+            f"{base.path} and {head.path} were not measured alike: {'; '.join(differ)}",
+            hint="measure both on one machine, one right after the other; --any-environment compares them all the same",
+        )
+    olds, news = _cells_of(base), _cells_of(head)
+    shared = [key for key in news if key in olds]
+    if not shared:
+        raise UsageError(
+            f"{base.path} and {head.path}: found no stack under the same load in both, expected at least one"
+        )
+    checked = [_checked(olds[key], news[key], BY_KEY[metric]) for key in shared for metric in metrics]
+    judged = _judged(checked, threshold)
+    only = [
+        f"{_words(key)}: only in {reader.path}"
+        for reader, mine, other in ((base, olds, news), (head, news, olds))
+        for key in mine
+        if key not in other
+    ]
+    indicative = any(min(one.base_trials, one.head_trials) < CLAIM_BLOCKS for one in judged)
+    found = Gate(str(base.path), str(head.path), threshold, tuple(judged), tuple(only), tuple(differ), indicative, "")
+    return replace(found, sentence=_sentence(found))
+
+
+def format_markdown(found: Gate) -> str:
+    """Formats the gate as a comment for a pull request."""
+    lines = [f"**{found.sentence}**", ""]
+    lines += ["| stack | where | metric | base | head | change (95 % interval) | |", "|---|---|---|---:|---:|---:|---|"]
+    for one in found.checked:
+        base, head = (
+            f"{significant(value, 4)} {one.unit}" if value is not None else "–" for value in (one.base, one.head)
+        )
+        lines.append(f"| {one.label} | {one.where} | {one.title} | {base} | {head} | {_change(one)} | {_mark(one)} |")
+    lines.append("")
+    for said in (*(f"Differs: {text}" for text in found.differences), *found.only_in_one):
+        lines.append(f"- {said}")
+    trials = sorted({one.base_trials for one in found.checked}), sorted({one.head_trials for one in found.checked})
+    counts = [f"{low}" if low == high else f"{low} to {high}" for low, high in ((side[0], side[-1]) for side in trials)]
+    few = f" (indicative: a claim needs {CLAIM_BLOCKS})" if found.indicative else ""
+    lines.append(
+        f"- Trials of each cell: {counts[0]} and {counts[1]}{few}. Worse and no worse are meant by more"
+        f" than {found.threshold:.0%}, at 95 %, corrected for {counted(len(found.checked), 'comparison')} (Holm)."
+    )
+    return "\n".join(lines)
+
+
+def _cells_of(reader: RunReader) -> dict[tuple[str, ...], CellTrials]:
+    return {_key(of.cell): of for of in group_by_cell(reader.cells(), reader.trials()) if of.cell.arm == "main"}
+
+
+def _key(cell: Cell) -> tuple[str, ...]:
+    # Two cells differ by their generator, not by whether the study varies it.
+    coordinates = {**cell.coordinates, GENERATOR: cell.generator}
+    if cell.generator == WEIR:
+        del coordinates[GENERATOR]
+    return (
+        cell.stack_label,
+        cell.workload,
+        cell.load.label,
+        *(f"{name} {value}" for name, value in sorted(coordinates.items())),
+    )
+
+
+def _words(key: tuple[str, ...]) -> str:
+    return f"{key[0]} on {', '.join(key[1:])}"
+
+
+def _checked(old: CellTrials, new: CellTrials, metric: Metric) -> CheckedMetric:
+    before, after = (_values(cell, metric) for cell in (old, new))
+    key = _key(new.cell)
+    found = stats.compare_independent(before, after) if before and after else None
+    why = ""
+    if not before or not after:
+        side = "base" if not before else "head"
+        why = f"no usable trial of {side} gives it"
+    elif found is not None and found.error is None:
+        why = "a side has a single trial" if min(len(before), len(after)) < 2 else "the trials have no spread"
+    middle = [None if not side else stats.compare_independent([1.0], side).value for side in (before, after)]
+    return CheckedMetric(
+        label=key[0],
+        where=", ".join(key[1:]),
+        metric=metric.key,
+        title=metric.title,
+        unit=metric.unit,
+        base=middle[0],
+        head=middle[1],
+        change=found,
+        base_trials=len(before),
+        head_trials=len(after),
+        verdict="cannot say" if why else "undecided",
+        why=why,
+    )
+
+
+def _values(cell: CellTrials, metric: Metric) -> list[float]:
+    return [value for trial in cell.used if (value := metric.of(trial)) is not None and value > 0]
+
+
+def _judged(checked: Sequence[CheckedMetric], threshold: float) -> list[CheckedMetric]:
+    """Adds the verdicts; the family of Holm's correction is all comparisons."""
+    tested = [one for one in checked if one.change is not None and one.change.error is not None]
+    p_worse = []
+    fine = []
+    for one in tested:
+        assert one.change is not None
+        if BY_KEY[one.metric].higher_is_better:
+            worse, better = one.change.p_below(1 - threshold), one.change.p_above(1 - threshold)
+        else:
+            worse, better = one.change.p_above(1 + threshold), one.change.p_below(1 + threshold)
+        assert worse is not None
+        assert better is not None
+        p_worse.append(worse)
+        fine.append(better < ALPHA)
+    verdicts: dict[int, Verdict] = {}
+    for one, p_value, is_fine in zip(tested, stats.holm(p_worse), fine, strict=True):
+        verdicts[id(one)] = "worse" if p_value < ALPHA else "no worse" if is_fine else "undecided"
+    return [replace(one, verdict=verdicts.get(id(one), one.verdict)) for one in checked]
+
+
+def _sentence(found: Gate) -> str:
+    if found.worse:
+        parts = [f"{one.title} of {one.label} ({one.where}) {_change(one)}" for one in found.worse]
+        return f"Worse by more than {found.threshold:.0%}: {'; '.join(parts)}."
+    if not found.unsettled:
+        return f"No worse: nothing is worse by {found.threshold:.0%} or more."
+    cannot = [one for one in found.unsettled if one.verdict == "cannot say"]
+    if len(cannot) == len(found.checked):
+        return f"No verdict, because {cannot[0].why}."
+    parts = [f"Nothing is shown to be worse by more than {found.threshold:.0%}"]
+    if undecided := len(found.unsettled) - len(cannot):
+        parts.append(
+            f"{counted(undecided, 'comparison')} of {len(found.checked)} cannot rule it out: more blocks would"
+        )
+    if cannot:
+        parts.append(f"{len(cannot)} of {len(found.checked)} have no verdict, because {cannot[0].why}")
+    return "; ".join(parts) + "."
+
+
+def _change(one: CheckedMetric) -> str:
+    if one.change is None:
+        return "–"
+    text = _percent(one.change.value)
+    if one.change.low is None or one.change.high is None:
+        return text
+    return f"{text} ({_percent(one.change.low)} to {_percent(one.change.high)})"
+
+
+def _percent(ratio: float) -> str:
+    share = (ratio - 1) * 100
+    return f"{'−' if share < 0 else '+'}{abs(share):.1f} %"
+
+
+def _mark(one: CheckedMetric) -> str:
+    return {"worse": "**worse**", "no worse": "no worse", "undecided": "undecided"}.get(
+        one.verdict, f"cannot say: {one.why}"
+    )

@@ -1,0 +1,61 @@
+"""Splits the time of a trial beside its load into phases: medians over the trials of a stack."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from weir.model.run_types import Trial
+
+PHASES = ("services", "ready", "check", "warmup", "pause", "load", "observe", "after", "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class StackTimes:
+    """Medians over the trials of one stack, in seconds; None if no trial has the phase."""
+
+    label: str
+    trials: int
+    phases_s: dict[str, float | None]
+    between_s: float | None
+    """From the end of a trial to the start of the next: its last transaction, and the choice of the next trial."""
+    beyond_load_s: float
+    """The whole trial without its load."""
+    beyond_asked_s: float
+    """The same without the warm-up and the pause that the study asks for."""
+
+
+def split_trial_times(trials: Sequence[Trial]) -> list[StackTimes]:
+    """Splits the time of trials with a load, by stack."""
+    gaps = {
+        before.id: (after.started_unix_ns - before.started_unix_ns) / 1e9 - before.result.phases_s.get("total", 0.0)
+        for before, after in pairwise(trials)
+    }
+    by_stack: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.result.summary is not None and trial.result.phases_s:
+            by_stack.setdefault(trial.cell.stack_label, []).append(trial)
+    return [_times(label, mine, gaps) for label, mine in by_stack.items()]
+
+
+def _times(label: str, trials: Sequence[Trial], gaps: dict[int, float]) -> StackTimes:
+    phases = [trial.result.phases_s for trial in trials]
+    found = {phase: [of[phase] for of in phases if phase in of] for phase in PHASES}
+    between = [gaps[trial.id] for trial in trials if trial.id in gaps]
+    return StackTimes(
+        label=label,
+        trials=len(trials),
+        phases_s={phase: median(values) if values else None for phase, values in found.items()},
+        # The median, since an interrupted run has one long gap.
+        between_s=median(between) if between else None,
+        beyond_load_s=median(of["total"] - _loaded_s(trial) for of, trial in zip(phases, trials, strict=True)),
+        beyond_asked_s=median(
+            of["total"] - _loaded_s(trial) - of.get("warmup", 0.0) - of.get("pause", 0.0)
+            for of, trial in zip(phases, trials, strict=True)
+        ),
+    )
+
+
+def _loaded_s(trial: Trial) -> float:
+    load = trial.result.whole_load or trial.result.summary
+    return load.duration_s if load is not None else 0.0

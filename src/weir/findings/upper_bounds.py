@@ -1,0 +1,22 @@
+"""Compares a stack's throughput with its upper bounds by arithmetic: threads ÷ wait, users ÷ wait."""
+
+from collections.abc import Sequence
+
+from weir.findings.formatting import significant
+from weir.findings.metrics import THROUGHPUT
+from weir.findings.types import StackFindings
+
+
+def describe_upper_bounds(stacks: Sequence[StackFindings]) -> str:
+    """Compares each stack with its lowest upper bound; empty if no stack has one."""
+    parts = []
+    for stack in stacks:
+        reached = stack.measure(THROUGHPUT).value
+        if stack.arm != "main" or not stack.ceilings or reached is None:
+            continue
+        lowest = stack.ceilings[0]
+        whose = {"stack": "its own limit", "load": "the load's", "upstream": "the upstream's"}[lowest.of]
+        share = reached / lowest.throughput_rps
+        allowed = f"{significant(lowest.throughput_rps)} req/s that {lowest.because} allow"
+        parts.append(f"{stack.name} reached {share * 100:.1f} % of the {allowed}, {whose}")
+    return f"Predicted ceilings: {'; '.join(parts)}." if parts else ""

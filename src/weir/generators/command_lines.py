@@ -1,0 +1,141 @@
+"""Command lines of the tools that take a load as options. They disable compression and redirects, like weir's engine.
+None of these tools verifies certificates; weir disables oha's check."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from weir.generators.external_tool import get_rate
+from weir.model.load import LoadPlan
+from weir.model.reported_result import Claim, Figure
+
+OHA_REPORT = "report.json"
+_AB_PERCENTILES = "percentiles.csv"
+_AB_MOST_RPS = 1_000_000
+"""ab requires a number of requests. This rate gives more than it can send; ab touches only the memory of the requests
+it sends."""
+
+
+def write_body_file(plan: LoadPlan, folder: Path) -> str:
+    """Writes the request's body to a file in the tool's working directory and returns its name."""
+    assert plan.request.body is not None
+    (folder / "body").write_bytes(plan.request.body)
+    return "body"
+
+
+def format_milliseconds(time_s: float) -> str:
+    """Formats a time for tools in Go and Rust: `1500ms`."""
+    return f"{round(time_s * 1000)}ms"
+
+
+def _header_options(headers: Iterable[tuple[str, str]]) -> list[str]:
+    return [word for name, value in headers for word in ("-H", f"{name}: {value}")]
+
+
+def _body_option(option: str, plan: LoadPlan, folder: Path) -> list[str]:
+    return [] if plan.request.body is None else [option, write_body_file(plan, folder)]
+
+
+def count_wrk_threads(plan: LoadPlan) -> int:
+    """Returns the most threads that share the connections equally: wrk drops a remainder."""
+    return max(threads for threads in range(1, plan.threads + 1) if plan.load.connections % threads == 0)
+
+
+def build_wrk_arguments(plan: LoadPlan, folder: Path) -> list[str]:
+    """Returns the arguments of wrk and wrk2. Any request but a plain GET needs a Lua script, which runs once before the
+    load."""
+    request, rate_rps = plan.request, get_rate(plan)
+    options = [] if rate_rps is None else [f"-R{rate_rps:.0f}"]
+    options += [f"-t{count_wrk_threads(plan)}", f"-c{plan.load.connections}", f"-d{plan.duration_s:.0f}s"]
+    options += ["--timeout", f"{plan.timeout_s:.0f}s", "--latency", *_header_options(request.headers)]
+    options += [] if plan.keep_alive else ["-H", "Connection: close"]
+    if request.method != "GET" or request.body is not None:
+        # A JSON string in ASCII without control characters, as a method is, is also a Lua string.
+        script = f"wrk.method = {json.dumps(request.method)}\n"
+        if request.body is not None:
+            name = write_body_file(plan, folder)
+            script += f'local body = assert(io.open("{name}", "rb"))\nwrk.body = body:read("*a")\nbody:close()\n'
+        (folder / "request.lua").write_text(script)
+        options += ["-s", "request.lua"]
+    return [*options, request.target]
+
+
+def build_hey_arguments(plan: LoadPlan, folder: Path) -> list[str]:
+    """Returns the arguments of hey. It sends its own User-Agent, and the Content-Type text/html unless a header sets
+    another."""
+    request = plan.request
+    options = _length_options(plan)
+    options += ["-c", f"{plan.load.connections}", "-cpus", f"{plan.threads}", "-t", f"{plan.timeout_s:.0f}"]
+    options += ["-m", request.method, "-disable-compression", "-disable-redirects"]
+    options += [] if plan.keep_alive else ["-disable-keepalive"]
+    # hey takes the Host header from -host only.
+    hosts = [value for name, value in request.headers if name.lower() == "host"]
+    options += [word for host in hosts for word in ("-host", host)]
+    options += _header_options(header for header in request.headers if header[0].lower() != "host")
+    return [*options, *_body_option("-D", plan, folder), request.target]
+
+
+def build_oha_arguments(plan: LoadPlan, folder: Path) -> list[str]:
+    """Returns the arguments of oha."""
+    request, rate_rps = plan.request, get_rate(plan)
+    options = _length_options(plan)
+    options += [] if rate_rps is None else ["-q", f"{rate_rps:g}", "--latency-correction"]
+    options += ["-c", f"{plan.load.connections}", "-t", format_milliseconds(plan.timeout_s), "-m", request.method]
+    options += ["--disable-compression", "--redirect", "0"]
+    options += ["--no-tui", "--output-format", "json", "--output", OHA_REPORT, "--worker-threads", f"{plan.threads}"]
+    options += [] if plan.keep_alive else ["--disable-keepalive"]
+    options += ["--insecure"] if request.target.startswith("https:") else []
+    return [*options, *_header_options(request.headers), *_body_option("-D", plan, folder), request.target]
+
+
+def _length_options(plan: LoadPlan) -> list[str]:
+    """hey and oha let a duration take precedence over a number of requests."""
+    return ["-z", format_milliseconds(plan.duration_s)] if plan.requests is None else ["-n", f"{plan.requests}"]
+
+
+def build_h2load_arguments(plan: LoadPlan, folder: Path) -> list[str]:
+    """Returns the arguments of h2load, in HTTP/1.1. It has no timeout for requests, and takes the method as a header,
+    as in HTTP/2."""
+    request = plan.request
+    # A duration has precedence over a number of requests.
+    options = ["-D", f"{plan.duration_s:g}"] if plan.requests is None else ["-n", f"{plan.requests}"]
+    options += ["--h1", "-t", f"{count_h2load_threads(plan)}", "-c", f"{plan.load.connections}"]
+    options += _header_options([(":method", request.method), *request.headers])
+    return [*options, *_body_option("-d", plan, folder), request.target]
+
+
+def count_h2load_threads(plan: LoadPlan) -> int:
+    """Returns at most one thread for each connection."""
+    return min(plan.threads, plan.load.connections)
+
+
+def build_ab_arguments(plan: LoadPlan, folder: Path) -> list[str]:
+    """Returns the arguments of ab, which ignores a failed connection and accepts responses of any length."""
+    request = plan.request
+    # -n follows -t because -t would reset it to 50,000.
+    number = plan.requests or round(_AB_MOST_RPS * plan.duration_s)
+    options = ["-q", "-r", "-l", "-t", f"{plan.duration_s:.0f}", "-n", f"{number}"]
+    options += ["-c", f"{plan.load.connections}", "-s", f"{plan.timeout_s:.0f}", "-e", _AB_PERCENTILES]
+    options += ["-k"] if plan.keep_alive else []
+    headers = list(request.headers)
+    if request.body is not None:
+        options += _body_option("-u" if request.method == "PUT" else "-p", plan, folder)
+        # ab adds its own Content-Type to a body unless -T sets one.
+        types = [value for name, value in headers if name.lower() == "content-type"]
+        headers = [(name, value) for name, value in headers if name.lower() != "content-type"]
+        options += ["-T", *types[:1]] if types else []
+    if request.method not in ("GET", "POST", "PUT") or (request.body is None and request.method != "GET"):
+        options += ["-i"] if request.method == "HEAD" else ["-m", request.method]
+    return [*options, *_header_options(headers), request.target]
+
+
+def add_ab_percentiles(claim: Claim, folder: Path) -> Claim:
+    """Takes percentiles from the file that has them in microseconds: ab prints whole milliseconds."""
+    if not claim.requests:
+        return claim
+    rows = csv.DictReader(io.StringIO((folder / _AB_PERCENTILES).read_text()))
+    steps = {int(row["Percentage served"]) / 100: Figure.printed(row["Time in ms"], 1e-3) for row in rows}
+    return replace(claim, min_s=steps.pop(0.0), quantiles_s=steps)

@@ -1,0 +1,181 @@
+"""A load by an external tool: starts it on its CPUs, watches it, ends it in time and reads its report. Each tool has a
+host of its own, with namespaces if this machine allows them. So the tool leaves no process behind, even if weir dies,
+and its CPU time and memory are known."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from weir.engine_process import Closing
+from weir.generators.external_tool import Tool
+from weir.generators.normalize import build_load_end, compute_cpu_fraction
+from weir.host import Ended, Host
+from weir.model.errors import GeneratorError, NotWrittenError, TargetError, UsageError
+from weir.model.load import LoadPlan
+from weir.model.load_observer import LoadObserver
+from weir.model.records import GeneratorUse, LoadEnd, LoadStarted
+from weir.model.reported_result import Claim
+
+OUTPUT = "output.txt"
+"""The file with a tool's output, in its folder."""
+_NAME = "generator"
+_END_GRACE_S = 15.0
+"""Time for a tool to print its report after its load."""
+_LOOK_S = 0.05
+"""Interval between checks for the start of the load and for the deadline."""
+_SHOWN_LINES = 3
+
+
+class ExternalLoad(Closing):
+    """A running load by an external tool, bound to `plan.cpus`. A `LoadHandle`. weir calls only `on_start` of the
+    observer, on the watcher's thread, when it sees the start of the load. `folder` gets the tool's output,
+    `output.txt`, and its other files. Raises UsageError (the tool does not support this load, or is not installed),
+    GeneratorError (the tool cannot be started), NotWrittenError (there is no space for its files)."""
+
+    claim: Claim
+    """The tool's report, with the rounding of each figure. Set after `result` has returned."""
+
+    def __init__(self, tool: Tool, plan: LoadPlan, observer: LoadObserver | None = None, *, folder: Path) -> None:
+        self._tool, self._plan, self._observer = tool, plan, observer or LoadObserver()
+        self._log = folder.resolve() / OUTPUT
+        program = tool.require()
+        reason = tool.unsupported_reason(plan)
+        if reason is not None:
+            raise UsageError(f"generator = {tool.name!r}: {reason}")
+        try:
+            self._log.parent.mkdir(parents=True, exist_ok=True)
+            self._log.write_bytes(b"")
+            arguments = tool.build_arguments(plan, self._log.parent)
+        except OSError as error:
+            message = f"{error.filename}: {error.strerror}"
+            raise NotWrittenError(message, hint="check the space left on the disk") from None
+        self._version = tool.version()
+        self._end: LoadEnd | None = None
+        self._failure: Exception | None = None
+        self._stopped = False
+        self._deadline_s = time.monotonic() + tool.start_up_s + plan.duration_s + plan.timeout_s + _END_GRACE_S
+        self._finished = threading.Event()
+        self._host = Host()
+        try:
+            self._started_ns = time.monotonic_ns()
+            environment = {**tool.build_environment(plan), "HOME": str(self._log.parent)}
+            command, folder = [str(program), *arguments], self._log.parent
+            started = self._host.start(
+                _NAME, command, tier=_NAME, cwd=folder, env=environment, log=self._log, cpus=plan.cpus
+            )
+        except TargetError as error:
+            self._host.close()
+            raise GeneratorError(f"{tool.name}: {program}: {error.message}", hint=error.hint) from None
+        self.pid = started.pid
+        self._watcher = threading.Thread(target=self._watch, name=tool.name, daemon=True)
+        self._watcher.start()
+
+    def stop(self) -> None:
+        """Ends the load early; `result` then returns the tool's report so far."""
+        if self._finished.is_set() or self._stopped:
+            return
+        self._stopped = True
+        self._deadline_s = time.monotonic() + _END_GRACE_S
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGINT)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        return self._finished.wait(timeout_s)
+
+    def result(self) -> LoadEnd:
+        """Waits for the end of the load and returns the tool's report; a missing figure is None, empty or 0. Raises
+        GeneratorError: the tool failed, hung, or printed an unreadable report."""
+        self._finished.wait()
+        if self._failure is not None:
+            raise self._failure
+        assert self._end is not None
+        return self._end
+
+    def close(self) -> None:
+        self._host.close()
+        self._watcher.join()
+
+    def _watch(self) -> None:
+        try:
+            begun_ns, spent_s = self._await_beginning()
+            ended = self._await_end()
+            load_s = (time.monotonic_ns() - begun_ns) / 1e9
+            cpu_s = ended.cpu_user_s + ended.cpu_system_s - spent_s
+            threads, cpus = self._tool.count_threads(self._plan), len(self._plan.cpus) or os.cpu_count() or 1
+            generator = GeneratorUse(
+                version=self._version, cpu_fraction=compute_cpu_fraction(cpu_s, load_s, threads, cpus),
+                peak_rss_bytes=ended.peak_rss_bytes, threads=threads, cpus=list(self._plan.cpus),
+                clock=self._tool.clock,
+            )  # fmt: skip
+            stopped = "signal" if self._stopped else "duration" if self._plan.requests is None else "complete"
+            self.claim = self._read_report()
+            self._end = build_load_end(self._plan, self.claim, generator, load_s=load_s, stopped=stopped)
+        except Exception as error:
+            self._failure = error
+        finally:
+            self._finished.set()
+
+    def _await_beginning(self) -> tuple[int, float]:
+        """Returns the start of the load and the CPU time before it. Without a start marker the load starts with the
+        program."""
+        begun_ns, spent_s, start_marker = self._started_ns, 0.0, self._tool.start_marker.encode()
+        for _ in self._while_it_runs() if start_marker else ():
+            if start_marker in self._log.read_bytes():
+                begun_ns = time.monotonic_ns()
+                spent_s = _cpu_s(self.pid)
+                break
+        started_unix_ns = time.time_ns() - (time.monotonic_ns() - begun_ns)
+        threads, cpus = self._tool.count_threads(self._plan), list(self._plan.cpus)
+        self._observer.on_start(LoadStarted(
+            version=self._version, pid=self.pid, backend=self._tool.name, wait="", threads=threads, cpus=cpus,
+            connected=0, start_monotonic_ns=begun_ns, start_unix_ns=started_unix_ns,
+        ))  # fmt: skip
+        return begun_ns, spent_s
+
+    def _await_end(self) -> Ended:
+        """Waits for the program's end and returns its exit status and resource usage. Raises GeneratorError: the
+        program failed, or did not end and was killed."""
+        for _ in self._while_it_runs():
+            pass
+        ended = self._host.ended(_NAME)
+        if ended is None:
+            self._host.stop(_NAME, grace_s=0.0)
+            hung = f"it hung after a load of {self._plan.duration_s:g} s"
+            raise self._error(f"{'it ignored the stop signal' if self._stopped else hung}, and was killed")
+        if not self._stopped and ended.exit_code != 0:
+            raise self._error(f"it ended {ended.how}")
+        return ended
+
+    def _while_it_runs(self) -> Iterator[None]:
+        """Yields repeatedly until the program has ended or its deadline has passed."""
+        while time.monotonic() < self._deadline_s and self._host.wait_ended(_NAME, _LOOK_S) is None:
+            yield
+
+    def _read_report(self) -> Claim:
+        try:
+            return self._tool.read(self._log.read_text(errors="replace"), self._log.parent)
+        except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:
+            stopped = "weir stopped it; " if self._stopped else ""
+            why = f"{error} is missing" if isinstance(error, KeyError) else f"{error}"
+            raise self._error(f"{stopped}its report cannot be read: {why}") from None
+
+    def _error(self, problem: str) -> GeneratorError:
+        printed = self._log.read_text(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
+        return GeneratorError("\n  ".join([f"{self._tool.name}: {problem}; its output: {self._log}", *printed]))
+
+
+def _cpu_s(process_group: int) -> float:
+    """Returns the CPU time of a process group so far, with its reaped children. The host reports it later on a busy
+    machine."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        # A process may end meanwhile.
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == process_group:
+                ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,81 @@
+"""Measures a generator's limit against a server that does nothing: the highest throughput that it can report. The
+server is `weir-engine serve null` on loopback. It ends when its standard input closes, so it never outlives weir."""
+
+import queue
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from weir.engine_process import Closing, EngineProcess, Record
+from weir.generators.engine import EngineLoad
+from weir.generators.handle import LoadHandle
+from weir.model.errors import TargetError
+from weir.model.load import ClosedLoad, LoadPlan
+
+TRIES = 3
+"""Other work on the machine only lowers a throughput: the best of several short loads is closer to the limit than one
+long load."""
+
+
+class NullServer(Closing):
+    """A server that answers every request with the same few bytes. It is bound to `cpus` (empty: unbound) and listens
+    on `address` of this machine (None: loopback). Raises TargetError: it did not start."""
+
+    def __init__(self, cpus: Sequence[int] = (), *, address: str | None = None) -> None:
+        self._addresses: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        arguments = ["serve", "null", "--listen", f"{address or '127.0.0.1'}:0"]
+        self._process = EngineProcess(
+            arguments, on_record=self._take, on_end=lambda: self._addresses.put(None), cpus=cpus
+        )
+        found = self._addresses.get()
+        if found is None:
+            self._process.end()
+            raise self._process.error()
+        self.address: str = found
+
+    def close(self) -> None:
+        self._process.end()
+
+    def _take(self, record: Record) -> None:
+        if record.get("record") == "listening":
+            self._addresses.put(record["address"])
+
+
+def measure_on_null_server(
+    plan: LoadPlan,
+    *,
+    duration_s: float,
+    server_cpus: Sequence[int] = (),
+    start: Callable[[LoadPlan], LoadHandle] = EngineLoad,
+    tries: int = TRIES,
+    address: str | None = None,
+) -> float:
+    """Returns a generator's highest throughput with the request, connections, threads and CPUs of `plan`, in requests
+    per second. The load is always a closed loop without pauses, over plain TCP, without a scenario: the null server
+    would fail a scenario's checks. `duration_s` is the time of all `tries` together; `address` is where the null server
+    listens if the load comes from another machine. Raises UsageError (the generator cannot make such a load),
+    TargetError (the server or the generator failed)."""
+    with NullServer(server_cpus, address=address) as server:
+        request = replace(plan.request, target=f"http://{server.address}{_path_of(plan.request.target)}")
+        on_null = LoadPlan(
+            request, ClosedLoad(plan.load.connections), duration_s / tries, plan.timeout_s, plan.interval_s,
+            keep_alive=plan.keep_alive, pipeline=plan.pipeline, kernel_timestamps=plan.kernel_timestamps,
+            threads=plan.threads, cpus=plan.cpus, seed=plan.seed, part=plan.part, held=plan.held,
+        )  # fmt: skip
+        reached_rps = max(_throughput_rps(on_null, start) for _ in range(tries))
+    if not reached_rps:
+        raise TargetError("weir-engine serve null: found no responses, expected some", hint="weir doctor")
+    return reached_rps
+
+
+def _throughput_rps(plan: LoadPlan, start: Callable[[LoadPlan], LoadHandle]) -> float:
+    with start(plan) as load:
+        return load.result().summary.throughput_rps
+
+
+def _path_of(target: str) -> str:
+    if target.startswith("unix:"):
+        _, colon, path = target.removeprefix("unix:").partition(":")
+        return path if colon else "/"
+    parts = urlsplit(target)
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -1,0 +1,114 @@
+"""All load generators by name."""
+
+from weir.compat.reports.csv_tables import read_jtl, read_locust
+from weir.compat.reports.json_reports import read_k6, read_oha
+from weir.compat.reports.text_reports import read_ab, read_h2load, read_hey, read_wrk, read_wrk2
+from weir.generators import command_lines, scripts
+from weir.generators.external_tool import Tool
+from weir.generators.installation import Installation
+from weir.generators.load_features import Feature
+from weir.model.errors import UsageError
+
+_LIST = (
+    Tool(
+        name="wrk", title="wrk", install_hint="apt-get install wrk",
+        clock="from the first write of a request to the end of its answer, with samples added for requests that it thinks it "
+        "should have sent; without answers that came after the timeout",
+        supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS}),
+        whole_seconds=("duration", "timeout"), version_arguments=("-v",),
+        build_arguments=command_lines.build_wrk_arguments, count_threads=command_lines.count_wrk_threads,
+        reader=read_wrk,
+    ),
+    Tool(
+        name="wrk2", title="wrk2", install_hint="build github.com/giltene/wrk2 and put its wrk on the PATH as wrk2",
+        clock="from the moment a request was due to the end of its answer, both to the millisecond at which it looks",
+        supported=frozenset({Feature.NEW_CONNECTIONS, Feature.RATE}),
+        whole_seconds=("duration", "timeout"), has_whole_rate=True, version_arguments=("-v",),
+        build_arguments=command_lines.build_wrk_arguments, count_threads=command_lines.count_wrk_threads,
+        reader=read_wrk2,
+    ),
+    # Its -q limits each worker separately and skips late requests, and so makes no open load.
+    Tool(
+        name="hey", title="hey", install_hint="apt-get install hey",
+        clock="from before a request is made, connecting included, to the end of its answer; of the first 1,000,000 answers",
+        supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS}),
+        whole_seconds=("timeout",), equal_shares="workers", version_arguments=(),
+        build_arguments=command_lines.build_hey_arguments, reader=read_hey,
+    ),
+    Tool(
+        name="ab", title="ab", install_hint="apt-get install apache2-utils",
+        clock="the Total of its table: from before connecting, where the request does that, to the end of the answer",
+        supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS}),
+        whole_seconds=("duration", "timeout"), version_arguments=("-V",),
+        build_arguments=command_lines.build_ab_arguments,
+        count_threads=lambda _: 1,
+        reader=read_ab,
+        complete_claim=command_lines.add_ab_percentiles,
+    ),
+    Tool(
+        name="oha", title="oha", install_hint="cargo install oha --locked",
+        clock="from before a request is sent, or at a rate from when it was due, to the end of its answer",
+        supported=frozenset({
+            Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS, Feature.FEW_REQUESTS, Feature.RATE,
+            Feature.REQUESTS_AT_A_RATE,
+        }),
+        build_arguments=command_lines.build_oha_arguments,
+        reader=read_oha, report_file=command_lines.OHA_REPORT,
+    ),
+    Tool(
+        name="k6", title="k6", install_hint="go install go.k6.io/k6@latest",
+        clock="http_req_duration: from the first write of a request to the end of its answer, without connecting or waiting "
+        "before that",
+        supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS, Feature.RATE}),
+        has_whole_rate=True, version_arguments=("version",),
+        start_marker=scripts.START_MARKER, start_up_s=30.0,
+        build_arguments=scripts.build_k6_arguments,
+        # The number of Go's threads.
+        build_variables=lambda plan: {"GOMAXPROCS": f"{plan.threads}"},
+        reader=read_k6, report_file=scripts.K6_REPORT,
+    ),
+    # Its --rps limits each connection separately and so makes no open load.
+    Tool(
+        name="h2load", title="h2load", install_hint="apt-get install nghttp2-client",
+        clock="from when a request was handed to be sent to the end of its answer; percentiles only of recent versions",
+        supported=frozenset({Feature.CLOSED, Feature.REQUESTS}),
+        build_arguments=command_lines.build_h2load_arguments, count_threads=command_lines.count_h2load_threads,
+        reader=read_h2load,
+    ),
+    # A line for each sample, in whole milliseconds; weir computes all figures from these.
+    Tool(
+        name="jmeter", title="JMeter",
+        installation=Installation("jmeter", program="bin/jmeter", needs=("mvn", scripts.JAVA)),
+        clock="elapsed: from before a request is made, connecting included, to the end of its answer, in whole milliseconds",
+        supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS, Feature.REQUESTS, Feature.LOOPS}),
+        whole_seconds=("duration",), equal_shares="threads",
+        start_marker="Starting standalone test", start_up_s=90.0,
+        build_arguments=scripts.build_jmeter_arguments,
+        count_threads=lambda plan: plan.load.connections,
+        build_variables=scripts.build_jmeter_variables,
+        reader=read_jtl, report_file=scripts.JMETER_SAMPLES,
+    ),
+    Tool(
+        name="locust", title="Locust",
+        installation=Installation("locust", program="venv/bin/locust", needs=("uv",)),
+        clock="from the call of its client (FastHttpUser), connecting included, to the end of the answer; percentiles to two "
+        "digits",
+        supported=frozenset({Feature.CLOSED, Feature.NEW_CONNECTIONS}),
+        start_marker=scripts.START_MARKER, start_up_s=60.0,
+        build_arguments=scripts.build_locust_arguments,
+        count_threads=lambda _: 1,
+        reader=read_locust, report_file=scripts.LOCUST_STATS,
+        complete_claim=scripts.add_locust_failures,
+    ),
+)  # fmt: skip
+TOOLS = {tool.name: tool for tool in _LIST}
+GENERATORS: tuple[str, ...] = ("weir", *TOOLS)
+"""The values of a study's `generator`; `weir` is the engine."""
+
+
+def get_tool(name: str) -> Tool:
+    """Returns the tool with this name. Raises UsageError: there is none."""
+    found = TOOLS.get(name)
+    if found is None:
+        raise UsageError(f"generator: found {name!r}, expected one of {', '.join(GENERATORS)}")
+    return found

@@ -1,0 +1,153 @@
+"""Scripts that weir writes for k6, JMeter and Locust, and their command lines. None of them verifies certificates."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from string import Template
+from typing import Any
+from urllib.parse import urlsplit
+from xml.sax.saxutils import escape
+
+from weir.compat.reports.csv_tables import read_locust_failures
+from weir.compat.reports.json_reports import K6_FAILURES
+from weir.generators.command_lines import format_milliseconds, write_body_file
+from weir.generators.external_tool import get_rate
+from weir.generators.installation import DATA
+from weir.model.load import ClosedLoad, LoadPlan
+from weir.model.reported_result import Claim
+from weir.stacks.toolchain import build_base_environment
+
+START_MARKER = "weir: the load begins"
+"""The scripts of k6 and Locust print it."""
+K6_REPORT, JMETER_SAMPLES, LOCUST_STATS = "report.json", "samples.jtl", "report_stats.csv"
+JAVA = "java>=11"
+_LOCUST_FAILURES = "report_failures.csv"
+_K6_STATISTICS = ("avg", "min", "med", "p(75)", "p(90)", "p(95)", "p(99)", "p(99.9)", "p(99.99)", "max")
+_JMETER_NOT_SAVED = (
+    "response_message", "data_type", "assertion_results_failure_message", "thread_counts", "url", "idle_time"
+)  # fmt: skip
+"""Columns of samples that weir does not read and that cost time to write."""
+
+
+def _fill_template(name: str, values: Mapping[str, str]) -> str:
+    return Template((DATA / name).read_text()).substitute(values)
+
+
+# --- k6
+
+
+def build_k6_arguments(plan: LoadPlan, folder: Path) -> list[str]:
+    """Writes k6's script and returns its arguments, without the command server: two k6 on a machine would share its
+    port. k6 runs JavaScript between a response and the next request; its response times do not include that."""
+    request = plan.request
+    options = {
+        "discardResponseBodies": True,
+        "insecureSkipTLSVerify": True,
+        "maxRedirects": 0,
+        "noConnectionReuse": not plan.keep_alive,
+        "summaryTrendStats": _K6_STATISTICS,
+        "scenarios": {"load": {**_build_k6_executor(plan), "gracefulStop": "0s"}},
+    }
+    values = {
+        "options": json.dumps(options, indent=2),
+        "right": json.dumps(plan.expected_status or [{"min": 100, "max": 399}]),
+        "method": json.dumps(request.method),
+        "url": json.dumps(request.target),
+        "body": "null" if request.body is None else f"open({json.dumps(write_body_file(plan, folder))}, 'b')",
+        "parameters": json.dumps({"headers": dict(request.headers), "timeout": format_milliseconds(plan.timeout_s)}),
+        "counter": json.dumps(K6_FAILURES),
+        "begins": json.dumps(START_MARKER),
+        "report": json.dumps(K6_REPORT),
+    }
+    (folder / "script.js").write_text(_fill_template("k6.js", values))
+    return ["run", "--quiet", "--no-color", "--no-usage-report", "--address", "", "script.js"]
+
+
+def _build_k6_executor(plan: LoadPlan) -> dict[str, Any]:
+    users, duration, rate_rps = plan.load.connections, format_milliseconds(plan.duration_s), get_rate(plan)
+    if rate_rps is not None:
+        rate = {"rate": round(rate_rps), "timeUnit": "1s", "preAllocatedVUs": users, "maxVUs": users}
+        return {"executor": "constant-arrival-rate", "duration": duration, **rate}
+    if plan.requests is not None:
+        count = {"iterations": plan.requests, "maxDuration": duration}
+        return {"executor": "shared-iterations", "vus": users, **count}
+    return {"executor": "constant-vus", "vus": users, "duration": duration}
+
+
+# --- JMeter
+
+
+def build_jmeter_arguments(plan: LoadPlan, folder: Path) -> list[str]:
+    """Writes JMeter's test plan and returns its arguments, without the command port, which two JMeters on a machine
+    would share."""
+    request, load, url = plan.request, plan.load, urlsplit(plan.request.target)
+    assert isinstance(load, ClosedLoad)
+    headers = [_element("", "Header", {"Header.name": name, "Header.value": value}) for name, value in request.headers]
+    values = {
+        "users": f"{load.connections}",
+        "duration_s": f"{plan.duration_s:.0f}",
+        "loops": f"{load.loops or (-1 if plan.requests is None else plan.requests // load.connections)}",
+        "headers": "".join(headers),
+        "scheme": url.scheme,
+        "host": escape(url.hostname or ""),
+        "port": f"{url.port or ''}",
+        "path": escape(url._replace(scheme="", netloc="").geturl()),
+        "method": escape(request.method),
+        "timeout_ms": f"{round(plan.timeout_s * 1000)}",
+        "keep_alive": "true" if plan.keep_alive else "false",
+        "files": "" if request.body is None else _raw_body(folder / write_body_file(plan, folder)),
+    }
+    (folder / "plan.jmx").write_text(_fill_template("plan.jmx", values), encoding="utf-8")
+    properties = {"jmeterengine.nongui.port": "0", "jmeter.save.saveservice.output_format": "csv"}
+    properties |= {f"jmeter.save.saveservice.{column}": "false" for column in _JMETER_NOT_SAVED}
+    settings = [f"-J{key}={value}" for key, value in properties.items()]
+    return ["-n", "-t", "plan.jmx", "-l", JMETER_SAMPLES, "-j", "jmeter.log", *settings]
+
+
+def _raw_body(path: Path) -> str:
+    """JMeter sends a single file without a name as the raw body. It sends no Content-Length of 0 without a file."""
+    file = _element(str(path), "HTTPFileArg", {"File.path": str(path), "File.paramname": "", "File.mimetype": ""})
+    files = f'<collectionProp name="HTTPFileArgs.files">{file}</collectionProp>'
+    return f'<elementProp name="HTTPsampler.Files" elementType="HTTPFileArgs">{files}</elementProp>'
+
+
+def _element(name: str, kind: str, properties: Mapping[str, str]) -> str:
+    inner = "".join(f'<stringProp name="{key}">{escape(value)}</stringProp>' for key, value in properties.items())
+    return f'<elementProp name="{escape(name)}" elementType="{kind}">{inner}</elementProp>'
+
+
+def build_jmeter_variables(plan: LoadPlan) -> dict[str, str]:
+    """Returns the variables that lead to a JDK that JMeter supports."""
+    java = build_base_environment([JAVA])
+    return {name: java[name] for name in ("PATH", "JAVA_HOME") if name in java}
+
+
+# --- Locust
+
+
+def build_locust_arguments(plan: LoadPlan, folder: Path) -> list[str]:
+    """Writes a locustfile with Locust's faster client and returns the arguments. All users come within the first
+    second. Locust judges answers by their status: from 400 on they fail."""
+    request, users, url = plan.request, f"{plan.load.connections}", urlsplit(plan.request.target)
+    # Locust's pool keeps a connection open unless the request says "close".
+    closing = {} if plan.keep_alive else {"Connection": "close"}
+    values = {
+        "stats": repr(LOCUST_STATS),
+        "failures": repr(_LOCUST_FAILURES),
+        "begins": repr(START_MARKER),
+        "duration_s": repr(plan.duration_s),
+        "timeout_s": repr(plan.timeout_s),
+        "method": repr(request.method),
+        "url": repr(url._replace(scheme="", netloc="").geturl() or "/"),
+        "headers": repr(dict(request.headers) | closing),
+        "body": "None" if request.body is None else f"Path({write_body_file(plan, folder)!r}).read_bytes()",
+    }
+    (folder / "locustfile.py").write_text(_fill_template("locustfile.txt", values))
+    options = ["--headless", "--only-summary", "--exit-code-on-error", "0", "--host", f"{url.scheme}://{url.netloc}"]
+    return ["-f", "locustfile.py", "-u", users, "-r", users, *options]
+
+
+def add_locust_failures(claim: Claim, folder: Path) -> Claim:
+    """Adds the failures by kind, which Locust writes into a second table."""
+    return replace(claim, errors=read_locust_failures((folder / _LOCUST_FAILURES).read_text()))

@@ -1,0 +1,205 @@
+"""Searches for the capacity under an objective, and for the knee, on a running server.
+
+If weir starts the server, each search has a fresh process. Each attempt is a load of its own. The server must be at
+rest before it: the queues that an overload leaves would distort the next attempt.
+"""
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+
+from weir.engine_process import pin_to_cpus
+from weir.generators.engine import EngineLoad
+from weir.host import Host
+from weir.lab.conformance import build_check_cells
+from weir.lab.jit_priority import prioritize_jit_threads
+from weir.lab.placement import describe_placement, place
+from weir.lab.study_run import build_stack
+from weir.lab.trial_services import Services
+from weir.load_spec import LoadSpec
+from weir.model.errors import TargetError, UsageError
+from weir.model.hdr import bytes_of_text
+from weir.model.load import Arrivals, ClosedLoad, Load, LoadPlan, OpenLoad
+from weir.model.records import LoadEnd
+from weir.objective import Condition, count_missed
+from weir.stacks.manifest import Stack
+from weir.stats import Attempt, Goal, Knee, SearchResult, search_capacity, search_knee
+from weir.study.file import Cpus
+
+_PROBE_S = 2.0
+"""Duration of the closed loop that finds the range of the search."""
+_ABOVE_PROBE = 1.25
+"""The search begins at this many times the throughput of the closed loop."""
+_BELOW_MOST = 1_000.0
+"""The highest rate of the search divided by the lowest."""
+_RAISES = 3
+"""Maximum number of times that the highest rate doubles while the server meets the objective."""
+_REST_S = 30.0
+"""Maximum time for a server to come to rest."""
+_MIN_PROBED_RPS = 1.0
+_GENERATOR_REASONS = ("busy", "ports", "slept", "stood_still")
+"""Kinds of verdict reasons (docs/reference/engine.md) about the generator and its machine."""
+
+RunLoad = Callable[[Load, float], LoadEnd]
+"""Runs a load on the server for a number of seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The server of a search."""
+
+    title: str
+    """Its name on screen."""
+    is_fresh: bool
+    """Whether each search has a process of its own."""
+    start: Callable[[], AbstractContextManager[RunLoad]]
+    """Returns a context with a server that is ready for loads."""
+
+
+def external_target(plan: LoadPlan) -> Target:
+    """Returns a server that runs already. `plan` has its request and options; each load replaces the duration."""
+    return Target(plan.title, False, lambda: nullcontext(_make_load_runner(plan)))
+
+
+@contextmanager
+def open_stack_target(
+    stack: Stack,
+    workload: str,
+    *,
+    warmup_s: float,
+    warmup_users: int,
+    timeout_s: float,
+    seed: int,
+    on_step: Callable[[str], None],
+) -> Iterator[Target]:
+    """Builds a stack; each search starts, checks and warms up a fresh process. They end with the context. Raises
+    UsageError if the stack does not serve the workload or CPUs are missing, TargetError if the build failed."""
+    if workload not in stack.serves:
+        expected = f"expected one that {stack.label} serves: {', '.join(stack.serves)}"
+        raise UsageError(f"WORKLOAD: found {workload!r}, {expected}", hint="weir stacks list")
+    planned = next(one for one in build_check_cells(stack, place(Cpus())) if one.workload.id == workload)
+    placement = place(Cpus(), with_services=bool(planned.services))
+    planned = replace(planned, load=LoadSpec(duration_s=1, timeout_s=timeout_s))
+    for line in describe_placement(placement):
+        on_step(line)
+    starts = itertools.count(1)
+    with pin_to_cpus(placement.control), Host() as host, Services(host, on_step) as services:
+        built = build_stack(host, stack, on_step)
+
+        @contextmanager
+        def start() -> Iterator[RunLoad]:
+            inputs, path = random.Random(f"{seed}/{next(starts)}"), stack.find_path(workload)
+            with services.running_with_stack(built, planned, placement, "capacity", inputs=inputs) as (_, running):
+                request = planned.workload.draw(running.base_url, random.Random(seed), path=path)
+                plan = planned.plan(request, targets=(), duration_s=1.0, interval_s=0.1, cpus=placement.load)
+                run_load = _make_load_runner(plan)
+                if warmup_s:
+                    with prioritize_jit_threads(running.pids):
+                        run_load(ClosedLoad(warmup_users), warmup_s)
+                yield run_load
+
+        yield Target(f"{stack.label} on {workload}", True, start)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """Objective and load of a capacity search."""
+
+    condition: Condition
+    """Limit of a percentile of response times."""
+    goal: Goal
+    connections: int
+    """Maximum number of connections of the open loop."""
+    arrivals: Arrivals = "constant"
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityMeasurement:
+    """One search, with the response times at the highest rate that met the objective."""
+
+    search: SearchResult
+    histogram: bytes | None
+    """Response times at that rate; None if no rate met the objective."""
+    mean_s: float | None
+    reasons: tuple[str, ...]
+    """Problems of the generator during the attempts at the two bounds."""
+
+
+def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[Attempt], None]) -> CapacityMeasurement:
+    """Searches once for a server's capacity; raises TargetError if it is unreachable or does not come to rest. The
+    highest rate is a little above the throughput of a closed loop with as many users as connections. It doubles if the
+    server meets the objective even there."""
+    ends: dict[float, LoadEnd] = {}
+    with target.start() as run_load:
+        probed = run_load(ClosedLoad(wanted.connections), _PROBE_S).summary.throughput_rps
+        most = _ABOVE_PROBE * max(probed, _MIN_PROBED_RPS)
+
+        def measure(rate_rps: float, length_s: float) -> tuple[int, int]:
+            _wait_for_rest(run_load, wanted.condition)
+            end = run_load(OpenLoad(rate_rps, wanted.connections, wanted.arrivals), length_s)
+            intended, late = end.summary.requests.intended, count_missed(wanted.condition, end)
+            if rate_rps not in ends or end.summary.duration_s >= ends[rate_rps].summary.duration_s:
+                ends[rate_rps] = end
+            on_attempt(Attempt(rate_rps, length_s, intended, late))
+            return intended, late
+
+        found = search_capacity(measure, wanted.goal, least=most / _BELOW_MOST, most=most)
+        for _ in range(_RAISES):
+            if found.upper is not None:
+                break
+            most *= 2
+            again = search_capacity(measure, wanted.goal, least=most / 2, most=most)
+            # A rate that met the objective before may fail now; it stays a bound.
+            found = replace(again, lower=again.lower or found.lower, attempts=(*found.attempts, *again.attempts))
+    at_bounds = [ends[rate] for rate in (found.lower, found.upper) if rate is not None]
+    reasons = tuple(dict.fromkeys(reason for end in at_bounds for reason in _list_generator_reasons(end)))
+    if found.lower is None:
+        return CapacityMeasurement(found, None, None, reasons)
+    held = ends[found.lower]
+    mean_us = held.summary.response_time_us.mean
+    histogram = bytes_of_text(held.histograms["response_time_ns"])
+    return CapacityMeasurement(found, histogram, None if mean_us is None else mean_us / 1e6, reasons)
+
+
+def find_knee(target: Target, *, most_users: int, length_s: float, on_attempt: Callable[[int, float], None]) -> Knee:
+    """Searches once for the knee with closed loops of more and more users; raises TargetError for a dead server."""
+    with target.start() as run_load:
+
+        def measure(users: int) -> float:
+            throughput_rps = run_load(ClosedLoad(users), length_s).summary.throughput_rps
+            on_attempt(users, throughput_rps)
+            return throughput_rps
+
+        return search_knee(measure, most_users=most_users)
+
+
+def _make_load_runner(plan: LoadPlan) -> RunLoad:
+    def run_load(load: Load, length_s: float) -> LoadEnd:
+        with EngineLoad(replace(plan, load=load, duration_s=length_s)) as running:
+            return running.result()
+
+    return run_load
+
+
+def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
+    """Waits until the response to a single request meets the objective."""
+    until = time.monotonic() + _REST_S
+    while True:
+        end = run_load(ClosedLoad(1, loops=1), _REST_S)
+        found_us = end.summary.response_time_us.max
+        if found_us is not None and condition.holds(found_us):
+            return
+        if time.monotonic() > until:
+            took = "it did not answer" if found_us is None else f"it took {found_us / 1e3:,.0f} ms"
+            late = f"{_REST_S:g} s after a load a single request still misses {condition.text}: {took}"
+            hint = "use an objective that the server meets without load, or let it drop requests of closed connections"
+            raise TargetError(f"the server did not come to rest: {late}", hint=hint)
+
+
+def _list_generator_reasons(end: LoadEnd) -> Sequence[str]:
+    """Returns the generator's problems in an attempt; the search itself counts late and missing responses."""
+    verdict = end.summary.verdict
+    return [text for kind, text in zip(verdict.kinds, verdict.reasons, strict=False) if kind in _GENERATOR_REASONS]

@@ -1,0 +1,96 @@
+"""Contexts that the parts of a run share: the run, and one of its trials."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from weir.generators.handle import LOCAL, LoadSource
+from weir.host import Host
+from weir.lab.observer import RunControls, RunObserver
+from weir.lab.stack_process import list_process_names
+from weir.lab.trial_services import Services
+from weir.model.run_types import Placement
+from weir.stacks.build import BuiltStack
+from weir.store import RunWriter
+from weir.study.file import Failures, Method
+from weir.study.study import PlannedCell, Study
+
+_LONG_TRIAL_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """One run of a study: its folder, what it runs on, and its observers."""
+
+    study: Study
+    folder: Path
+    host: Host
+    services: Services
+    placement: Placement
+    observer: RunObserver
+    controls: RunControls
+    load_from: LoadSource = LOCAL
+    """Where weir's own engine makes the loads."""
+
+
+@dataclass(frozen=True)
+class TrialContext:
+    """One trial of a run."""
+
+    run: RunContext
+    planned: PlannedCell
+    built: BuiltStack | None
+    """The stack; None: weir did not start the server."""
+    writer: RunWriter
+    trial_id: int
+    """Its row in the run file."""
+    inputs: random.Random
+    """Draws the inputs of the checks; the request of the load is the same in every trial."""
+    generator_limit_rps: float | None
+    """Throughput of the generator on a null server with the load of this cell."""
+    phases_s: dict[str, float] = field(default_factory=dict)
+    """Duration of each phase so far."""
+
+    @cached_property
+    def placement(self) -> Placement:
+        """The CPUs of each tier."""
+        return self.planned.restrict_placement(self.run.placement)
+
+    @property
+    def method(self) -> Method:
+        return self.planned.method
+
+    @property
+    def generator(self) -> str:
+        return self.planned.cell.generator
+
+    @property
+    def generator_folder(self) -> Path:
+        """Holds the output and files of a generator other than weir's engine."""
+        return self.run.folder / "logs" / f"trial-{self.trial_id:04d}-{self.generator}"
+
+    @property
+    def stack_processes(self) -> Sequence[str]:
+        """Names of the processes that the host starts for the stack."""
+        return list_process_names(self.planned.cell.replicas) if self.built is not None else []
+
+    def log_path(self, process: str) -> Path:
+        """The log file of a process."""
+        return self.run.folder / "logs" / f"trial-{self.trial_id:04d}-{process}.log"
+
+    @property
+    def interval_s(self) -> float:
+        """Length of an interval: short trials need points for a time series, long ones a small file."""
+        return 0.1 if self.planned.duration_s <= _LONG_TRIAL_S else 1.0
+
+    @property
+    def failures(self) -> Failures:
+        """Whether failed requests reject the trial; a load that ends with the first failure measures them."""
+        return "measure" if self.planned.load.until_first_failure else self.method.failures
+
+    @property
+    def extension_s(self) -> float:
+        """Additional seconds of load without a steady state."""
+        return self.planned.duration_s if self.method.extension_s is None else self.method.extension_s

@@ -1,0 +1,174 @@
+"""Warms up a started stack and measures it under load, while the host samples its processes."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from weir.generators.external_load import ExternalLoad
+from weir.generators.handle import StopSwitch
+from weir.lab.context import TrialContext
+from weir.lab.jit_priority import prioritize_jit_threads
+from weir.lab.monitoring import find_exit, sample_host, sample_stack, stop_load_on_exit, timed, wait_for_end
+from weir.lab.post_checks import PostLoadCheck, check_after_load
+from weir.lab.stack_process import RunningStack
+from weir.lab.steady_window import SteadyWatch, can_be_steady, find_window, use_whole_load
+from weir.lab.trial_generator import begin_load
+from weir.lab.trial_services import Readings, RunningServices
+from weir.model.errors import GeneratorError
+from weir.model.load import LoadPlan, constant_from_s
+from weir.model.load_observer import LoadObservers
+from weir.model.records import LOST_AGENT, Interval, LoadEnd
+from weir.model.reported_result import Claim
+from weir.model.run_types import WEIR, MeasurementWindow, TrialEvent
+from weir.observe.packet_capture import TrialCapture, capture_packets
+from weir.services.service_host import ServiceHost
+from weir.stacks.unmanaged import ExternalStack
+from weir.store import Recorder
+
+STACK_ENDED = "stack ended"
+"""Kind of the event of a stack that ends under the load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One measured load, and the readings of the server during it."""
+
+    end: LoadEnd
+    intervals: Sequence[Interval]
+    window: MeasurementWindow
+    """The part of the load that counts."""
+    recorder: Recorder
+    """Knows when the load started, and the samples of the server."""
+    claim: Claim | None
+    """The report of a generator other than weir's, with the rounding of each figure."""
+    tap: TrialCapture
+    after: PostLoadCheck
+    stack_ended: str | None
+    """How the stack ended during the load; None: it still runs."""
+    service_ended: str | None
+    cut_short_s: float | None
+    """Length of the load, if someone ended its generator."""
+
+
+def warm_up(trial: TrialContext, running: RunningStack) -> None:
+    """Loads the stack for `method.warmup_s` without measuring, then pauses. Raises TrialSkippedError if the viewer
+    skips the trial, GeneratorError if an agent was lost."""
+    skip, method = trial.run.controls.skip, trial.method
+    with timed(trial.phases_s, "warmup"):
+        skip.check()
+        if method.warmup_s:
+            # Open requests of the warm-up would change the rows, work and queues of the measured load.
+            plan = _plan(trial, running, method.warmup_s).answered_to_the_end()
+            with (
+                prioritize_jit_threads(running.pids if trial.built is not None else ()),
+                trial.run.load_from.start(plan, None) as load,
+                skip.stops(load),
+            ):
+                verdict = load.result().summary.verdict
+            if LOST_AGENT in verdict.kinds:
+                # The stack is not warm, and the remaining agents make another load than in the block's other trials.
+                raise GeneratorError(verdict.reasons[verdict.kinds.index(LOST_AGENT)])
+    with timed(trial.phases_s, "pause"):
+        skip.wait(method.pause_s)
+        skip.check()
+
+
+def measure(trial: TrialContext, running: RunningStack, services: RunningServices) -> Measurement:
+    """Runs the measured load, samples the stack's processes, and checks the stack afterwards. Raises TrialSkippedError
+    if the viewer skips the trial, GeneratorError if the generator failed, and TargetError if the generator has no
+    result because the stack or a service ended."""
+    run, planned, phases_s = trial.run, trial.planned, trial.phases_s
+    names = [*trial.stack_processes, *services.names]
+    recorder, stop = Recorder(trial.writer, trial.trial_id), StopSwitch()
+    watch = _watch_for_steady_state(trial, stop)
+    plan = _plan(trial, running, planned.duration_s + (trial.extension_s if watch.may_end_load else 0.0))
+    observer = LoadObservers(recorder, watch, run.observer)
+    hosts = [run.host] if services.place is None else [run.host, services.place.host]
+    before = services.read(planned.workload)
+    with (
+        timed(phases_s, "observe"),
+        nullcontext() if services.place is None else _sample_remote_services(services.place, recorder),
+        sample_stack(run.host, planned.stack, observer.on_sample),
+        capture_packets(running.base_urls, planned.cell.load.connections, enabled=trial.method.tap) as tap,
+        timed(phases_s, "load"),
+        begin_load(trial.generator, plan, observer, folder=trial.generator_folder, load_from=run.load_from) as load,
+        stop.connected(load),
+        run.controls.skip.stops(load),
+        # In a study of failures the end of the stack is a result: the load continues.
+        nullcontext() if trial.failures == "measure" else stop_load_on_exit(hosts, names, load),
+    ):
+        end = wait_for_end(load, hosts, names)
+    run.controls.skip.check()
+    phases_s["observe"] -= phases_s["load"]
+    # After the last sample the host has reported every process that ended before it.
+    stack_ended, service = _stack_end(trial, running), find_exit(hosts, services.names)
+    if stack_ended is not None:
+        trial.writer.add_event(trial.trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, stack_ended))
+    has_ended = stack_ended is not None or service is not None
+    is_cut_short = end.stopped in ("signal", "input") and not (watch.has_ended_load or has_ended)
+    after = PostLoadCheck() if has_ended else _check_after(trial, running, services, before, end)
+    return Measurement(
+        end=end,
+        intervals=watch.intervals,
+        window=_window(trial, watch, end, has_ended=stack_ended is not None),
+        recorder=recorder,
+        claim=load.claim if isinstance(load, ExternalLoad) else None,
+        tap=tap,
+        after=after,
+        stack_ended=stack_ended,
+        service_ended=None if service is None else f"{service.name} ended {service.how}",
+        cut_short_s=end.summary.duration_s if is_cut_short else None,
+    )
+
+
+def _plan(trial: TrialContext, running: RunningStack, duration_s: float) -> LoadPlan:
+    requests = [trial.planned.request(base_url) for base_url in running.base_urls]
+    targets = tuple(request.target for request in requests) if len(requests) > 1 else ()
+    return trial.planned.plan(
+        requests[0], targets=targets, duration_s=duration_s, interval_s=trial.interval_s, cpus=trial.placement.load
+    )
+
+
+def _watch_for_steady_state(trial: TrialContext, stop: StopSwitch) -> SteadyWatch:
+    """Returns an observer that stores the intervals and ends an extensible load once it is steady."""
+    planned, load = trial.planned, trial.planned.cell.load
+    is_constant = can_be_steady(load, planned.duration_s, trial.interval_s) and not planned.load.ends_by_itself
+    can_judge = trial.generator == WEIR and is_constant
+    may_end_load, level_s = can_judge and trial.extension_s > 0, constant_from_s(load) or 0.0
+    return SteadyWatch(planned.duration_s, stop.stop, level_s, can_judge=can_judge, may_end_load=may_end_load)
+
+
+def _window(trial: TrialContext, watch: SteadyWatch, end: LoadEnd, *, has_ended: bool) -> MeasurementWindow:
+    if has_ended:
+        why = "the stack ended during the load"
+    elif trial.generator != WEIR:
+        why = "a generator other than weir's reports no intervals"
+    elif not watch.can_judge:
+        why = "the load changes or ends by itself, or is too short to judge"
+    else:
+        return find_window(watch.intervals, asked_s=watch.asked_s, level_from_s=watch.level_from_s)
+    return use_whole_load(end.summary.duration_s, why)
+
+
+def _stack_end(trial: TrialContext, running: RunningStack) -> str | None:
+    """Returns how the stack ended; None while all of its processes run."""
+    ended = find_exit([trial.run.host], trial.stack_processes)
+    if ended is not None:
+        return ended.how
+    gone = trial.planned.stack.find_ended_pids() if isinstance(trial.planned.stack, ExternalStack) else []
+    return f"(process {', '.join(map(str, gone))} is gone)" if gone else None
+
+
+def _check_after(
+    trial: TrialContext, running: RunningStack, services: RunningServices, before: Readings, end: LoadEnd
+) -> PostLoadCheck:
+    # The services counted the requests of a lost agent, the load did not.
+    if LOST_AGENT in end.summary.verdict.kinds:
+        return PostLoadCheck()
+    with timed(trial.phases_s, "after"):
+        return check_after_load(trial.planned, running, services, before, end.summary, trial.inputs)
+
+
+def _sample_remote_services(place: ServiceHost, recorder: Recorder) -> AbstractContextManager[None]:
+    """Samples services on another machine."""
+    return sample_host(place.host, lambda sample: recorder.on_remote_sample(place.reading(sample)))

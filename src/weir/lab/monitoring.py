@@ -1,0 +1,94 @@
+"""Contexts around the load of a trial: they sample the server, time phases, and end the load with the server."""
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TypeVar
+
+from weir.generators.handle import LoadHandle
+from weir.host import Ended, Host
+from weir.model.errors import GeneratorError, TargetError, UsageError
+from weir.model.records import LoadEnd, Sample
+from weir.observe.watch import Watch
+from weir.stacks.manifest import Stack
+from weir.stacks.unmanaged import ExternalStack
+
+T = TypeVar("T")
+
+
+def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[str]) -> LoadEnd:
+    """Waits for the result of a load. A generator without a result because the server ended is the server's failure."""
+    try:
+        return load.result()
+    except GeneratorError:
+        gone = find_exit(hosts, names)
+        if gone is None:
+            raise
+        raise TargetError(f"{gone.name} ended {gone.how} during the load") from None
+
+
+@contextmanager
+def timed_enter(phases_s: dict[str, float], phase: str, context: AbstractContextManager[T]) -> Iterator[T]:
+    """Enters a context and records how long that takes."""
+    with ExitStack() as opened:
+        with timed(phases_s, phase):
+            value = opened.enter_context(context)
+        yield value
+
+
+@contextmanager
+def timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
+    """Records the duration of a phase."""
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        phases_s[phase] = time.monotonic() - started
+
+
+@contextmanager
+def sample_stack(host: Host, stack: Stack | ExternalStack, take_sample: Callable[[Sample], None]) -> Iterator[None]:
+    """Samples a stack's processes within the context. See `sample_host`."""
+    if isinstance(stack, ExternalStack) and stack.pids:
+        try:
+            sampling: AbstractContextManager[object] = Watch(stack.pids, take_sample)
+        except UsageError as error:
+            # The processes existed at the start of the study.
+            raise TargetError(error.message, hint=error.hint) from None
+    else:
+        sampling = sample_host(host, take_sample)
+    with sampling:
+        yield
+
+
+@contextmanager
+def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[None]:
+    """Samples the processes of a host within the context, also at its start and end: the load lies between samples."""
+    host.on_sample = take_sample
+    host.observe()
+    try:
+        take_sample(host.sample())
+        yield
+        take_sample(host.sample())
+    finally:
+        host.unobserve()
+        host.on_sample = lambda _: None
+
+
+@contextmanager
+def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: LoadHandle) -> Iterator[None]:
+    """Ends the load as soon as one of these processes has ended, or its host: the rest is meaningless."""
+    for host in hosts:
+        host.on_exit, host.on_gone = lambda _: load.stop(), load.stop
+    try:
+        if find_exit(hosts, names) is not None or any(host.is_gone for host in hosts):
+            load.stop()
+        yield
+    finally:
+        for host in hosts:
+            host.on_exit, host.on_gone = lambda _: None, lambda: None
+
+
+def find_exit(hosts: Collection[Host], names: Collection[str]) -> Ended | None:
+    """Returns how the first of these processes ended; None while all run."""
+    return next((ended for name in names for host in hosts if (ended := host.ended(name)) is not None), None)

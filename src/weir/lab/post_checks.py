@@ -1,0 +1,82 @@
+"""Checks after the load, while the stack still runs: the work of its services, its answers, and its database."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from weir.lab.stack_process import RunningStack
+from weir.lab.trial_services import Readings, RunningServices
+from weir.model.errors import TargetError
+from weir.model.records import LoadSummary
+from weir.model.service_work import NOISE, ServiceWork
+from weir.stacks.answer_check import check_answers
+from weir.stacks.invariant import find_discrepancies
+from weir.stacks.workload import Work
+from weir.study.study import PlannedCell
+
+
+@dataclass(frozen=True, slots=True)
+class PostLoadCheck:
+    """Results of the checks after a load."""
+
+    work: tuple[ServiceWork, ...] = ()
+    """Work of each service during the load."""
+    unexpected_work: tuple[str, ...] = ()
+    """Differences from the work that the workload expects, in sentences."""
+    discrepancies: tuple[str, ...] = ()
+    """Broken invariants of the workload, in sentences."""
+    wrong: str | None = None
+    """The first wrong or missing answer."""
+
+
+def check_after_load(
+    planned: PlannedCell,
+    running: RunningStack,
+    services: RunningServices,
+    before: Readings,
+    load: LoadSummary,
+    inputs: random.Random,
+) -> PostLoadCheck:
+    """Checks stack and services after a load, if none of them has ended. `before` are the services' readings right
+    before the load, `load` is the summary of the whole load. `inputs` draws the inputs of the check."""
+    workload, timeout_s = planned.workload, planned.load.timeout_s
+    work: tuple[ServiceWork, ...] = ()
+    unexpected: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+    wrong = None
+    try:
+        # First the counters: the following checks cause requests to the services.
+        work = tuple(replace(one, rows_differ=workload.work.rows_differ) for one in services.work_since(before, load))
+        unexpected = tuple(find_unexpected_work(workload.work, work))
+        found = find_discrepancies(workload.invariant, before.values, services.values(workload), load)
+        for base_url in running.base_urls:
+            check_answers(workload, base_url, inputs, path=planned.stack.find_path(workload.id), timeout_s=timeout_s)
+    except TargetError as error:
+        wrong = error.message
+    return PostLoadCheck(work, unexpected, found, wrong)
+
+
+def find_unexpected_work(expected: Work, work: Sequence[ServiceWork]) -> list[str]:
+    """Returns differences between the services' work and the workload's expectation, in sentences. Differences that a
+    few requests at the edges of the load explain do not count."""
+    if not any(one.requests for one in work):
+        return []
+    found = [one.note for one in work if one.note]
+    edge = max(one.edge for one in work)
+    rows = None if any(one.rows is None for one in work) else sum(one.per_request(one.rows or 0) or 0 for one in work)
+    statements = sum(one.per_request(one.statements) or 0 for one in work)
+    for noun, wanted, did in (("data statements", expected.statements, statements), ("rows", expected.rows, rows)):
+        if wanted is not None and did is not None and abs(did - wanted) > edge * max(wanted, 1) + NOISE:
+            kinds = _describe_statements(work) if did > wanted else ""
+            found.append(f"{did:,.2f} {noun} per request, the workload expects {wanted:g}{kinds}")
+    return found
+
+
+def _describe_statements(work: Sequence[ServiceWork]) -> str:
+    kinds = [
+        f"{kind.calls / one.requests:,.2f}× {kind.text[:80]}"
+        for one in work
+        for kind in one.by_statement[:3]
+        if kind.data
+    ]
+    return f" ({'; '.join(kinds)})" if kinds else ""

@@ -1,0 +1,271 @@
+"""A running stack: the host starts it, weir waits until it is ready and checks its answers, and the host stops it with
+all descendants. weir only checks an external stack."""
+
+import os
+import random
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import SystemRandom
+
+from weir.host import Ended, Host, Started
+from weir.model.errors import NotWrittenError, TargetError
+from weir.model.run_types import Placement
+from weir.observe.jvm import add_pause_log, build_pause_log_path, find_pause_logs, is_shared_by_jvms
+from weir.services.database import LOOPBACK
+from weir.stacks.answer_check import check_answers, check_many_answers, wait_until_ready
+from weir.stacks.build import BuiltStack
+from weir.stacks.manifest import Stack
+from weir.stacks.runtime import add_cpu_environment, count_usable_cpus
+from weir.stacks.toolchain import build_base_environment, detect_runtime
+from weir.stacks.unmanaged import ExternalStack
+from weir.study.study import PlannedCell
+
+_STOP_GRACE_S = 5.0
+_EXTERNAL_READY_S = 5.0
+_PORTS_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FIRST_PORT = 10_000
+"""Lower ports are well known."""
+_PORTS_TRIED = 100
+CHECK_SPACE = "check the space left on the disk"
+APP = "app"
+"""The host's name of the stack's process; a second one is `app-2`."""
+
+Front = Callable[[Sequence[str]], AbstractContextManager[Sequence[str]]]
+"""Starts a proxy in front of a stack: takes the URLs of its processes, yields those for clients."""
+
+
+@dataclass(slots=True)
+class RunningStack:
+    """A stack that is ready and has answered correctly."""
+
+    base_urls: tuple[str, ...]
+    """Scheme, host and port for clients: of each process, or of the proxy in front of them."""
+    pids: tuple[int, ...]
+    ready_s: float | None
+    """Time until the last process was ready; None if weir did not start them."""
+    check_s: float
+    """Duration of the check of its answers."""
+    artifact_bytes: int | None = None
+    runtime: str = ""
+    """Version text of the first process's runtime."""
+    ended: tuple[Ended, ...] = ()
+    """How its processes ended; empty while it runs."""
+
+    @property
+    def base_url(self) -> str:
+        """The first of `base_urls`."""
+        return self.base_urls[0]
+
+
+def find_free_port(wanted: int = 0) -> int:
+    """Returns a port that is free on all addresses of this machine: the wanted one, or any outside the ephemeral range.
+    Ephemeral ports are unsafe: seconds may pass before the server listens, while its neighbours open connections.
+    Raises TargetError if the wanted port is in use."""
+    if wanted:
+        try:
+            return _bind_port(wanted)
+        except OSError as error:
+            in_use = f"--port: {wanted}: {error.strerror}; expected a free port"
+            raise TargetError(in_use, hint=f"ss -ltnp 'sport = :{wanted}'") from None
+    first_of_connections = int(_PORTS_OF_CONNECTIONS.read_text().split()[0])
+    below = range(_FIRST_PORT, first_of_connections)
+    for port in SystemRandom().sample(below, min(len(below), _PORTS_TRIED)):
+        with suppress(OSError):
+            return _bind_port(port)
+    return _bind_port(0)
+
+
+def _bind_port(port: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # On all addresses: a stack may listen on all, and a port that is free on loopback may be in use elsewhere.
+        probe.bind(("", port))
+        return int(probe.getsockname()[1])
+
+
+def list_process_names(replicas: int) -> list[str]:
+    """Returns the host's names of the processes of a stack."""
+    return [APP, *(f"{APP}-{number}" for number in range(2, replicas + 1))]
+
+
+@contextmanager
+def running_stack(
+    host: Host,
+    built: BuiltStack | None,
+    planned: PlannedCell,
+    *,
+    placement: Placement,
+    logs: Sequence[Path],
+    inputs: random.Random,
+    fields: Mapping[str, str] = {},
+    front: Front | None = None,
+    port: int = 0,
+    check_many: bool = False,
+    watch_writes: bool = False,
+) -> Iterator[RunningStack]:
+    """Starts a stack, waits until it is ready, checks its answers, and stops it. Only checks an external stack. Raises
+    TargetError, which names the log, if the stack fails or answers wrong, NotWrittenError without space for its log.
+
+    Args:
+        host: starts and stops its processes.
+        built: the built stack; None for an external one.
+        planned: the cell, with workload, settings and number of processes.
+        placement: the CPUs of all its processes together, limits and network.
+        logs: a file for the output of each process.
+        inputs: draws the inputs of the check.
+        fields: values of the services' fields in its manifest.
+        front: starts a proxy in front of the ready stack; the check goes through it. None: no proxy.
+        port: port of the first process; 0: any free port.
+        check_many: whether to check many answers; an external stack gets a few requests always.
+        watch_writes: whether `RunningStack.ended` lists files written outside its folder. Needs root.
+    """
+    if isinstance(planned.stack, ExternalStack):
+        yield _check_external(planned, planned.stack, inputs)
+        return
+    assert built is not None
+    # Only the endpoint for clients on other machines listens on the reachable address.
+    address = LOOPBACK if front is not None else placement.advertised_address or LOOPBACK
+    known = {**fields, "address": address}
+    started: dict[str, tuple[Started, str]] = {}
+    running: RunningStack | None = None
+    begun = time.monotonic()
+    try:
+        for name, log in zip(list_process_names(planned.cell.replicas), logs, strict=True):
+            own_port = port if name == APP else 0
+            started[name] = _start(host, built, planned, name, placement, log, known, own_port, watch_writes)
+        processes, base_urls = zip(*started.values(), strict=True)
+        _wait_until_all_ready(host, built.stack, dict(zip(started, base_urls, strict=True)), logs)
+        ready_at = time.monotonic()
+        runtime = detect_runtime(processes[0].pid)
+        with nullcontext(base_urls) if front is None else front(base_urls) as asked:
+            in_front = [(url, logs[0]) for url in asked if url not in base_urls]
+            check = check_many_answers if check_many else check_answers
+            path, timeout_s = built.stack.find_path(planned.workload.id), planned.load.timeout_s
+            for base_url, log in [*zip(base_urls, logs, strict=True), *in_front]:
+                with _add_log_to_errors(built.stack.label, log):
+                    check(planned.workload, base_url, inputs, path=path, timeout_s=timeout_s)
+            pids, check_s = tuple(process.pid for process in processes), time.monotonic() - ready_at
+            running = RunningStack(tuple(asked), pids, ready_at - begun, check_s, built.artifact_bytes, runtime)
+            yield running
+    finally:
+        ended = tuple(host.stop(name, grace_s=_STOP_GRACE_S) for name in started)
+        if running is not None:
+            running.ended = ended
+
+
+def _wait_until_all_ready(host: Host, stack: Stack, base_urls: Mapping[str, str], logs: Sequence[Path]) -> None:
+    ready = stack.manifest.run.ready
+    for (name, base_url), log in zip(base_urls.items(), logs, strict=True):
+        with _add_log_to_errors(stack.label, log):
+            why_dead = partial(_explain_early_end, host, name)
+            wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, why_dead=why_dead)
+
+
+def find_exit_problems(ended: Ended) -> Iterator[str]:
+    """Yields problems with the end of a server after SIGTERM, and with processes and files that it left."""
+    if ended.killed:
+        yield f"it ignored SIGTERM: after {_STOP_GRACE_S:g} s it had to be killed; expected it to end"
+    if ended.left_behind:
+        names = ", ".join(ended.left_behind)
+        yield f"it ended and left processes behind: {names}; expected it to end what it had started"
+    left = [path for path in ended.written if not is_shared_by_jvms(path)]
+    if left:
+        yield f"it wrote files outside its folder and left them there: {', '.join(left)}; expected none"
+
+
+def _start(
+    host: Host,
+    built: BuiltStack,
+    planned: PlannedCell,
+    name: str,
+    placement: Placement,
+    log: Path,
+    fields: Mapping[str, str],
+    port: int,
+    watch_writes: bool,
+) -> tuple[Started, str]:
+    """Starts one process of a stack. Returns it with its base URL."""
+    stack, settings, network = built.stack, planned.cell.settings, placement.network
+    known = {
+        **fields,
+        "port": str(network.port if network else find_free_port(port)),
+        "artifact": str(built.folder / ((stack.build and stack.build.artifact) or "")),
+        "cpus": str(len(placement.stack)),
+        "python": sys.executable,
+    }
+    if network:
+        # In a network of its own every port is free, and only this machine can reach it.
+        known["address"] = "0.0.0.0"
+    tier = stack.manifest.root_tier
+    limits = placement.limits.get(tier)
+    _create_log(log)
+    cpus = count_usable_cpus(len(placement.stack), limits.cpus if limits else None)
+    environment = add_cpu_environment(stack.environment(settings, known), stack.runtime, cpus)
+    if stack.runtime == "jvm":
+        for old in find_pause_logs(log):
+            old.unlink()
+        environment = add_pause_log(environment, build_pause_log_path(log.absolute()))
+    with _add_log_to_errors(stack.label, log):
+        process = host.start(
+            name,
+            stack.command(settings, known),
+            tier=tier,
+            cwd=built.folder,
+            env={**build_base_environment(stack.needs), **environment},
+            log=log,
+            cpus=placement.stack,
+            limits=limits,
+            network=network,
+            watch_writes=watch_writes,
+        )
+    if network:
+        return process, f"http://{process.address}:{network.published_port}"
+    return process, f"http://{known['address']}:{known['port']}"
+
+
+def _check_external(planned: PlannedCell, stack: ExternalStack, inputs: random.Random) -> RunningStack:
+    def why_dead() -> str | None:
+        gone = stack.find_ended_pids()
+        return f"process {gone[0]} of external.{stack.id}.pids has ended" if gone else None
+
+    begun = time.monotonic()
+    try:
+        wait_until_ready(stack.url, "/", timeout_s=_EXTERNAL_READY_S, why_dead=why_dead)
+        check_answers(planned.workload, stack.url, inputs, path=None, timeout_s=planned.load.timeout_s)
+    except TargetError as error:
+        hint = error.hint or f"weir load {stack.url}/"
+        raise TargetError(f"{stack.label} at {stack.url}: {error.message}", hint=hint) from None
+    return RunningStack((stack.url,), stack.pids, None, time.monotonic() - begun)
+
+
+def _explain_early_end(host: Host, name: str) -> str | None:
+    ended = host.ended(name)
+    return None if ended is None else f"it ended {ended.how} before it was ready"
+
+
+@contextmanager
+def _add_log_to_errors(label: str, log: Path) -> Iterator[None]:
+    """Adds the stack's name and its log to errors."""
+    try:
+        yield
+    except TargetError as error:
+        text = f"{label}: {error.message}"
+        if not os.statvfs(log.parent).f_bavail:
+            # A full disk can end a server that writes its log: not the server's fault, and retries would fail too.
+            raise NotWrittenError(f"{text}; no space is left for its log {log}", hint=CHECK_SPACE) from None
+        raise type(error)(f"{text}; log: {log}", hint=error.hint or f"weir stacks check {label}") from None
+
+
+def _create_log(log: Path) -> None:
+    """Creates an empty log, or raises NotWrittenError. A killed weir may have left one of the same name."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_bytes(b"")
+    except OSError as error:
+        raise NotWrittenError(f"{log}: cannot be written: {error.strerror}", hint=CHECK_SPACE) from error

@@ -1,0 +1,137 @@
+"""Finds the part of a trial's load that counts: from the last change of level on, if it is long and does not drift.
+
+The ramp of the users is warm-up and never counts. The load runs in one piece and is started with its extension. If it
+is steady at the end of the study's window it ends there; otherwise it continues to the end of the extension. So a
+server that warms up slowly is never without load in between.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from weir.model.load import Load, constant_from_s
+from weir.model.load_observer import LoadObserver
+from weir.model.records import Interval
+from weir.model.run_types import MeasurementWindow, Segment
+
+MIN_POINTS = 30
+"""A steady state needs at least this many intervals (as in `stats.steady`, a slow import)."""
+_TARGET_POINTS = 60
+"""Intervals are merged to about this many points, 100 to 500 ms each in windows of up to 30 s: finer ones are mostly
+noise."""
+
+
+def can_be_steady(load: Load, duration_s: float, interval_s: float) -> bool:
+    """Returns whether a load can have a steady state: it is constant after its ramp, and has enough intervals."""
+    from_s = constant_from_s(load)
+    return from_s is not None and round((duration_s - from_s) / interval_s) >= MIN_POINTS
+
+
+def find_window(intervals: Sequence[Interval], *, asked_s: float, level_from_s: float = 0.0) -> MeasurementWindow:
+    """Finds the part of a load that counts, from the intervals of the whole load, in order. A load longer than
+    `asked_s`, the study's duration, by a tenth was extended. The intervals before `level_from_s`, the start of the
+    constant part, do not count."""
+    end_s = intervals[-1].end_s if intervals else 0.0
+    points = _merge_intervals([one for one in intervals if one.start_s >= level_from_s - 1e-6])
+    if len(points) < MIN_POINTS:
+        return use_whole_load(end_s, f"{len(points)} intervals; a steady state needs at least {MIN_POINTS}")
+    # A slow import (scipy and ruptures), which most commands do not need.
+    from weir.stats.steady import MIN_STEADY_SHARE, TOLERANCE, find_steady_state
+
+    latencies = [point.p50_us for point in points if point.p50_us is not None]
+    rates = [point.throughput_rps for point in points]
+    found = find_steady_state([rates, latencies] if len(latencies) == len(points) else [rates])
+    segments = tuple(_build_segment(points[low:high]) for low, high in pairwise([0, *found.changes, len(points)]))
+    extended = end_s > asked_s * 1.1
+    start_s = points[found.begin].start_s
+    if found.is_steady:
+        changed = f"the last change of level was at {start_s:.1f} s" if found.changes else "no change of level"
+        return MeasurementWindow(start_s, end_s, True, changed, extended, segments)
+    drift = found.drift
+    if found.drifts and drift is not None:
+        by = f"{drift.value * 100:+.1f} %, more than {TOLERANCE:.0%}"
+        why = f"the last level, from {start_s:.1f} s on, drifts by {by}"
+    else:
+        lasts = f"lasts for {found.share:.0%} of it, less than {MIN_STEADY_SHARE:.0%}"
+        why = f"the last level begins at {start_s:.1f} s of {end_s:.1f} s and {lasts}"
+    # Without a steady state the whole constant part counts, and the verdict reports it.
+    return MeasurementWindow(points[0].start_s if level_from_s else 0.0, end_s, False, why, extended, segments)
+
+
+def use_whole_load(end_s: float, why: str) -> MeasurementWindow:
+    """Returns a window of the whole load, with unknown steadiness."""
+    return MeasurementWindow(0.0, end_s, None, why)
+
+
+class SteadyWatch(LoadObserver):
+    """Stores the intervals of a load. Judges once, at the end of the study's window, and ends a steady load.
+
+    Args:
+        asked_s: length of the study's window.
+        end_load: ends the load.
+        level_from_s: start of the constant part.
+        can_judge: whether the load can have a steady state.
+        may_end_load: whether the load was started with its extension, and so ends early if it is steady.
+    """
+
+    def __init__(
+        self,
+        asked_s: float,
+        end_load: Callable[[], None],
+        level_from_s: float = 0.0,
+        *,
+        can_judge: bool = True,
+        may_end_load: bool = True,
+    ) -> None:
+        self.asked_s, self.level_from_s = asked_s, level_from_s
+        self.can_judge, self.may_end_load = can_judge, may_end_load
+        self._end_load, self._has_judged = end_load, not may_end_load
+        self.has_ended_load = False
+        self.intervals: list[Interval] = []
+
+    def on_interval(self, interval: Interval) -> None:
+        self.intervals.append(interval)
+        if self._has_judged or interval.end_s < self.asked_s - 1e-6:
+            return
+        self._has_judged = True
+        if find_window(self.intervals, asked_s=self.asked_s, level_from_s=self.level_from_s).steady is not False:
+            self.has_ended_load = True
+            self._end_load()
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    start_s: float
+    end_s: float
+    completed: int
+    p50_us: float | None
+
+    @property
+    def throughput_rps(self) -> float:
+        return self.completed / (self.end_s - self.start_s)
+
+
+def _merge_intervals(intervals: Sequence[Interval]) -> list[_Point]:
+    """Merges intervals into points. Leaves out a last interval that is shorter than half of the others."""
+    longest = max((one.end_s - one.start_s for one in intervals), default=0.0)
+    full = [one for one in intervals if one.end_s - one.start_s > longest / 2]
+    together = max(1, len(full) // _TARGET_POINTS)
+    points = [_merge_point(full[at : at + together]) for at in range(0, len(full), together)]
+    if len(full) % together:
+        # The rest has fewer intervals than the other points: it joins the last of them.
+        points[-2:] = [_merge_point(full[(len(points) - 2) * together :])]
+    return points
+
+
+def _merge_point(part: Sequence[Interval]) -> _Point:
+    answered = [one for one in part if one.completed and one.response_time_us.p50 is not None]
+    completed = sum(one.completed for one in answered)
+    weighted = sum((one.response_time_us.p50 or 0.0) * one.completed for one in answered)
+    return _Point(part[0].start_s, part[-1].end_s, completed, weighted / completed if completed else None)
+
+
+def _build_segment(points: Sequence[_Point]) -> Segment:
+    completed = sum(point.completed for point in points)
+    p50_us = sum((point.p50_us or 0.0) * point.completed for point in points) / completed if completed else None
+    start_s, end_s = points[0].start_s, points[-1].end_s
+    return Segment(round(start_s, 3), round(end_s, 3), completed / (end_s - start_s), p50_us)

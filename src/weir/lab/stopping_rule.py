@@ -1,0 +1,88 @@
+"""Decides when a run has enough blocks: by the width of its intervals or by time, never by a p-value. Pure.
+
+A run that stops as soon as p falls below 0.05 sooner or later finds a difference between identical systems. The width
+of an interval is independent of its position.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weir.model.run_types import StopReason
+from weir.study.file import Method
+from weir.study.time_estimate import format_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """Precision of the ratio of one main comparison so far."""
+
+    name: str
+    """'Sanic ÷ Flask', with the point if there are several."""
+    half_width: float | None
+    """Relative half width of the interval; None without an interval."""
+    blocks_needed: int | None
+    """Total blocks for the study's width, estimated from the spread so far."""
+
+
+def find_stop_reason(
+    block: int,
+    method: Method,
+    *,
+    precisions: Sequence[Precision],
+    spent_s: float,
+    block_s: float,
+    trials_in_block: bool,
+    extra_blocks: int = 0,
+) -> StopReason | None:
+    """Returns why a block does not start; None if it starts.
+
+    Args:
+        block: its number, from 1.
+        method: `[method]` of the study.
+        precisions: of all main comparisons so far.
+        spent_s: duration of the trials so far.
+        block_s: duration of a block, by those trials or by the plan.
+        trials_in_block: whether the block started before an interruption; then it runs in any case.
+        extra_blocks: requested by a viewer in addition to the study's.
+    """
+    if trials_in_block or block == 1:
+        return None
+    done = block - 1
+    blocks = f"{done} block{'s' if done > 1 else ''}"
+    # Includes requests before the resumption of a run.
+    added = max(0, done - method.last_block) if method.last_block is not None else 0
+    if method.width is not None and done >= method.blocks and is_narrow(precisions, method.width):
+        widest = max(precision.half_width or 0.0 for precision in precisions)
+        why = f"after {blocks} every interval is within ±{method.width:.1%} (the widest is ±{widest:.1%})"
+        return StopReason("width", done, why, added)
+    wide = "" if method.width is None else f"; {describe_wide_intervals(precisions, method.width)}"
+    if method.last_block is not None and block > method.last_block + extra_blocks:
+        more = f", and {added} more by request" if added else ""
+        if method.width is None:
+            asked = f"{blocks}: {method.last_block} as asked{more}" if added else f"{blocks}, as asked"
+            return StopReason("blocks", done, asked, added)
+        return StopReason("most_blocks", done, f"{blocks}, the most that the study allows{more}{wide}", added)
+    if method.budget_s is not None and spent_s + block_s > method.budget_s:
+        spent, budget, next_one = map(format_duration, (spent_s, method.budget_s, block_s))
+        why = f"{blocks} took {spent} of the budget of {budget}, and another takes about {next_one}{wide}"
+        return StopReason("budget", done, why, added)
+    return None
+
+
+def is_narrow(precisions: Sequence[Precision], width: float) -> bool:
+    """Returns whether every interval is narrow enough; False without any."""
+    return bool(precisions) and all(one.half_width is not None and one.half_width <= width for one in precisions)
+
+
+def describe_wide_intervals(precisions: Sequence[Precision], width: float) -> str:
+    """Describes the widest interval, the blocks that it needs, and the number of others that are too wide."""
+    missing = [one for one in precisions if one.half_width is None or one.half_width > width]
+    if not missing:
+        return "every interval is narrow enough" if precisions else "there is nothing to compare"
+    worst = max(missing, key=lambda one: float("inf") if one.half_width is None else one.half_width)
+    known = None if worst.half_width is None else f"is known to ±{worst.half_width:.1%} of ±{width:.1%}"
+    text = f"{worst.name} {known or 'has no interval yet'}"
+    if worst.blocks_needed is not None:
+        text += f", which takes about {worst.blocks_needed} blocks"
+    others = len(missing) - 1
+    return text + (f", and {others} more {'is' if others == 1 else 'are'} too wide" if others else "")

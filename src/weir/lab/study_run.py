@@ -1,0 +1,405 @@
+"""Runs a study from its first check to the closed run file: build, verify, then blocks in random order with retries.
+
+An interruption at any moment keeps the finished trials; `resume` runs the missing ones.
+"""
+
+import os
+import random
+import time
+import tomllib
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from weir import __version__
+from weir.engine_process import pin_to_cpus
+from weir.generators.handle import LOCAL, LoadSource
+from weir.host import Host
+from weir.lab.adaptive_points import refine_crossings
+from weir.lab.blocks import require_time, run_blocks
+from weir.lab.capabilities import resolve_placement, validate_stacks
+from weir.lab.context import RunContext
+from weir.lab.machine_facts import describe_environment
+from weir.lab.measurement import STACK_ENDED
+from weir.lab.observer import SKIPPED, RunControls, RunObserver
+from weir.lab.placement import place, use_all_cpus
+from weir.lab.trial import GENERATOR_FAILED
+from weir.lab.trial_generator import measure_generator_limit
+from weir.lab.trial_services import Services, list_started_services
+from weir.lab.trial_verdict import SERVICE_ENDED
+from weir.model.errors import ExitCode, TargetError, UsageError
+from weir.model.run_types import WEIR, Cell, Placement, RunInfo, Trial, compare_environments
+from weir.services.manifest import FrontService, read_service
+from weir.services.service_host import ServiceHost
+from weir.stacks.build import BuiltStack, build, hash_content
+from weir.stacks.manifest import Stack
+from weir.store import RUN_FILE_NAME, RunReader, RunWriter
+from weir.study.machine_needs import read_machine, require_generators, require_resources
+from weir.study.study import PlannedCell, Study, parse_study
+
+_CONTENTS = "stack_contents"
+"""Key of a run's environment: digests of its stacks' files, so that a resumed run uses the same."""
+
+
+def start(
+    study: Study,
+    folder: Path,
+    *,
+    command: str,
+    observer: RunObserver,
+    controls: RunControls | None = None,
+    load_from: LoadSource = LOCAL,
+    services_on: ServiceHost | None = None,
+) -> Path:
+    """Runs a study into a new run folder. Returns the run file.
+
+    Args:
+        study: the study.
+        folder: the run folder; it must not contain a run yet.
+        command: the command that reproduces the run, for the report.
+        observer: receives the progress.
+        controls: let a viewer skip a trial or request more blocks.
+        load_from: the source of weir's own loads.
+        services_on: the machine for services; None: beside their stacks.
+
+    Raises:
+        UsageError: the study does not fit this machine, something is missing, or the folder contains a run.
+        TargetError: the build of a stack failed, or an answer is wrong.
+        KeyboardInterrupt: after closing the run file with the finished trials.
+    """
+    path = folder / RUN_FILE_NAME
+    if path.exists():
+        raise UsageError(f"{path}: found a run, expected none", hint=f"weir run --resume {path}, or another --out DIR")
+    placement = _place_for_agents(plan_placement(study, services_on), study, load_from)
+    cells = study.cells(len(placement.stack))
+    require_generators(study)
+    require_resources(cells, read_machine(), placement)
+    require_time(study, cells)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        found = f"--out: {folder}: cannot be made: {error.strerror}"
+        raise UsageError(f"{found}; expected a folder that weir may write to") from None
+    environment = describe_environment()
+    with _open_run(study, folder, placement, observer, controls, load_from, services_on) as run:
+        prepared = _PreparedStacks(run)
+        head_start = study.head_start(cells)
+        # The first answer does not wait for the builds of other stacks.
+        prepared.prepare([one for one in cells if head_start is None or one.cell.id in head_start.cell_ids])
+        observer.on_step("measuring each generator's limit on a null server")
+        environment["generator_ceiling_rps"] = _measure_ceilings(run, cells)
+        if services_on is not None and placement.services_on is not None:
+            environment["services_on"] = {placement.services_on: dict(services_on.facts)}
+        info = _describe_run(run, cells, command, environment)
+        with RunWriter.create(path, info, [one.cell for one in cells]) as writer:
+            _run_all(run, cells, prepared, writer, [])
+    return path
+
+
+def _describe_run(
+    run: RunContext, cells: Sequence[PlannedCell], command: str, environment: Mapping[str, Any]
+) -> RunInfo:
+    study, file, agents = run.study, run.study.file, run.load_from.agents
+    return RunInfo(
+        study=study.name,
+        title=file.title,
+        question=file.question,
+        scale=study.scale,
+        seed=file.method.seed,
+        blocks=file.method.blocks,
+        indicative=study.indicative,
+        baseline=file.method.baseline,
+        study_text=study.text,
+        command=command,
+        weir_version=__version__,
+        started_unix_ns=time.time_ns(),
+        environment={
+            **environment,
+            **({"agents": dict(agents)} if agents else {}),
+            _CONTENTS: _hash_stacks(cells),
+            "omitted_stacks": sorted(study.omitted_stacks),
+            "omitted_generators": sorted(study.omitted_generators),
+            "isolation": f"{run.host.isolation}: {run.host.isolation_detail}",
+        },
+        placement=run.placement,
+        published=study.published,
+        source=file.source,
+        claims=tuple(file.claims),
+        study_folder=str(study.path.resolve().parent),
+    )
+
+
+def resume(
+    path: Path,
+    *,
+    observer: RunObserver,
+    controls: RunControls | None = None,
+    load_from: LoadSource = LOCAL,
+    services_on: ServiceHost | None = None,
+) -> Path:
+    """Resumes a run: deletes unfinished trials and runs the missing ones. See `start` for arguments and errors. Raises
+    UsageError if `path` is no run file, or its weir or machine differs from this one."""
+    with RunReader(path) as reader:
+        info, stored_cells = reader.info, reader.cells()
+    if info.is_load:
+        found = f"--resume: {path}: found a single load, expected a run of a study"
+        raise UsageError(found, hint=f"weir report {path}")
+    study_path = Path(info.study_folder, f"{info.study}.toml")
+    study = replace(
+        parse_study(study_path, info.study_text, tomllib.loads(info.study_text), info.scale),
+        omitted_stacks=frozenset(info.environment.get("omitted_stacks", ())),
+        omitted_generators=frozenset(info.environment.get("omitted_generators", ())),
+    )
+    require_generators(study)
+    if (info.placement.advertised_address is None) != (load_from.address is None):
+        is_local = load_from.address is None
+        had, hint = ("had", "add --cluster ADDRESS") if is_local else ("had no", "leave --cluster out")
+        message = f"{path}: the loads of the run {had} agents on a cluster; its other trials need the same"
+        raise UsageError(message, hint=hint)
+    placement = _place_for_agents(plan_placement(study, services_on), study, load_from)
+    cells = study.cells(len(placement.stack))
+    _require_same_run(path, info, stored_cells, placement, cells)
+    with (
+        _open_run(study, path.parent, placement, observer, controls, load_from, services_on) as run,
+        RunWriter.resume(path) as writer,
+    ):
+        # Read again, now that no other process writes to the file.
+        with RunReader(path) as reader:
+            earlier = reader.trials()
+        prepared = _PreparedStacks(run)
+        prepared.prepare(cells)
+        _run_all(run, cells, prepared, writer, earlier)
+    return path
+
+
+@contextmanager
+def _open_run(
+    study: Study,
+    folder: Path,
+    placement: Placement,
+    observer: RunObserver,
+    controls: RunControls | None,
+    load_from: LoadSource,
+    services_on: ServiceHost | None,
+) -> Iterator[RunContext]:
+    """Starts the host of a run, on the CPUs of weir's control."""
+    with pin_to_cpus(placement.control), Host() as host, Services(host, observer.on_step, services_on) as services:
+        yield RunContext(study, folder, host, services, placement, observer, controls or RunControls(), load_from)
+
+
+def _require_same_run(
+    path: Path, info: RunInfo, stored_cells: Sequence[Cell], placement: Placement, cells: Sequence[PlannedCell]
+) -> None:
+    """Raises UsageError if the placement, the cells or the environment differ from those of a run."""
+    if placement.agent_threads != info.placement.agent_threads:
+        threads, had_threads = (",".join(map(str, one.agent_threads)) for one in (placement, info.placement))
+        had_flags = f"--agents {len(info.placement.agent_threads)} --agent-threads {had_threads}"
+        raise UsageError(
+            f"{path}: load threads of each agent: found {threads}, expected those of the run: {had_threads}",
+            hint=f"{had_flags}, and --share-nodes where there are fewer nodes than that",
+        )
+    if placement.services_on != info.placement.services_on:
+        found, had = (place or "beside their stacks" for place in (placement.services_on, info.placement.services_on))
+        raise UsageError(f"{path}: services: found {found}, expected their place in the run: {had}")
+    if placement != info.placement or [one.cell for one in cells] != stored_cells[: len(cells)]:
+        text = f"{path}: this machine or its stacks differ from those of the run; their trials are not comparable"
+        raise UsageError(text, hint=f"weir run {info.study}")
+    have = _hash_stacks(cells)
+    environment = {**info.environment, **describe_environment(), _CONTENTS: have}
+    differ = compare_environments(info, replace(info, environment=environment, weir_version=__version__))
+    had = info.environment.get(_CONTENTS, {})
+    differ += [f"the files of {label}" for label, content in had.items() if have.get(label) != content]
+    if differ:
+        changed = f"{path}: the environment has changed since the run began: {'; '.join(differ)}"
+        raise UsageError(f"{changed}; expected the same for its other trials", hint=f"weir run {info.study}")
+
+
+def _hash_stacks(cells: Sequence[PlannedCell]) -> dict[str, str]:
+    """Returns a digest of each stack's files, by label."""
+    return {planned.stack.label: hash_content(planned.stack) for planned in cells if isinstance(planned.stack, Stack)}
+
+
+def _run_all(
+    run: RunContext, cells: Sequence[PlannedCell], prepared: "_PreparedStacks", writer: RunWriter, earlier: list[Trial]
+) -> None:
+    """Runs all missing blocks of the study's cells, then the further points of a study with `refine`."""
+
+    def run_cells(wanted: Sequence[PlannedCell]) -> None:
+        ids = {one.cell.id for one in wanted}
+
+        def prepare_stack(planned: PlannedCell) -> BuiltStack | None:
+            if not prepared.has(planned):
+                prepared.prepare(wanted)
+            return prepared.built.get(planned.stack.label)
+
+        known = [trial for trial in earlier if trial.cell.id in ids]
+        run_blocks(run, wanted, prepare_stack, writer, known, _read_ceilings(wanted, writer))
+
+    run_cells(cells)
+    if run.study.file.method.refine and not run.study.ends_with_first_answer:
+        refine_crossings(run, cells, writer, run_cells)
+
+
+def determine_exit_code(path: Path) -> ExitCode:
+    """Returns the exit status of a run. A cell without a valid trial makes it `TARGET` (its stack failed) or
+    `NOT_VALID`; a valid trial that missed an objective makes it `MISSED`. A run that ends with its first answer omits
+    cells on purpose."""
+    worst = ExitCode.DONE
+    with RunReader(path) as reader:
+        trials = reader.trials()
+        may_lack_cells = reader.stopped is not None and reader.stopped.rule == "first_answer"
+        for cell in reader.cells():
+            of_cell = [trial for trial in trials if trial.cell.id == cell.id]
+            if not of_cell and may_lack_cells:
+                continue
+            counted = [trial.result for trial in of_cell if trial.result.verdict.validity != "invalid"]
+            if counted:
+                held = [one for result in counted if result.summary for one in result.summary.objectives or []]
+                if worst is ExitCode.DONE and not all(one["met"] for one in held):
+                    worst = ExitCode.MISSED
+                continue
+            if of_cell and all(_stack_failed(reader, trial) for trial in of_cell):
+                return ExitCode.TARGET
+            worst = ExitCode.NOT_VALID
+    return worst
+
+
+def _place_for_agents(placement: Placement, study: Study, load_from: LoadSource) -> Placement:
+    """Returns the placement for loads from other machines; raises UsageError if a feature works on one machine only."""
+    if load_from.address is None:
+        return placement
+    cannot = {
+        "network.isolation": placement.network is not None,
+        "method.tap": study.file.method.tap,
+        "matrix.generators": any(planned.cell.generator != WEIR for planned in study.cells(len(placement.stack))),
+    }
+    if found := [key for key, is_asked in cannot.items() if is_asked]:
+        text = f"{study.path}: {found[0]}: found beside --cluster, expected loads of this machine for it"
+        raise UsageError(text, hint="leave --cluster out")
+    threads = load_from.threads or (len(placement.load),) * len(load_from.agents)
+    return replace(placement, advertised_address=load_from.address, agent_threads=threads)
+
+
+def _measure_ceilings(run: RunContext, cells: Sequence[PlannedCell]) -> dict[str, int]:
+    """Returns the throughput of each generator on a null server, by the id of the first cell with its load."""
+    cpus, found = run.placement.load, {}
+    for one in _index_loads(cells).values():
+        generator, request = one.cell.generator, one.request("http://null")
+        plan = one.plan(request, targets=(), duration_s=one.duration_s, interval_s=0.1, cpus=cpus)
+        folder = run.folder / "logs" / f"ceiling-{one.cell.id}-{generator}"
+        try:
+            limit_rps = measure_generator_limit(generator, plan, run.placement.stack, folder, run.load_from)
+            found[str(one.cell.id)] = round(limit_rps)
+        except (UsageError, TargetError) as error:
+            if generator == WEIR:
+                raise
+            # A trial's verdict lacks one check without it.
+            run.observer.on_step(f"the limit of {generator} is unknown: {error.message}")
+    return found
+
+
+def _stack_failed(reader: RunReader, trial: Trial) -> bool:
+    """Returns whether the stack or a service did not start, or ended under the load."""
+    kinds = {reason.kind for reason in trial.result.verdict.reasons}
+    if kinds & {SKIPPED, GENERATOR_FAILED}:
+        return False
+    return (
+        SERVICE_ENDED in kinds
+        or trial.result.summary is None
+        or any(event.kind == STACK_ENDED for event in reader.events(trial.id))
+    )
+
+
+def _read_ceilings(cells: Sequence[PlannedCell], writer: RunWriter) -> Callable[[PlannedCell], float | None]:
+    """Returns a function that looks up the generator's limit for the load of a cell in the run file."""
+    ceilings: dict[str, float] = writer.info.environment.get("generator_ceiling_rps", {})
+    by_load = _index_loads(cells)
+    return lambda planned: ceilings.get(str(by_load[planned.load_key].cell.id))
+
+
+def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Placement:
+    """Returns the placement of a study. A study that varies the stack's CPUs gets the largest number of any cell.
+
+    Raises UsageError for too few CPUs, no right to limit or isolate stacks, or services that must be on this machine.
+    """
+    cpus, varied = study.file.cpus, study.file.matrix.cpus
+    cells = study.cells(1)
+    stacks = [one.stack for one in cells]
+    services = list_started_services(cells)
+    elsewhere = None if services_on is None else _find_services_machine(study, services, services_on)
+    here = [name for name in services if elsewhere is None or isinstance(read_service(name), FrontService)]
+    widest = max(varied) if varied and cpus.stack == "auto" else None
+    try:
+        placement = place(cpus, study.file.network, with_services=bool(here), stack_cpus=widest)
+    except UsageError as error:
+        if varied is None:
+            raise
+        raise UsageError(f"matrix.cpus: found {max(varied)}: {error.message}", hint=error.hint) from None
+    if varied is not None and len(placement.stack) < max(varied):
+        beside = f"beside cpus.stack = {cpus.stack!r}"
+        raise UsageError(f"matrix.cpus: found {max(varied)} {beside}, expected no more than the stack has")
+    placement = replace(placement, services_on=elsewhere)
+    validate_stacks(placement, stacks, {name for one in cells for name in one.services})
+    if placement.limits or placement.network:
+        # Only a host process can show whether this machine supports them.
+        with Host() as host:
+            return resolve_placement(placement, host.capabilities(), fallback=study.file.network.fallback)
+    return placement
+
+
+def _find_services_machine(study: Study, services: Sequence[str], place: ServiceHost) -> str | None:
+    """Returns the name of the machine for services; None if all of them are proxies, which run beside their stack.
+    Raises UsageError if the study gives CPUs of this machine to services, but none is here."""
+    in_front = [name for name in services if isinstance(read_service(name), FrontService)]
+    if len(in_front) == len(services):
+        return None
+    if not in_front and study.file.cpus.services != "auto":
+        found = f"cpus.services: found {study.file.cpus.services!r} beside a node for services, {place.node}"
+        raise UsageError(f"{found}; expected it left out", hint="--services-here, which has them beside their stacks")
+    return place.node
+
+
+def _index_loads(cells: Sequence[PlannedCell]) -> dict[Hashable, PlannedCell]:
+    """Returns the first cell of every load: the generator's limit depends on the load, not on the stack."""
+    return {planned.load_key: planned for planned in reversed(cells)}
+
+
+class _PreparedStacks:
+    """The built stacks of a run whose answers to their workloads were checked once."""
+
+    def __init__(self, run: RunContext) -> None:
+        self.built: dict[str, BuiltStack] = {}
+        self._verified: set[tuple[str, str]] = set()
+        self._run = run
+
+    def has(self, planned: PlannedCell) -> bool:
+        """Returns whether the stack of a cell is ready for its workload."""
+        return (planned.stack.label, planned.workload.id) in self._verified
+
+    def prepare(self, cells: Sequence[PlannedCell]) -> None:
+        """Builds and checks the stacks of these cells, each once; raises TargetError if one fails."""
+        run = self._run
+        for planned in cells:
+            label = planned.stack.label
+            if label not in self.built and isinstance(planned.stack, Stack):
+                self.built[label] = build_stack(run.host, planned.stack, run.observer.on_step)
+            if not self.has(planned):
+                run.observer.on_step(f"checking that {label} answers {planned.workload.id} right")
+                placed = use_all_cpus(planned.restrict_placement(run.placement))
+                built, inputs = self.built.get(label), random.Random(run.study.file.method.seed)
+                with run.services.running_with_stack(built, planned, placed, "check", inputs=inputs, check_many=True):
+                    pass
+                self._verified.add((label, planned.workload.id))
+
+
+def build_stack(host: Host, stack: Stack, on_step: Callable[[str], None]) -> BuiltStack:
+    """Builds a stack under the host, so that a build ends with weir."""
+
+    def run(argv: list[str], cwd: Path, env: dict[str, str], log: Path) -> int:
+        # No measurement is running: a build may use every CPU.
+        ended = host.run("build", argv, cwd=cwd, env=env, log=log, cpus=range(os.cpu_count() or 1))
+        return ended.exit_code if ended.exit_code is not None else 128 + (ended.signal or 0)
+
+    return build(stack, run, on_build=lambda log: on_step(f"building {stack.label} (log: {log})"))

@@ -1,0 +1,54 @@
+"""The generator of a trial: starts its load, lists its files, and measures its limit on a null server."""
+
+import math
+import shutil
+from pathlib import Path
+
+from weir.generators.external_load import ExternalLoad
+from weir.generators.handle import LOCAL, LoadHandle, LoadSource
+from weir.generators.null_server import measure_on_null_server
+from weir.generators.registry import get_tool
+from weir.model.load import LoadPlan
+from weir.model.load_observer import LoadObserver
+from weir.model.run_types import WEIR
+from weir.study.time_estimate import MAX_CEILING_S
+
+_CEILING_S = 1.0
+
+
+def begin_load(
+    generator: str, plan: LoadPlan, observer: LoadObserver | None = None, *, folder: Path, load_from: LoadSource = LOCAL
+) -> LoadHandle:
+    """Starts a load by weir's engine, from `load_from`, or by another program, whose output and files go to `folder`.
+    The observer gets only the start of another program's load. Raises UsageError if the generator is not installed or
+    does not support this load, GeneratorError if it does not start."""
+    if generator == WEIR:
+        return load_from.start(plan, observer)
+    shutil.rmtree(folder, ignore_errors=True)
+    return ExternalLoad(get_tool(generator), plan, observer, folder=folder)
+
+
+def list_generator_files(generator: str, folder: Path) -> dict[str, Path]:
+    """Returns the files of another program by name; none for weir's engine, whose records are in the run file."""
+    if generator == WEIR:
+        return {}
+    return {f"{generator} {path.relative_to(folder)}": path for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def measure_generator_limit(
+    generator: str, plan: LoadPlan, server_cpus: tuple[int, ...], folder: Path, load_from: LoadSource = LOCAL
+) -> float:
+    """Returns the throughput of a generator on a null server, with the request, connections and CPUs of a load. Raises
+    UsageError if it does not support a closed loop without pauses, TargetError if it or the server failed."""
+
+    def start(on_null: LoadPlan) -> LoadHandle:
+        return begin_load(generator, on_null, folder=folder, load_from=load_from)
+
+    if generator == WEIR:
+        address = load_from.address
+        return measure_on_null_server(
+            plan, duration_s=_CEILING_S, server_cpus=server_cpus, start=start, address=address
+        )
+    # As long as in a trial, since some generators warm up; one try of whole seconds, since some accept no others.
+    duration_s = min(math.ceil(plan.duration_s), MAX_CEILING_S)
+    return measure_on_null_server(plan, duration_s=duration_s, server_cpus=server_cpus, start=start, tries=1)

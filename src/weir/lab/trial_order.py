@@ -1,0 +1,111 @@
+"""The order of trials: blocks in random order, and rejected trials again in a later block. Pure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from weir.model.run_types import Trial
+from weir.study.study import HeadStart, PlannedCell, order_block
+
+Slot = tuple[int, int, PlannedCell]
+"""Block, position in the block, and cell of a trial."""
+
+
+@dataclass(slots=True)
+class CompletedTrials:
+    """Finished trials of a run, by cell and block."""
+
+    accepted: set[tuple[int, int]] = field(default_factory=set)
+    rejected: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def note(self, cell_id: int, block: int, validity: str) -> None:
+        """Records the verdict of a trial."""
+        if validity == "invalid":
+            self.rejected[cell_id, block] = self.rejected.get((cell_id, block), 0) + 1
+        else:
+            self.accepted.add((cell_id, block))
+
+    def attempts(self, cell_id: int, block: int) -> int:
+        """Returns how often a trial was rejected."""
+        return self.rejected.get((cell_id, block), 0)
+
+    def has_block(self, block: int) -> bool:
+        """Returns whether any trial of a block has finished."""
+        return any(of == block for _, of in (*self.accepted, *self.rejected))
+
+
+def schedule(
+    cells: Sequence[PlannedCell],
+    should_start_block: Callable[[int], bool],
+    seed: int,
+    retries: int,
+    done: CompletedTrials,
+    *,
+    head_start: HeadStart | None = None,
+    should_continue: Callable[[int, Sequence[PlannedCell]], bool] = lambda *_: True,
+    has_budget_left: Callable[[], bool] = lambda: True,
+) -> Iterator[Slot]:
+    """Yields block, position and cell of every missing trial, block by block.
+
+    A rejected trial comes again after a later block (after the last block in separate rounds), at most `retries` times.
+    With a head start all short trials of its blocks come before the long ones.
+
+    Args:
+        cells: every cell of a block.
+        should_start_block: called before each block with its number from 1; False ends the run.
+        seed: draws the order of each block.
+        retries: maximum number of retries of a rejected trial.
+        done: finished trials; the caller adds each trial before it takes the next one.
+        head_start: the short trials that run first.
+        should_continue: called with the number of blocks and their cells, after the head start and each later block;
+            False ends the run.
+        has_budget_left: called before each retry after the last block.
+    """
+    planned_blocks: list[tuple[int, list[PlannedCell]]] = []
+    waiting: list[Slot] = []
+    while should_start_block(block := len(planned_blocks) + 1):
+        order = order_block(cells, seed, block, head_start)
+        rejected_before = _list_retries(planned_blocks, done, retries)
+        planned_blocks.append((block, order))
+        slots = [
+            (block, position, planned)
+            for position, planned in enumerate(order)
+            if (planned.cell.id, block) not in done.accepted and not done.attempts(planned.cell.id, block)
+        ]
+        if head_start is not None and block <= head_start.blocks:
+            waiting += [slot for slot in slots if slot[2].cell.id not in head_start.cell_ids]
+            yield from (slot for slot in slots if slot[2].cell.id in head_start.cell_ids)
+            yield from rejected_before
+            if block < head_start.blocks:
+                continue
+            yield from _list_retries(planned_blocks, done, retries)
+            if not should_continue(block, [planned for planned in cells if planned.cell.id in head_start.cell_ids]):
+                return
+            yield from waiting
+        else:
+            yield from slots
+            yield from rejected_before
+        if not should_continue(block, cells):
+            return
+    for _ in range(retries):
+        for trial in _list_retries(planned_blocks, done, retries):
+            if not has_budget_left():
+                return
+            yield trial
+
+
+def _list_retries(blocks: Sequence[tuple[int, list[PlannedCell]]], done: CompletedTrials, retries: int) -> list[Slot]:
+    """Returns the rejected trials of these blocks that have retries left."""
+    return [
+        (block, position, planned)
+        for block, order in blocks
+        for position, planned in enumerate(order)
+        if (planned.cell.id, block) not in done.accepted and 0 < done.attempts(planned.cell.id, block) <= retries
+    ]
+
+
+def collect_completed(trials: Sequence[Trial]) -> CompletedTrials:
+    """Returns the finished trials by cell and block."""
+    done = CompletedTrials()
+    for trial in trials:
+        done.note(trial.cell.id, trial.block, trial.result.verdict.validity)
+    return done

@@ -1,0 +1,115 @@
+"""Turns a measurement into the result of its trial: the figures of the window that counts, and the verdict."""
+
+from base64 import b64encode
+
+from weir.audit.trial_claims import find_trial_violations
+from weir.lab.context import TrialContext
+from weir.lab.measurement import Measurement
+from weir.lab.stack_process import RunningStack
+from weir.lab.trial_services import RunningServices
+from weir.lab.trial_verdict import Facts, judge
+from weir.lab.window_summary import summarize_window
+from weir.model.hdr import bytes_of_text
+from weir.model.records import FEWER_AGENTS, LoadSummary
+from weir.model.resources import StackResources
+from weir.model.run_types import WEIR, TrialResult
+from weir.model.verdict import TrialVerdict
+from weir.objective import judge as judge_objective
+from weir.objective import parse_objective
+from weir.observe.resource_usage import compute_stack_resources
+from weir.stacks.unmanaged import ExternalStack
+
+
+def judge_measurement(
+    trial: TrialContext, measured: Measurement, running: RunningStack, services: RunningServices
+) -> TrialResult:
+    """Returns the trial's result; the caller adds reasons from the stop of the stack."""
+    # The limit was measured with all agents, so it does not apply to fewer.
+    has_limit = FEWER_AGENTS not in measured.end.summary.verdict.kinds
+    limit_rps = trial.generator_limit_rps if has_limit else None
+    generator = measured.end.summary.generator.model_copy(update={"ceiling_rps": limit_rps})
+    load = measured.end.summary.model_copy(update={"generator": generator})
+    window, summary, texts = measured.window, load, measured.end.histograms
+    histograms = {clock: bytes_of_text(text) for clock, text in texts.items()}
+    if not window.is_whole:
+        in_window = [one for one in measured.intervals if one.start_s >= window.start_s]
+        summary, response_times = summarize_window(load, in_window)
+        histograms = {f"whole_load_{clock}": data for clock, data in histograms.items()}
+        histograms["response_time_ns"] = response_times
+        texts = {**texts, "response_time_ns": b64encode(response_times).decode("ascii")}
+    counted = measured.end.model_copy(update={"summary": summary, "histograms": texts})
+    start_ns = measured.recorder.start_ns
+    resources = compute_stack_resources(
+        measured.recorder.samples,
+        start_ns=start_ns + int(window.start_s * 1e9),
+        end_ns=start_ns + int(load.duration_s * 1e9),
+        stack_cpus=trial.placement.stack,
+        services=services.names,
+        elsewhere=measured.recorder.samples_elsewhere,
+    )
+    objectives = [judge_objective(parse_objective(text), counted).to_json() for text in trial.run.study.objectives]
+    return TrialResult(
+        verdict=_verdict(trial, measured, load, summary, resources),
+        summary=summary.model_copy(update={"objectives": objectives or None}),
+        window=window,
+        whole_load=None if window.is_whole else load,
+        resources=resources,
+        histograms=histograms,
+        load_started_monotonic_ns=start_ns,
+        ready_s=running.ready_s,
+        runtime=running.runtime,
+        work=measured.after.work,
+        discrepancies=measured.after.discrepancies,
+        claim=measured.claim,
+        tap=measured.tap.result,
+    )
+
+
+def _verdict(
+    trial: TrialContext, measured: Measurement, load: LoadSummary, used: LoadSummary, resources: StackResources | None
+) -> TrialVerdict:
+    planned, placement, window, after = trial.planned, trial.placement, measured.window, measured.after
+    # The CPUs of an external server are unknown, unless the study names its processes.
+    cpus, used_s = len({*placement.stack, *placement.services}) or None, used.duration_s
+    networks = [] if resources is None else resources.networks
+    broken = find_trial_violations(load, planned.cell.load, resources, cpus=cpus, used_s=used_s, said=measured.claim)
+    return judge(
+        Facts(
+            stack=planned.stack.label,
+            failures=trial.failures,
+            invariant=trial.method.invariant,
+            intended=load.requests.intended,
+            completed=load.requests.completed,
+            failed=load.requests.failed,
+            errors=load.errors.model_dump(),
+            stack_ended=measured.stack_ended,
+            service_ended=measured.service_ended,
+            cut_short_s=measured.cut_short_s,
+            wrong_after=after.wrong,
+            discrepancies=after.discrepancies,
+            unexpected_work=after.unexpected_work,
+            throughput_rps=used.throughput_rps,
+            ceiling_rps=load.generator.ceiling_rps,
+            busy_fraction=load.generator.busy_fraction,
+            # Without keep-alive the lag includes the connect time.
+            lag_p99_us=load.schedule_lag_us.p99 if planned.load.keep_alive else None,
+            response_p50_us=load.response_time_us.p50,
+            has_samples=resources is not None,
+            processes_unknown=isinstance(planned.stack, ExternalStack) and not planned.stack.pids,
+            steal_fraction=resources.steal_fraction if resources else None,
+            load_shares_stack_cpu=bool(set(placement.load) & set(placement.stack)),
+            steady=window.steady,
+            not_steady_because=window.why,
+            extended=window.extended,
+            retransmits=sum(network.tcp_retransmits for network in networks),
+            listen_overflows=sum(network.listen_overflows for network in networks),
+            listen_drops=sum(network.listen_drops for network in networks),
+            broken_laws=[(f"{law.found} ({law.law})", law.cause) for law in broken if law.kind == "impossible"],
+            generator=list(zip(load.verdict.kinds, load.verdict.reasons, strict=True)),
+            other_generator="" if trial.generator == WEIR else trial.generator,
+            generator_cpu_fraction=load.generator.cpu_fraction,
+            connections=planned.cell.load.connections,
+            requests_in_kernel=measured.tap.all_requests,
+            not_tapped=measured.tap.why_not,
+        )
+    )

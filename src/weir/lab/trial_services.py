@@ -1,0 +1,467 @@
+"""The services of a run. weir fetches and fills each database once, and starts it on a fresh copy for every trial.
+
+A copy of the folder is an exact reset. A server of the user's own gets a fresh database instead. Upstreams have no
+state. Databases and upstreams may run on another machine; a proxy runs beside its stack.
+"""
+
+import itertools
+import os
+import random
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from weir.engine_process import Closing
+from weir.host import Host, User
+from weir.lab.service_process import ResourceAllocation, build_environment, probe_port, run_service, wait_for_service
+from weir.lab.stack_process import CHECK_SPACE, Front, RunningStack, find_free_port, list_process_names, running_stack
+from weir.model.errors import TargetError, UsageError
+from weir.model.records import LoadSummary
+from weir.model.run_types import Placement
+from weir.model.service_work import ServiceWork
+from weir.paths import find_cache_folder, find_engine_binary
+from weir.services.counters import Counters, compute_work
+from weir.services.database import LOOPBACK, Address, DatabaseKind, Session, find_database_kind, parse_database_url
+from weir.services.dataset import read_dataset
+from weir.services.delay import build_delay_command
+from weir.services.folder import ServiceFolder
+from weir.services.manifest import DatabaseService, FrontService, StandbyService, UpstreamService, read_service
+from weir.services.nginx import build_nginx_command, build_nginx_configuration
+from weir.services.package import fetch_package
+from weir.services.service_host import ServiceHost
+from weir.services.service_needs import find_unmet_need
+from weir.services.standby import SIGNAL_FILE, build_standby_settings, read_written_position, require_replayed
+from weir.stacks.build import BuiltStack
+from weir.stacks.manifest import Needed, Stack
+from weir.stacks.workload import Workload
+from weir.study.study import PlannedCell
+
+DATABASE = "weir"
+"""The database of a trial."""
+_STACK_LOGIN = "app"
+_UNUSED_PORT = 9
+"""The port of the discard protocol, on which no server listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningDatabase:
+    """A running database with a fresh dataset; `session` is weir's own connection."""
+
+    id: str
+    kind: DatabaseKind
+    address: Address
+    """The stack's login and address."""
+    session: Session
+    dataset: str | None
+    started: bool
+    """False: the user's own server."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningUpstream:
+    """A running upstream server."""
+
+    id: str
+    port: int
+    address: str = LOOPBACK
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Values for the stack's manifest: `UpstreamService.fields`."""
+        return {"url": f"http://{self.address}:{self.port}", "host": self.address, "port": str(self.port)}
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServices:
+    """The services of one trial."""
+
+    databases: tuple[RunningDatabase, ...] = ()
+    upstreams: tuple[RunningUpstream, ...] = ()
+    absent: tuple[RunningUpstream, ...] = ()
+    """Upstreams that the workload does not use: the stack gets an address without a server."""
+    fronts: tuple[str, ...] = ()
+    """Names of the proxies in front of the stack."""
+    front: Front | None = None
+    """Starts the proxies; None without any."""
+    place: ServiceHost | None = None
+    """The machine of databases and upstreams; None: this one."""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Values for the stack's manifest by name: `postgres.url` and so on."""
+        by_service = {one.id: one.address.fields(one.kind.scheme) for one in self.databases}
+        by_service |= {one.id: one.fields for one in (*self.upstreams, *self.absent)}
+        return {f"{name}.{field}": value for name, fields in by_service.items() for field, value in fields.items()}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the processes that weir started."""
+        return (*(one.id for one in self.databases if one.started), *(one.id for one in self.upstreams), *self.fronts)
+
+    def read(self, workload: Workload) -> "Readings":
+        """Reads the results of the invariants' queries, then the counters of each database."""
+        return Readings(self.values(workload), self.counters())
+
+    def counters(self) -> dict[str, Counters]:
+        """Reads the counters of each database."""
+        return {one.id: one.session.counters(one.address.database) for one in self.databases}
+
+    def work_since(self, before: "Readings", summary: LoadSummary) -> tuple[ServiceWork, ...]:
+        """Returns the work of each database since the readings `before`."""
+        counters = self.counters().items()
+        return tuple(compute_work(name, before.counters[name], after, summary) for name, after in counters)
+
+    def values(self, workload: Workload) -> dict[str, int]:
+        """Runs the queries of the workload's invariants. Returns the results by name."""
+        found: dict[str, int] = {}
+        # weir has no access to an external stack's database.
+        for holder in [one for one in self.databases if one.dataset == workload.dataset][:1]:
+            for name, invariant in workload.invariant.items():
+                try:
+                    found[name] = holder.kind.value(holder.address, invariant.sql)
+                except TargetError as error:
+                    raise TargetError(f"invariant {name}: {error.message}") from None
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Readings of the services: values by invariant, counters by service."""
+
+    values: dict[str, int]
+    counters: dict[str, Counters]
+
+
+def list_started_services(cells: Iterable[PlannedCell]) -> list[str]:
+    """Returns the services of some cells without a server of the user's own: weir starts one."""
+    names = {name for planned in cells for name in planned.services}
+    return sorted(name for name in names if read_service(name).own_url is None)
+
+
+class Services(Closing):
+    """The services of all trials of a run, on the machine `place` or on this one. Leaves nothing behind. `on_step` is
+    called before slow steps: fetching, filling."""
+
+    def __init__(
+        self, host: Host, on_step: Callable[[str], None] = lambda _: None, place: ServiceHost | None = None
+    ) -> None:
+        self._here = ServiceHost(
+            host=host,
+            engine=find_engine_binary(),
+            address=LOOPBACK,
+            clients=(LOOPBACK,),
+            free_port=find_free_port,
+            logged=nullcontext,
+            folder=lambda: ServiceFolder(find_cache_folder() / "services"),
+        )
+        self._place = place or self._here
+        self._on_step = on_step
+        self._folders: dict[str | None, ServiceFolder] = {}
+        self._prepared: dict[tuple[str, str | None], _PreparedDatabase] = {}
+        self._numbers = itertools.count(1)
+
+    @contextmanager
+    def running(
+        self, planned: PlannedCell, placement: Placement, *, log_of: Callable[[str], Path]
+    ) -> Iterator[RunningServices]:
+        """Starts the services of a cell and stops them in the end. `log_of` returns the log file of a service.
+
+        Raises UsageError if no service has the workload's dataset, a tool is missing, or a variable is no URL, and
+        TargetError if a package cannot be fetched, or a server does not start or answer.
+        """
+        stack, needs = planned.stack, planned.services
+        _require_dataset(planned)
+        databases: list[RunningDatabase] = []
+        upstreams: list[RunningUpstream] = []
+        with ExitStack() as opened:
+            for name, needed in needs.items():
+                service, log = read_service(name), log_of(name)
+                resources = ResourceAllocation.for_service(name, placement, self._place)
+                log.parent.mkdir(parents=True, exist_ok=True)
+                match service:
+                    case DatabaseService():
+                        databases.append(opened.enter_context(self._database(service, needed, resources, log)))
+                    case UpstreamService():
+                        upstreams.append(opened.enter_context(self._upstream(service, needed, resources, log)))
+                    case StandbyService():
+                        primary = next(one for one in databases if one.id == service.of)
+                        # A standby needs its primary's settings: it tracks the primary's connections and transactions.
+                        primary_settings = {**read_service(service.of).settings, **needs[service.of].settings}
+                        settings = {**primary_settings, **service.settings, **needed.settings}
+                        standby = self._standby(service, primary, settings, resources, log)
+                        databases.append(opened.enter_context(standby))
+            fronts = {name: needed for name, needed in needs.items() if isinstance(read_service(name), FrontService)}
+
+            @contextmanager
+            def front(base_urls: Sequence[str]) -> Iterator[Sequence[str]]:
+                with ExitStack() as stacked:
+                    for name, needed in fronts.items():
+                        proxy = self._front(name, needed, base_urls, placement, log_of(name))
+                        base_urls = [stacked.enter_context(proxy)]
+                    yield base_urls
+
+            absent = (name for name in stack.services if name not in needs) if isinstance(stack, Stack) else ()
+            unused = tuple(RunningUpstream(name, _UNUSED_PORT) for name in absent)
+            has_started = bool(upstreams) or any(one.started for one in databases)
+            place = self._place if has_started and self._place.node is not None else None
+            start_fronts = front if fronts else None
+            yield RunningServices(tuple(databases), tuple(upstreams), unused, tuple(fronts), start_fronts, place)
+
+    @contextmanager
+    def running_with_stack(
+        self,
+        built: BuiltStack | None,
+        planned: PlannedCell,
+        placement: Placement,
+        name: str,
+        *,
+        inputs: random.Random,
+        check_many: bool = False,
+        port: int = 0,
+        watch_writes: bool = False,
+    ) -> Iterator[tuple[RunningServices, RunningStack]]:
+        """Starts the services and the stack of a cell outside of a trial. Logs `…-NAME.log` are beside the build."""
+
+        def name_log(suffix: str) -> Path:
+            assert built is not None
+            return built.folder.with_name(f"{built.folder.name}-{name}{suffix}.log")
+
+        processes = [] if built is None else list_process_names(planned.cell.replicas)
+        with (
+            self.running(planned, placement, log_of=lambda service: name_log(f"-{service}")) as needed,
+            running_stack(
+                self._here.host,
+                built,
+                planned,
+                placement=placement,
+                logs=[name_log(process.removeprefix("app")) for process in processes],
+                inputs=inputs,
+                fields=needed.fields,
+                front=needed.front,
+                port=port,
+                check_many=check_many,
+                watch_writes=watch_writes,
+            ) as running,
+        ):
+            yield needed, running
+
+    def close(self) -> None:
+        """Removes all copies."""
+        while self._folders:
+            _, folder = self._folders.popitem()
+            folder.remove()
+
+    @contextmanager
+    def _database(
+        self, service: DatabaseService, needed: Needed, resources: ResourceAllocation, log: Path
+    ) -> Iterator[RunningDatabase]:
+        kind, url = find_database_kind(service.id), service.own_url
+        if url is not None:
+            with _own_database(service, kind, url, needed) as running:
+                yield running
+            return
+        prepared = self._prepare(service, kind, needed, replace(resources, limits=None))
+        settings = {**service.settings, **needed.settings}
+        with self._copy(prepared) as copy, self._serve(copy, settings, resources, log) as (session, admin):
+            yield RunningDatabase(service.id, kind, self._stack_login(admin), session, needed.dataset, started=True)
+
+    @contextmanager
+    def _standby(
+        self,
+        service: StandbyService,
+        primary: RunningDatabase,
+        settings: Mapping[str, str],
+        resources: ResourceAllocation,
+        log: Path,
+    ) -> Iterator[RunningDatabase]:
+        """Starts a standby of `primary` and waits until it has replayed everything written so far."""
+        if not primary.started:
+            raise UsageError(str(find_unmet_need(service)))
+        with self._copy(self._prepared[service.of, primary.dataset]) as copy:
+            self._folder(self._place).write(f"{copy.data.name}/{SIGNAL_FILE}", "")
+            admin_of_primary = primary.kind.admin(primary.address.port, primary.address.host)
+            following = replace(copy, id=service.id)
+            settings = {**settings, **build_standby_settings(admin_of_primary)}
+            with self._serve(following, settings, resources, log) as (session, admin):
+                written = read_written_position(admin_of_primary)
+                wait_for_service(self._place.host, service.id, log, lambda: require_replayed(admin, written))
+                address = replace(primary.address, port=admin.port)
+                yield RunningDatabase(service.id, primary.kind, address, session, None, started=True)
+
+    @contextmanager
+    def _upstream(
+        self, service: UpstreamService, needed: Needed, resources: ResourceAllocation, log: Path
+    ) -> Iterator[RunningUpstream]:
+        place, settings = self._place, {**service.settings, **needed.settings}
+        running = RunningUpstream(service.id, place.free_port(), place.address)
+        command = build_delay_command(place.engine, running.address, running.port, settings)
+        connect = partial(probe_port, service.id, running.port, running.address)
+        with run_service(place, service.id, command, connect, cwd=Path("/"), resources=resources, log=log):
+            yield running
+
+    @contextmanager
+    def _front(
+        self, name: str, needed: Needed, base_urls: Sequence[str], placement: Placement, log: Path
+    ) -> Iterator[str]:
+        """Starts a proxy in front of a ready stack on loopback. Yields the proxy's URL."""
+        service = read_service(name)
+        assert isinstance(service, FrontService)
+        program = service.find_program()
+        if program is None:
+            raise UsageError(f"{name}: needs {find_unmet_need(service)}", hint="weir doctor")
+        port, folder = find_free_port(), self._folder(self._here)
+        data = folder.data(f"{name}-{next(self._numbers)}")
+        stack_ports = [urlsplit(base_url).port or 80 for base_url in base_urls]
+        try:
+            settings, address = {**service.settings, **needed.settings}, placement.advertised_address or LOOPBACK
+            configured = build_nginx_configuration(settings, port, stack_ports, data, address)
+            command = build_nginx_command(program, data, folder.write(f"{data.name}/{name}.conf", configured))
+            resources = ResourceAllocation.for_service(name, placement, self._here)
+            connect, user = partial(probe_port, name, port, address), _user(folder)
+            with run_service(self._here, name, command, connect, cwd=data, resources=resources, log=log, user=user):
+                yield f"http://{address}:{port}"
+        finally:
+            folder.drop(data.name)
+
+    def _folder(self, place: ServiceHost) -> ServiceFolder:
+        if place.node not in self._folders:
+            self._folders[place.node] = place.folder()
+        return self._folders[place.node]
+
+    def _stack_login(self, admin: Address) -> Address:
+        return Address(admin.host, admin.port, _STACK_LOGIN, _STACK_LOGIN, DATABASE, self._place.clients)
+
+    def _prepare(
+        self, service: DatabaseService, kind: DatabaseKind, needed: Needed, resources: ResourceAllocation
+    ) -> "_PreparedDatabase":
+        """Returns a data folder with the dataset, after a clean stop of its server."""
+        key = service.id, needed.dataset
+        if key not in self._prepared:
+            name = f"{service.id}-{needed.dataset or 'empty'}"
+            try:
+                self._prepared[key] = self._fill(name, service, kind, needed, resources)
+            except BaseException:
+                # Another stack may need the same name later.
+                self._folder(self._place).drop(name)
+                raise
+        return self._prepared[key]
+
+    def _fill(
+        self, name: str, service: DatabaseService, kind: DatabaseKind, needed: Needed, resources: ResourceAllocation
+    ) -> "_PreparedDatabase":
+        """Creates and fills a data folder of this name."""
+        place, folder = self._place, self._folder(self._place)
+        programs = fetch_package(service, on_fetch=lambda what: self._on_step(f"fetching {service.title}: {what}"))
+        programs = folder.programs(service.id, programs)
+        self._on_step(f"filling {service.title} with {needed.dataset or 'nothing'}")
+        scratch = f"{service.id}-scratch"
+        log = folder.write(f"{scratch}/log", "")
+        for file, text in kind.files(place.clients).items():
+            folder.write(f"{scratch}/{file}", text)
+        prepared = _PreparedDatabase(service.id, kind, programs, folder.data(name), log.parent)
+        command, environment = kind.make(programs, prepared.data, prepared.scratch), build_environment()
+        cpus, user = resources.cpus, _user(folder)
+        ended = place.host.run(service.id, command, cwd=folder.path, env=environment, log=log, cpus=cpus, user=user)
+        if ended.exit_code != 0:
+            lines = folder.read(f"{scratch}/{log.name}").strip().splitlines()
+            # MariaDB's last lines name its bug tracker, not the error.
+            errors = [line for line in lines if "ERROR" in line or "FATAL" in line][-5:] or lines[-5:]
+            raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *errors]))
+        with self._serve(prepared, service.settings, resources, log, is_log_there=True) as (session, admin):
+            login = self._stack_login(admin)
+            session.create(DATABASE, login)
+            if needed.dataset is not None:
+                kind.fill(login, read_dataset(needed.dataset))
+        return prepared
+
+    @contextmanager
+    def _copy(self, filled: "_PreparedDatabase") -> Iterator["_PreparedDatabase"]:
+        folder = self._folder(self._place)
+        name = f"{filled.data.name}-{next(self._numbers)}"
+        try:
+            try:
+                data = folder.copy(filled.data, name)
+            except OSError as error:
+                raise TargetError(str(error), hint=CHECK_SPACE) from None
+            yield replace(filled, data=data)
+        finally:
+            folder.drop(name)
+
+    @contextmanager
+    def _serve(
+        self,
+        prepared: "_PreparedDatabase",
+        settings: Mapping[str, str],
+        resources: ResourceAllocation,
+        log: Path,
+        *,
+        is_log_there: bool = False,
+    ) -> Iterator[tuple[Session, Address]]:
+        """Starts a server on a data folder. Yields weir's own connection and its login."""
+        place, kind = self._place, prepared.kind
+        admin = kind.admin(place.free_port(), place.address)
+        command = kind.serve(prepared.programs, prepared.data, prepared.scratch, admin.host, admin.port, settings)
+        running = run_service(
+            place,
+            prepared.id,
+            command,
+            lambda: kind.session(admin),
+            cwd=prepared.data,
+            resources=resources,
+            log=log,
+            user=_user(self._folder(place)),
+            is_log_there=is_log_there,
+        )
+        with running as session, closing(session):
+            yield session, admin
+
+
+@dataclass(frozen=True, slots=True)
+class _PreparedDatabase:
+    """A data folder with the programs of its server."""
+
+    id: str
+    """Id of the service."""
+    kind: DatabaseKind
+    programs: Path
+    data: Path
+    scratch: Path
+    """Contains `DatabaseKind.files`."""
+
+
+def _require_dataset(planned: PlannedCell) -> None:
+    """Raises UsageError if no service of a stack has the workload's dataset."""
+    stack, workload, needs = planned.stack, planned.workload, planned.services
+    if not isinstance(stack, Stack) or workload.dataset in (None, *(needed.dataset for needed in needs.values())):
+        return
+    held = ", ".join(f"{name}: {needed.dataset or 'nothing'}" for name, needed in needs.items()) or "no service"
+    expected = f"workload {workload.id} expects one with dataset {workload.dataset!r}"
+    raise UsageError(f"{stack.folder / 'stack.toml'}: services: found {held}; {expected}")
+
+
+def _user(folder: ServiceFolder) -> User | None:
+    return None if folder.owner is None else User(*folder.owner)
+
+
+@contextmanager
+def _own_database(service: DatabaseService, kind: DatabaseKind, url: str, needed: Needed) -> Iterator[RunningDatabase]:
+    """Creates a database on the user's server, and removes it in the end."""
+    login = parse_database_url(service.own_server, url, kind)
+    address = login.at(f"{DATABASE}_{os.getpid()}_{secrets.token_hex(4)}")
+    try:
+        session = kind.session(login)
+    except TargetError as error:
+        raise TargetError(f"{service.own_server}: {error.message}", hint=error.hint) from None
+    with closing(session):
+        session.drop(address.database)
+        session.create(address.database, address)
+        try:
+            if needed.dataset is not None:
+                kind.fill(address, read_dataset(needed.dataset))
+            yield RunningDatabase(service.id, kind, address, session, needed.dataset, started=False)
+        finally:
+            session.drop(address.database)

@@ -1,0 +1,278 @@
+"""Judges the validity of a trial. Pure: figures in, reasons out. All thresholds are at the top.
+
+A figure may be wrong in three ways: it includes the generator, another machine or weir itself; it mixes several levels
+(no steady state); or it measures something else (failed requests, wrong answers). Each rule looks for one of these.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weir.model.records import BUSY_FRACTION, FEWER_AGENTS, LATE_AGENT, LOST_AGENT, Validity
+from weir.model.verdict import Reason, TrialVerdict
+from weir.study.file import Failures, Invariant
+
+CEILING_SHARE = 0.5
+"""A generator must reach at least twice the throughput that it measures."""
+SATURATED_SHARE = 0.9
+"""Above this share of its ceiling a throughput is the generator's own: the ceiling is accurate to about 10 %."""
+BEYOND_CEILING = 1.2
+"""A throughput above this multiple shows that the ceiling was measured too low."""
+LAG_SHARE = 0.10
+"""Maximum wait in the generator, relative to the response time."""
+STEAL_SHARE = 0.02
+"""Maximum share of the stack's CPU time that the hypervisor may take."""
+RETRANSMIT_SHARE = 0.001
+"""Maximum TCP retransmissions per request: each adds 200 ms or more to a response time."""
+COUNT_SHARE = 0.01
+"""Maximum difference between the generator's and the kernel's counts, beside requests at the load's edges."""
+
+SERVICE_ENDED = "service ended"
+
+_GENERATOR_VALIDITY: Mapping[str, Validity] = {
+    **dict.fromkeys(("no_answer", "stood_still", "slept", "ports", LOST_AGENT), "invalid"),
+    **dict.fromkeys((FEWER_AGENTS, LATE_AGENT, "unsent", "rate", "load_cap"), "suspect"),
+    **dict.fromkeys(("redirects", "lower_bounds"), "valid"),
+}
+"""Validity by kind of the generator's own reasons. The rules below judge failures, CPU and lag themselves."""
+
+_READ_LOG = "read its log"
+_ADVICE: Mapping[str, tuple[str, str]] = {
+    "stack ended": ("", _READ_LOG),
+    SERVICE_ENDED: ("", _READ_LOG),
+    "cut short": ("", "find out who sends signals to weir's processes"),
+    "wrong after the load": ("the load has damaged the stack's state or its data", _READ_LOG),
+    "work": (
+        "the stack sends more or fewer statements to its database than the workload needs",
+        "correct the stack before comparing it",
+    ),
+    "counts": ("it counts responses that did not arrive, or omits some: errors, a ramp, the last second", ""),
+    "schedule lag": (
+        "requests waited for the generator's CPU or for a free connection",
+        "a CPU of its own for the generator (cpus.load), or more connections",
+    ),
+    "no samples": ("the readings of the server's processes do not cover the load", "a longer load.duration_s"),
+    "steal": ("other virtual machines on the same host", "repeat at another time, or on a machine of your own"),
+    "shared CPU": ("too few CPUs, or the study's [cpus]", "disjoint cpus.load and cpus.stack"),
+    "no steady state": (
+        "the server needs a longer warm-up, never settles, or another process uses its CPU",
+        "a longer warmup_s or duration_s",
+    ),
+    "retransmits": (
+        "packets were lost: a full accept queue, a full network queue, or a network with loss",
+        "nstat -az TcpRetransSegs",
+    ),
+    "listen queue": (
+        "the stack accepts connections too slowly, or its backlog is short; each client retries after a second",
+        "a larger backlog of the stack; sysctl net.core.somaxconn",
+    ),
+}
+"""Probable cause and next step by kind of reason, if they are always the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Inputs of a verdict. None: unknown, no reason follows."""
+
+    stack: str
+    failures: Failures = "reject"
+    invariant: Invariant = "reject"
+    intended: int = 0
+    completed: int = 0
+    failed: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """Failed requests by kind."""
+    stack_ended: str | None = None
+    """How the stack ended during the load."""
+    service_ended: str | None = None
+    """Name of the service that ended during the load, and how."""
+    wrong_after: str | None = None
+    """The wrong answer after the load."""
+    unexpected_work: Sequence[str] = ()
+    discrepancies: Sequence[str] = ()
+    """Broken invariants after the load."""
+    cut_short_s: float | None = None
+    """Time after which the load was ended from outside weir."""
+    throughput_rps: float = 0.0
+    ceiling_rps: float | None = None
+    """Throughput of the generator on the null server."""
+    busy_fraction: float | None = None
+    """Of the generator's busiest thread."""
+    lag_p99_us: float | None = None
+    response_p50_us: float | None = None
+    has_samples: bool = True
+    """Whether the samples of the server's processes cover the load."""
+    processes_unknown: bool = False
+    """Whether the study does not name the processes of an external server."""
+    steal_fraction: float | None = None
+    """Share of the stack's CPU time that the hypervisor took."""
+    load_shares_stack_cpu: bool = False
+    steady: bool | None = None
+    not_steady_because: str = ""
+    extended: bool = False
+    retransmits: int | None = None
+    """TCP retransmissions during the load; like the next two of the whole network namespace."""
+    listen_overflows: int | None = None
+    """Connections that met a full queue of a listening socket."""
+    listen_drops: int | None = None
+    """Connections dropped at a listening socket, overflows among them."""
+    broken_laws: Sequence[tuple[str, str]] = ()
+    """Laws of physics that the trial's figures break, each with a possible cause."""
+    generator: Sequence[tuple[str, str]] = ()
+    """The generator's own reasons: kind and text."""
+    other_generator: str = ""
+    """Name of the generator if it is not weir's engine."""
+    generator_cpu_fraction: float | None = None
+    """CPU time of that generator, relative to that of its CPUs."""
+    connections: int = 0
+    """Of the load."""
+    requests_in_kernel: int | None = None
+    """Number of captured requests, if all were captured."""
+    not_tapped: str = ""
+    """Why the packet capture failed."""
+
+
+def judge(facts: Facts) -> TrialVerdict:
+    """Returns the verdict on a trial."""
+    return TrialVerdict(tuple(reason for rule in _RULES for reason in rule(facts)))
+
+
+def _advise(kind: str, validity: Validity, fact: str, threshold: str = "") -> Reason:
+    return Reason(kind, validity, fact, threshold, *_ADVICE[kind])
+
+
+def _find_failures(facts: Facts) -> Iterator[Reason]:
+    """Yields failures of the stack and its services under the load."""
+    rejected: Validity = "invalid" if facts.failures == "reject" else "suspect"
+    if facts.stack_ended is not None:
+        yield _advise("stack ended", rejected, f"the stack ended {facts.stack_ended} during the load")
+    if facts.service_ended is not None:
+        yield _advise(SERVICE_ENDED, "invalid", f"the service {facts.service_ended} during the load")
+    if facts.cut_short_s is not None:
+        yield _advise("cut short", "invalid", f"the generator was ended from outside after {facts.cut_short_s:.1f} s")
+    if facts.failed:
+        yield _judge_failed_requests(facts)
+    if facts.wrong_after is not None:
+        yield _advise("wrong after the load", rejected, f"after the load: {facts.wrong_after}")
+    if facts.discrepancies:
+        text = f"the workload's invariant does not hold: {'; '.join(facts.discrepancies)}"
+        if facts.invariant == "reject":
+            cause = "the stack loses or repeats work under concurrent requests"
+            yield Reason("invariant", "invalid", text, "only right results count", cause)
+        else:
+            yield Reason("invariant", "valid", text)
+    for fact in facts.unexpected_work:
+        yield _advise("work", "suspect", fact)
+
+
+def _judge_failed_requests(facts: Facts) -> Reason:
+    kinds = ", ".join(f"{kind} {count}" for kind, count in facts.errors.items() if count)
+    fact = f"{facts.failed} of {facts.intended} requests failed ({kinds})"
+    if facts.failures == "measure":
+        share = f"{facts.failed / facts.intended:.2%}" if facts.intended else "0 %"
+        return Reason("failed requests", "valid", f"{fact}, {share}: failures are a result of this study")
+    if facts.errors.get("check", 0) == facts.failed:
+        cause, step = "the answers are wrong under load", f"weir stacks check {facts.stack}"
+    else:
+        cause = "the stack is overloaded, or its settings limit connections"
+        step = f'{_READ_LOG}; failures = "measure" if the study is about failures'
+    return Reason("failed requests", "invalid", fact, "only error-free trials count", cause, step)
+
+
+def _find_wrong_counts(facts: Facts) -> Iterator[Reason]:
+    """Yields figures that break a law of physics, and a difference from the packet capture's count of responses."""
+    for fact, cause in facts.broken_laws:
+        threshold = "no load can produce such figures"
+        if facts.other_generator:
+            # Not invalid: a comparison of generators must show it, and the server's figures may be right.
+            fact = f"{facts.other_generator} reports impossible figures: {fact}"
+            yield Reason("physics", "suspect", fact, threshold, cause.rstrip("."))
+        else:
+            cause, step = "a defect of the measurement, not of the server", "report it with the run file"
+            yield Reason("physics", "invalid", fact, threshold, cause, step)
+    seen = facts.requests_in_kernel
+    if seen is not None and abs(seen - facts.completed) > 2 * facts.connections + COUNT_SHARE * facts.completed:
+        fact = f"the generator counts {facts.completed:,} responses, the kernel {seen:,}"
+        yield _advise("counts", "suspect", fact, f"limit {COUNT_SHARE:.0%} and two per connection")
+
+
+def _find_ceiling(facts: Facts) -> Iterator[Reason]:
+    """Yields a throughput near the generator's own limit."""
+    limit_rps = facts.ceiling_rps
+    if limit_rps is None or facts.throughput_rps <= CEILING_SHARE * limit_rps:
+        return
+    fact = f"{facts.throughput_rps:,.0f} req/s of the {limit_rps:,.0f} that the generator reaches on a null server"
+    validity: Validity = "suspect"
+    threshold, cause, step = "more than half", "the generator may be the limit", "more CPUs for it: cpus.load"
+    if facts.throughput_rps > BEYOND_CEILING * limit_rps:
+        threshold, step = "more than all", "run on a quieter machine"
+        cause = "another process used the CPU during the measurement of the ceiling, so the true limit is unknown"
+    elif facts.throughput_rps > SATURATED_SHARE * limit_rps and _is_busy(facts):
+        # An idle generator is limited by its few connections and their round trips, not by itself.
+        validity, threshold = "invalid", f"more than {SATURATED_SHARE:.0%}"
+        cause = "the generator is the limit, not the server"
+    yield Reason("generator ceiling", validity, fact, threshold, cause, step)
+
+
+def _is_busy(facts: Facts) -> bool:
+    return facts.busy_fraction is not None and facts.busy_fraction >= BUSY_FRACTION
+
+
+def _find_delays(facts: Facts) -> Iterator[Reason]:
+    """Yields delays in the generator."""
+    used, step = facts.generator_cpu_fraction, "more CPUs for it: cpus.load"
+    busy = []
+    if facts.other_generator and used is not None and used >= BUSY_FRACTION:
+        fact = f"{facts.other_generator} used {used:.0%} of its CPU time"
+        busy.append((fact, f"{step}, or a more efficient generator"))
+    if _is_busy(facts):
+        busy.append((f"the generator was busy {facts.busy_fraction:.0%} of the time", step))
+    for fact, next_step in busy:
+        threshold, cause = f"limit {BUSY_FRACTION:.0%}", "its own queueing is in the response times"
+        yield Reason("generator busy", "suspect", fact, threshold, cause, next_step)
+    lag, response = facts.lag_p99_us, facts.response_p50_us
+    if lag is not None and response is not None and lag > LAG_SHARE * response:
+        fact = f"p99 of the schedule lag is {lag:,.0f} µs, {lag / response:.0%} of the median response time"
+        yield _advise("schedule lag", "suspect", fact, f"limit {LAG_SHARE:.0%}")
+
+
+def _find_disturbances(facts: Facts) -> Iterator[Reason]:
+    """Yields disturbances by the machine and the network, and a load without a steady state."""
+    if not facts.has_samples:
+        fact = "the server's CPU time, memory and network are unknown"
+        if facts.processes_unknown:
+            cause = "the study does not name the processes of the external server"
+            yield Reason("no samples", "valid", fact, "", cause, "name them in external.ID.pids")
+        else:
+            yield _advise("no samples", "suspect", fact)
+    if facts.steal_fraction is not None and facts.steal_fraction > STEAL_SHARE:
+        fact = f"the hypervisor took {facts.steal_fraction:.1%} of the stack's CPU time"
+        yield _advise("steal", "suspect", fact, f"limit {STEAL_SHARE:.0%}")
+    if facts.load_shares_stack_cpu:
+        yield _advise("shared CPU", "suspect", "the generator and the stack share a CPU")
+    if facts.steady is False:
+        fact = f"no steady state{', though the load was extended' if facts.extended else ''}"
+        yield _advise("no steady state", "suspect", fact, facts.not_steady_because)
+    if facts.retransmits and facts.retransmits > RETRANSMIT_SHARE * max(facts.completed, 1):
+        fact = f"{facts.retransmits:,} TCP retransmissions in {facts.completed:,} requests"
+        yield _advise("retransmits", "suspect", fact, f"limit {RETRANSMIT_SHARE:.1%}")
+    overflows, drops = facts.listen_overflows or 0, facts.listen_drops or 0
+    if overflows or drops:
+        validity: Validity = "suspect" if facts.failures == "reject" else "valid"
+        dropped = f"{max(overflows, drops):,} were dropped there"
+        fact = f"{overflows:,} connections met a full listen queue, {dropped}"
+        yield _advise("listen queue", validity, fact, "limit 0")
+
+
+def _find_notes(facts: Facts) -> Iterator[Reason]:
+    """Yields the generator's own reasons, and the figures that are unknown."""
+    for kind, text in facts.generator:
+        if kind in _GENERATOR_VALIDITY:
+            yield Reason(kind.replace("_", " "), _GENERATOR_VALIDITY[kind], text)
+    if facts.other_generator:
+        unknown = "reports no intervals and no schedule lag: steady state, drift and lag are unknown"
+        yield Reason("unchecked", "valid", f"{facts.other_generator} {unknown}")
+    if facts.not_tapped:
+        yield Reason("not tapped", "valid", f"the kernel's times are unknown: {facts.not_tapped}")
+
+
+_RULES = (_find_failures, _find_wrong_counts, _find_ceiling, _find_delays, _find_disturbances, _find_notes)

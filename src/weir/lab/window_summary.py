@@ -1,0 +1,46 @@
+"""Summarizes the part of a load that counts from its intervals. Fields that intervals do not record stay empty."""
+
+from collections.abc import Sequence
+
+from weir.model.hdr import bytes_of_text
+from weir.model.hdr_batch import merge
+from weir.model.records import ByteCounts, ErrorCounts, Interval, LoadSummary, Quantiles, RequestCounts
+
+
+def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple[LoadSummary, bytes]:
+    """Returns the summary of consecutive intervals, and the histogram of their response times. All intervals together
+    give the engine's own summary, to the histograms' resolution (three significant digits). Target, generator and the
+    generator's verdict are those of `whole`, the summary of the whole load."""
+    duration_s, first_answer = intervals[-1].end_s - intervals[0].start_s, whole.first_answer
+    ok, failed, completed = (sum(getattr(one, name) for one in intervals) for name in ("ok", "failed", "completed"))
+    errors = {kind: sum(getattr(one.errors, kind) for one in intervals) for kind in ErrorCounts.model_fields}
+    merged = merge([bytes_of_text(one.histogram) for one in intervals])
+    largest_us = max((one.response_time_us.max for one in intervals if one.response_time_us.max), default=None)
+    # A request belongs to the part in which it ends; requests open at the end of the load belong to the last part.
+    unanswered, unsent = whole.requests.unanswered, whole.requests.unsent
+    counts = {"completed": completed, "ok": ok, "failed": failed, "unanswered": unanswered, "unsent": unsent}
+    intended, sent = ok + failed + unanswered + unsent, sum(one.sent for one in intervals)
+    summary = LoadSummary(
+        schema_number=whole.schema_number,
+        target=whole.target,
+        duration_s=duration_s,
+        requests=RequestCounts(intended=intended, sent=sent, **counts),
+        throughput_rps=completed / duration_s,
+        # Intervals do not count statuses: their distribution is known only if all are equal.
+        status=dict.fromkeys(whole.status, completed) if len(whole.status) == 1 else {},
+        errors=ErrorCounts(**errors),
+        response_time_us=Quantiles.from_counts(merged.counts, largest_us),
+        service_time_us=Quantiles(),
+        schedule_lag_us=Quantiles(),
+        connect_time_us=Quantiles(),
+        time_to_first_byte_us=Quantiles(),
+        bytes=ByteCounts(
+            sent=sum(one.bytes_sent for one in intervals),
+            received=sum(one.bytes_received for one in intervals),
+            # Intervals do not record body lengths: the total is known only if all are equal.
+            received_body=completed * first_answer.body_bytes if first_answer and not whole.other_length else 0,
+        ),
+        generator=whole.generator,
+        verdict=whole.verdict,
+    )
+    return summary, merged.encode()

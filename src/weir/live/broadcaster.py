@@ -1,0 +1,98 @@
+"""Sends updates to the viewers of a page: one message for all, at most twice a second, none without viewers. A slow
+viewer's queue does not grow: the broadcaster drops its messages and sends it the whole state instead."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from weir.live.event_queue import EventQueue
+
+PERIOD_S = 0.5
+"""At least one slice of the charts: no message holds half a slice."""
+RETRY_MS = 1000
+"""A browser that lost the connection tries again after this time."""
+_MOST_WAITING = 8
+_QUIET_S = 10.0
+"""After this time without a message the server sends a comment: only sending detects a lost client."""
+_COMMENT = b":\n\n"
+_Messages = asyncio.Queue[bytes | None]
+"""The messages that wait for one viewer; None stands for the whole state."""
+
+
+class Broadcaster:
+    """The viewers of one page, with at least `period_s` between two messages. Only the server's event loop may call
+    it."""
+
+    def __init__(self, queue: EventQueue, period_s: float = PERIOD_S) -> None:
+        self._queue = queue
+        self._period_s = period_s
+        self._viewers: set[_Messages] = set()
+        self._numbers = itertools.count(1)
+        self._publishing: asyncio.Task[None] | None = None
+        self._is_over = False
+
+    @property
+    def viewers(self) -> int:
+        return len(self._viewers)
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yields one viewer's server-sent events: first the whole state, then updates."""
+        waiting: _Messages = asyncio.Queue(_MOST_WAITING)
+        waiting.put_nowait(None)
+        self._viewers.add(waiting)
+        if self._publishing is None or self._publishing.done():
+            self._publishing = asyncio.create_task(self._publish_periodically())
+        try:
+            yield f"retry: {RETRY_MS}\n\n".encode()
+            while not (self._is_over and waiting.empty()):
+                try:
+                    message = await asyncio.wait_for(waiting.get(), _QUIET_S)
+                except TimeoutError:
+                    message = _COMMENT
+                if message is None:
+                    # The whole state is newer than all messages.
+                    _clear(waiting)
+                    message = self._event(self._queue.snapshot())
+                yield message
+        finally:
+            self._viewers.discard(waiting)
+
+    def finish(self) -> None:
+        """Sends the last update and ends all streams."""
+        if self._is_over:
+            return
+        self._publish()
+        self._is_over = True
+        for waiting in self._viewers:
+            if waiting.empty():
+                waiting.put_nowait(_COMMENT)
+
+    async def _publish_periodically(self) -> None:
+        while self._viewers and not self._is_over:
+            await asyncio.sleep(self._period_s)
+            if self._viewers and not self._is_over:
+                self._publish()
+
+    def _publish(self) -> None:
+        news = self._queue.changes() if self._viewers else None
+        if news is None:
+            return
+        message = self._event(news)
+        for waiting in self._viewers:
+            if waiting.full():
+                _clear(waiting)
+                waiting.put_nowait(None)
+            else:
+                waiting.put_nowait(message)
+
+    def _event(self, value: dict[str, Any]) -> bytes:
+        # ASCII on one line: no text can end the event.
+        data = json.dumps(value, separators=(",", ":"), allow_nan=False)
+        return f"id: {next(self._numbers)}\ndata: {data}\n\n".encode("ascii")
+
+
+def _clear(waiting: _Messages) -> None:
+    while not waiting.empty():
+        waiting.get_nowait()

@@ -1,0 +1,488 @@
+"""All settings of a load, declared once.
+
+Each field of `LoadSpec` carries its flag, its key in study files, its help and its label in the live page's form.
+`weir load`, `[load]` of a study, the form, the printed command line and the reference follow from these fields.
+`to_plan` checks which settings go together, and returns the engine's plan. Errors name a setting by its flag
+(`FLAG_NAMES`) or its key (`KEY_NAMES`).
+
+Without pydantic: its import takes longer than all other imports of a short load.
+"""
+
+import re
+import shlex
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from weir import parsing
+from weir.model.errors import InvalidValueError, UsageError
+from weir.model.load import Arrivals, ClosedLoad, Load, LoadPlan, OpenLoad, Profile, Request, Session, ThinkTime, Tls
+
+DEFAULT_CONNECTIONS = 64
+DEFAULT_DURATION_S = 10.0
+MAX_DURATION_S = 3600.0
+"""Of a load that ends by its requests, its loops or its first failure."""
+MAX_PIPELINE = 1024
+_MAX_UNANSWERED = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How people write one field of a load."""
+
+    flags: str
+    """`-R/--rate`."""
+    help: str
+    """Effect and default of the flag."""
+    metavar: str = ""
+    """Placeholder of the flag's value. Empty: the flag has no value and sets `const`."""
+    read: Callable[[str], Any] = str
+    write: Callable[[Any], str] = str
+    const: Any = True
+    repeats: bool = False
+    """The flag may be repeated. The field is a tuple: of `read`'s results, or of their items if these are tuples of
+    texts."""
+    key: str = ""
+    """In study files: `load.ramp_s`, `matrix.users`. Empty: there is no such key."""
+    key_help: str = ""
+    """Description of the key, if `help` does not fit."""
+    label: str = ""
+    """In the live page's form. Empty: the form has no such field."""
+    placeholder: str = ""
+    is_secret: bool = False
+    """A run file does not hold the value."""
+
+
+def _setting(default: Any, flags: str, help: str, **how: Any) -> Any:
+    return field(default=default, metadata={"setting": Setting(flags, help, **how)})
+
+
+def _read_scenario(file: str) -> dict[str, Any]:
+    # With pydantic, which only a scenario needs.
+    from weir.scenario import read_scenario
+
+    return read_scenario(Path(file))
+
+
+# Kinds of values.
+_COUNT = {"metavar": "N", "read": parsing.parse_count}
+_PROFILE = {"metavar": "PROFILE", "read": parsing.parse_profile, "write": parsing.write_profile}
+_TIME = {"metavar": "TIME", "read": parsing.parse_duration, "write": parsing.write_duration}
+_PEM = {"metavar": "FILE", "read": parsing.parse_pem_path}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSpec:
+    """A load as a user asks for it; None: not given."""
+
+    urls: tuple[str, ...] = ()
+
+    # --- How requests arrive
+
+    connections: int | None = _setting(
+        None, "-c/--connections",
+        "Number of connections; without --rate as many users who ask again when answered. Default: 64.", **_COUNT,
+        key="matrix.connections", label="Connections", placeholder="64",
+    )  # fmt: skip
+    users: Profile | None = _setting(
+        None, "--users",
+        "Users who ask again when answered, a connection each: 200, or over time 0s:0,50s:2000,60s:2000.", **_PROFILE,
+        key="matrix.users", label="or users", placeholder="200, or 0s:0,30s:500",
+    )  # fmt: skip
+    ramp_s: float | None = _setting(
+        None, "--ramp", "With --users N: they come one by one over this time.", **_TIME, key="load.ramp_s",
+        key_help="With `matrix.users`: the users start one after another over this time.", label="who come over", placeholder="20s",
+    )  # fmt: skip
+    rate_rps: Profile | None = _setting(
+        None, "-R/--rate",
+        "Requests per second, due whether answers come or not: 100, or over time 0s:100,30s:1000 (linear between points).",
+        **_PROFILE, key="matrix.rate_rps", label="or rate, req/s", placeholder="100, or 0s:100,30s:1000",
+    )  # fmt: skip
+    arrivals: Arrivals = _setting(
+        "constant", "--poisson", "With --rate: arrivals are independent of one another instead of evenly spaced.",
+        const="poisson", key="load.arrivals",
+        key_help="With `matrix.rate_rps`: `constant` spaces arrivals evenly; `poisson` makes arrivals independent of one another.",
+    )  # fmt: skip
+    loops: int | None = _setting(
+        None, "--loops", "Requests of each user, who then leaves; with --rate each arrival is such a user.", **_COUNT,
+        key="load.loops",
+        key_help="Number of requests of each user, who then leaves. With `matrix.rate_rps`, each arrival is a session of this length.",
+    )  # fmt: skip
+    think: ThinkTime | None = _setting(
+        None, "--think", "Pause of a user between an answer and the next request: 1s, uniform:1s..3s or exp:2s.",
+        metavar="PAUSE", read=parsing.parse_think_time, write=parsing.write_think_time, key="load.think",
+        key_help='Pause of a user between an answer and the next request: `"1s"`, `"uniform:1s..3s"` or `"exp:2s"`.',
+        label="Think time", placeholder="1s, uniform:1s..3s, exp:2s",
+    )  # fmt: skip
+    pace_s: float | None = _setting(
+        None, "--pace", "A user starts a request at most once in this time.", **_TIME, key="load.pace_s",
+    )  # fmt: skip
+
+    # --- When it ends
+
+    duration_s: float | None = _setting(
+        None, "-d/--duration",
+        "Length of the load: 10s, 500ms, 2m. Default: 10s, or a profile's length; at most 1h with -n, --loops or --until-failure.",
+        **_TIME, key="load.duration_s",
+        key_help="Length of a trial's measured load. If another condition ends the load earlier, the maximum length.", label="Duration",
+        placeholder="10s",
+    )  # fmt: skip
+    requests: int | None = _setting(
+        None, "-n/--requests", "End after this number of requests was answered or failed.", **_COUNT,
+        key="load.requests", key_help="A trial ends after this number of requests, answered or failed.",
+        label="Requests at most",
+    )  # fmt: skip
+    until_first_failure: bool = _setting(
+        False, "--until-failure", "End at the first failed request, and report the figures before it.",
+        key="load.until_first_failure", key_help="The first request that fails ends the trial.",
+    )  # fmt: skip
+
+    # --- What is asked
+
+    method: str | None = _setting(
+        None, "-m/--method", "HTTP method. Default: GET, or POST with a body.", metavar="METHOD",
+        read=parsing.parse_method, label="Method", placeholder="GET",
+    )  # fmt: skip
+    headers: tuple[tuple[str, str], ...] = _setting(
+        (), "-H/--header", "'Name: value'; may be repeated.", metavar="HEADER", read=parsing.parse_header,
+        write=parsing.write_header, repeats=True, label="Headers, one a line", placeholder="Name: value",
+    )  # fmt: skip
+    body: bytes | None = _setting(
+        None, "-b/--body", "The request's body, or @FILE.", metavar="TEXT", read=parsing.parse_body,
+        write=parsing.write_body, label="Body",
+    )  # fmt: skip
+    user: tuple[str, str] | None = _setting(
+        None, "--user", "Name and password for basic authentication; also in the URL, as http://NAME:PASSWORD@HOST/.",
+        metavar="NAME:PASSWORD", read=parsing.parse_credentials, write=parsing.write_credentials, is_secret=True,
+    )  # fmt: skip
+    scenario: dict[str, Any] | None = _setting(
+        None, "--scenario", "What users do, from this TOML file; see docs/guides/scenarios.md.", metavar="FILE",
+        read=_read_scenario, key="load.scenario",
+        key_help="Requests of each user, instead of the workload's one request (docs/guides/scenarios.md). A scenario file, relative to "
+        "the study, or the content of such a file as a table, `[[load.scenario.steps]]`.",
+    )  # fmt: skip
+
+    # --- How connections are made
+
+    timeout_s: float = _setting(
+        2.0, "--timeout", "A request fails after this time without its whole answer. Default: 2s.", **_TIME,
+        key="load.timeout_s", key_help="A request fails if its whole answer takes longer than this time.",
+        label="Answers within", placeholder="2s",
+    )  # fmt: skip
+    keep_alive: bool = _setting(
+        True, "--no-keepalive", "A new connection for each request; making it is part of its response time.",
+        const=False, key="load.keep_alive",
+        key_help="`true`: a connection carries one request after another. `false`: each request makes its own connection.",
+    )  # fmt: skip
+    pipeline: int = _setting(
+        1, "--pipeline", "Requests that a connection carries unanswered (HTTP/1.1 pipelining), 1 to 1024. Default: 1.",
+        **_COUNT, key="load.pipeline", key_help="Maximum number of unanswered requests on a connection.",
+    )  # fmt: skip
+    connect_to: str | None = _setting(
+        None, "--connect-to", "Connect there, instead of to the URL's host.", metavar="HOST:PORT",
+        read=parsing.parse_endpoint,
+    )  # fmt: skip
+    bind: tuple[str, ...] = _setting(
+        (), "--bind",
+        "Address of this machine to connect from, or several: 127.0.0.2,127.0.0.3. For more than 28,000 connections.",
+        metavar="ADDRESS", read=parsing.parse_addresses, repeats=True,
+    )  # fmt: skip
+    tls_ca: str | None = _setting(
+        None, "--cacert", "TLS: file of the authorities to trust, instead of the system's.", **_PEM,
+    )  # fmt: skip
+    tls_certificate: str | None = _setting(
+        None, "--cert", "TLS: file of the certificate to show to the server, with --key.", **_PEM,
+    )  # fmt: skip
+    tls_key: str | None = _setting(None, "--key", "TLS: file of its private key.", **_PEM)
+    tls_insecure: bool = _setting(False, "--insecure", "TLS: trust any certificate.")
+    tls_server_name: str | None = _setting(
+        None, "--sni", "TLS: the server's name, if it is not the URL's host.", metavar="NAME",
+    )  # fmt: skip
+    tls_resumption: bool = _setting(
+        True, "--no-tls-resumption", "TLS: a whole handshake for each connection; no session is resumed.", const=False,
+    )  # fmt: skip
+    kernel_timestamps: bool = _setting(
+        False, "--kernel-timestamps",
+        "Time answers at their arrival in the kernel, so that the generator's own queue does not count.",
+        key="load.kernel_timestamps",
+        key_help="Use the time of an answer's arrival in the kernel, instead of the time at which the generator reads it.",
+    )  # fmt: skip
+
+    # --- The generator
+
+    threads: int = _setting(
+        1, "-t/--threads", "Threads of the generator. One carries more than most servers answer. Default: 1.", **_COUNT,
+    )  # fmt: skip
+    cpus: tuple[int, ...] = _setting(
+        (), "--cpus", "CPUs to bind the threads to, as 0 or 0,2-3.", metavar="CPUS", read=parsing.parse_cpus,
+        write=parsing.write_cpus,
+    )  # fmt: skip
+    seed: int = _setting(
+        0, "--seed", "The same seed gives the same pauses and Poisson arrivals. Default: 0.", metavar="N",
+        read=parsing.parse_seed,
+    )  # fmt: skip
+
+    # --- Where it came from; for the printed command line
+
+    body_file: str | None = None
+    scenario_file: str | None = None
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether something other than the time may end the load."""
+        return self.requests is not None or self.loops is not None or self.until_first_failure
+
+    def to_load(self, names: "Names") -> Load:
+        """Returns how requests arrive. Raises UsageError if settings contradict each other."""
+        if self.rate_rps is not None:
+            return self._open_load(self.rate_rps, names)
+        if self.arrivals != "constant":
+            raise _error(names, "arrivals", f"found without {names['rate_rps']}, expected arrivals at a rate")
+        return ClosedLoad(self._user_profile(names), self.think, self.loops, self.pace_s)
+
+    def to_plan(self, names: "Names | None" = None) -> LoadPlan:
+        """Returns the plan of this load. Raises UsageError if settings contradict each other or a URL is not one."""
+        names = names or FLAG_NAMES
+        authorized = self._with_authorization(names)
+        if authorized is not self:
+            return authorized.to_plan(names)
+        load = self.to_load(names)
+        targets = self._targets(load, names)
+        self._check_scenario(names)
+        self.check_pipeline(load, names)
+        return LoadPlan(
+            request=Request(self.method or self._usual_method, self.urls[0], self.headers, self.body),
+            load=load, targets=targets,
+            duration_s=self._default_duration_s(load) if self.duration_s is None else self.duration_s,
+            timeout_s=self.timeout_s, keep_alive=self.keep_alive, pipeline=self.pipeline,
+            address=self.connect_to, local_addresses=self.bind, tls=self._tls(names),
+            kernel_timestamps=self._kernel_timestamps(names), threads=self.threads, cpus=self.cpus,
+            requests=self.requests, until_first_failure=self.until_first_failure,
+            seed=self.seed, scenario=self.scenario,
+        )  # fmt: skip
+
+    def check_pipeline(self, load: Load, names: "Names") -> None:
+        """Raises UsageError if a pipelined request would have to wait, or if there would be too many requests."""
+        if self.pipeline > MAX_PIPELINE:
+            raise _error(names, "pipeline", f"found {self.pipeline}, expected a number from 1 to {MAX_PIPELINE}")
+        if self.pipeline == 1:
+            return
+        waits = {
+            names["keep_alive"]: not self.keep_alive,
+            names["scenario"]: self.scenario is not None,
+            f"users over time, {names['think']}, {names['loops']} or {names['pace_s']}": isinstance(load, ClosedLoad)
+            and not load.is_plain,
+            names["loops"]: isinstance(load, OpenLoad) and load.session is not None,
+        }
+        if beside := [name for name, is_given in waits.items() if is_given]:
+            expected = "expected connections that are kept and ask again without a pause"
+            raise _error(names, "pipeline", f"found {self.pipeline} beside {beside[0]}, {expected}")
+        if load.connections * self.pipeline > _MAX_UNANSWERED:
+            each = f"{self.pipeline} on each of {load.connections} connections"
+            raise _error(names, "pipeline", f"found {each}, expected at most {_MAX_UNANSWERED:,} requests at a time")
+
+    def to_arguments(self) -> list[str]:
+        """Returns the words after `weir load` that give this load."""
+        words = list(self.urls)
+        for name, setting in SETTINGS.items():
+            value = getattr(self, name)
+            if value != _DEFAULTS[name]:
+                words += self._words(name, setting, value)
+        return words
+
+    def to_command(self) -> str:
+        return shlex.join(["weir", "load", *self.to_arguments()])
+
+    def without_implied_settings(self) -> "LoadSpec":
+        """Returns the same load without the headers that the engine writes by itself, and without the usual method."""
+        host = urlsplit(self.urls[0]).netloc.lower()
+        connection = "keep-alive" if self.keep_alive else "close"
+        implied = {("host", host), ("host", re.sub(":(80|443)$", "", host)), ("connection", connection)}
+        headers = [header for header in self.headers if header[0].lower() != "content-length"]
+        given = tuple(one for one in headers if (one[0].lower(), one[1].lower()) not in implied)
+        is_usual = self.method == self._usual_method
+        return replace(self, headers=given, method=None if is_usual else self.method)
+
+    @property
+    def _usual_method(self) -> str:
+        return "GET" if self.body is None else "POST"
+
+    def _words(self, name: str, setting: Setting, value: Any) -> list[str]:
+        flag = setting.flags.split("/")[0]
+        if not setting.metavar:
+            return [flag]
+        if name == "body" and self.body_file is not None:
+            return [flag, f"@{self.body_file}"]
+        if name == "scenario":
+            return [flag, self.scenario_file or "scenario.toml"]
+        if setting.repeats:
+            return [word for one in value for word in (flag, setting.write(one))]
+        return [flag, setting.write(value)]
+
+    def _open_load(self, rate_rps: Profile, names: "Names") -> OpenLoad:
+        for name in ("users", "ramp_s", "pace_s"):
+            if getattr(self, name) is not None:
+                expected = "expected one of them: arrivals at a rate do not wait for users"
+                raise _error(names, name, f"found beside {names['rate_rps']}, {expected}")
+        if self.think is not None and self.loops is None:
+            problem = f"found beside {names['rate_rps']} without {names['loops']}, expected all three"
+            raise _error(names, "think", problem, hint=f"add {names['loops']}: the requests of each arrival")
+        session = None if self.loops is None else Session(self.loops, self.think)
+        return OpenLoad(rate_rps, self.connections or DEFAULT_CONNECTIONS, self.arrivals, session)
+
+    def _user_profile(self, names: "Names") -> Profile:
+        users = self.users
+        if users is None:
+            if self.ramp_s is not None:
+                raise _error(names, "ramp_s", f"found without {names['users']}, expected a number of users")
+            return self.connections or DEFAULT_CONNECTIONS
+        if self.connections is not None:
+            problem = f"found beside {names['connections']}, expected one of them: every user has a connection"
+            raise _error(names, "users", problem)
+        if not isinstance(users, tuple) and users != int(users):
+            raise _error(names, "users", f"found {users:g}, expected a whole number")
+        if self.ramp_s is None:
+            return users
+        if isinstance(users, tuple):
+            found = f"found beside {names['users']} {parsing.write_profile(users)}"
+            raise _error(names, "ramp_s", f"{found}, expected one number of users")
+        return ((0.0, 0.0), (self.ramp_s, users))
+
+    def _default_duration_s(self, load: Load) -> float:
+        """The length of its profile or ramp; an hour if something else ends the load."""
+        if self.requests is not None or (isinstance(load, ClosedLoad) and load.loops is not None):
+            return MAX_DURATION_S
+        if self.ramp_s is not None:
+            return self.ramp_s + DEFAULT_DURATION_S
+        varying = load.users if isinstance(load, ClosedLoad) else load.rate_rps
+        last_s = varying[-1][0] if isinstance(varying, tuple) else 0.0
+        return last_s or (MAX_DURATION_S if self.until_first_failure else DEFAULT_DURATION_S)
+
+    def _with_authorization(self, names: "Names") -> "LoadSpec":
+        """The same load with name and password, from `user` or from its URLs, as a header (RFC 7617)."""
+        parts = [_split_credentials(url) for url in self.urls]
+        found = {user for _, user in parts if user is not None} | ({self.user} if self.user is not None else set())
+        if not found:
+            return self
+        if len(found) > 1:
+            raise _error(names, "user", "found two names and passwords, expected the same in each URL and flag")
+        if any(name.lower() == "authorization" for name, _ in self.headers):
+            raise _error(names, "user", f"found beside an Authorization in {names['headers']}, expected one of the two")
+        if self.scenario is not None:
+            problem = f"found beside {names['scenario']}, expected a header Authorization in its steps"
+            raise _error(names, "user", problem)
+        token = b64encode(parsing.write_credentials(found.pop()).encode()).decode("ascii")
+        headers = (*self.headers, ("Authorization", f"Basic {token}"))
+        return replace(self, urls=tuple(url for url, _ in parts), user=None, headers=headers)
+
+    def _targets(self, load: Load, names: "Names") -> tuple[str, ...]:
+        for url in self.urls:
+            if "://" not in url and not url.startswith("unix:"):
+                expected = "expected http://HOST[:PORT]/PATH"
+                raise UsageError(f"URL: found {url!r}, {expected}", hint=f"weir load http://{url}")
+        count = len(self.urls)
+        if count == 1:
+            return ()
+        if self.scenario is not None:
+            raise UsageError(f"URL: found {count} beside {names['scenario']}, expected one URL for the scenario")
+        schemes = sorted({url.partition(":")[0].lower() for url in self.urls})
+        if len(schemes) > 1:
+            raise UsageError(f"URL: found {' and '.join(schemes)}, expected URLs of one scheme")
+        if load.connections < count:
+            found = f"found {count} for {load.connections} connections"
+            raise UsageError(f"URL: {found}, expected a connection for each", hint=f"-c {count}")
+        return self.urls
+
+    def _check_scenario(self, names: "Names") -> None:
+        if self.scenario is None:
+            return
+        for name in ("method", "headers", "body"):
+            if value := getattr(self, name):
+                expected = f"expected it in the steps of {self.scenario_file or 'the scenario'}"
+                raise _error(names, name, f"found {value!r} beside {names['scenario']}, {expected}")
+
+    def _tls(self, names: "Names") -> Tls | None:
+        given = [name for name in SETTINGS if name.startswith("tls_") and getattr(self, name) != _DEFAULTS[name]]
+        if not given:
+            return None
+        for url in self.urls:
+            if not url.lower().startswith("https://"):
+                raise _error(names, given[0], f"found with {url!r}, expected a URL that begins with https://")
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            alone, missing = ("tls_certificate", "tls_key") if self.tls_key is None else ("tls_key", "tls_certificate")
+            raise _error(names, alone, f"found without {names[missing]}, expected both or neither")
+        if self.tls_insecure and self.tls_ca is not None:
+            raise _error(names, "tls_insecure", f"found with {names['tls_ca']}, expected one of the two")
+        return Tls(
+            ca=self.tls_ca, certificate=self.tls_certificate, key=self.tls_key,
+            insecure=self.tls_insecure, server_name=self.tls_server_name, resumption=self.tls_resumption,
+        )  # fmt: skip
+
+    def _kernel_timestamps(self, names: "Names") -> bool:
+        url = next((url for url in self.urls if url.startswith("unix:")), None)
+        if self.kernel_timestamps and url is not None:
+            name, expected = names["kernel_timestamps"], "expected a target over TCP: only packets have timestamps"
+            raise UsageError(f"{name}: found with {url!r}, {expected}", hint=f"leave out {name}")
+        return self.kernel_timestamps
+
+
+Names = Mapping[str, str]
+"""Users' names of the fields of a load: flags or keys."""
+SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(LoadSpec) if one.metadata}
+"""By field, in the order of the help."""
+_DEFAULTS = {one.name: one.default for one in fields(LoadSpec)}
+FLAG_NAMES: Final[Names] = {name: setting.flags for name, setting in SETTINGS.items()}
+_KEYS = {name: setting.key for name, setting in SETTINGS.items()}
+KEY_NAMES: Final[Names] = _KEYS | {"keep_alive": "load.keep_alive = false"}
+
+
+def read_flags(urls: tuple[str, ...], given: Mapping[str, Any]) -> LoadSpec:
+    """Returns the load of a command line. `given` has, by field, the text of the flag's value, a list of texts if the
+    flag may be repeated, or True for a flag without a value; None, False and an empty list: not given. Raises
+    UsageError if a text cannot be read."""
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        setting = SETTINGS[name]
+        if not value and value != "":
+            continue
+        try:
+            if not setting.metavar:
+                values[name] = setting.const
+            elif setting.repeats:
+                read = [setting.read(text) for text in value]
+                values[name] = tuple(read) if name == "headers" else tuple(item for one in read for item in one)
+            else:
+                values[name] = setting.read(value)
+        except InvalidValueError as error:
+            raise error.at(setting.flags) from None
+    return LoadSpec(urls=urls, **values, scenario_file=given.get("scenario"))
+
+
+def choose_user_settings(users: Profile) -> dict[str, Any]:
+    """Returns the fields of `LoadSpec` that give these users: connections, a ramp, or a profile."""
+    match users:
+        case ((0.0, 0.0), (ramp_s, most)) if ramp_s > 0 and most == int(most):
+            return {"users": most, "ramp_s": ramp_s}
+        case tuple():
+            return {"users": users}
+        case _:
+            return {"connections": int(users)}
+
+
+def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Returns the URL without name and password, and these two."""
+    scheme, separator, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    userinfo, at, host = authority.rpartition("@")
+    if not at:
+        return url, None
+    name, _, password = userinfo.partition(":")
+    return f"{scheme}{separator}{host}{slash}{path}", (unquote(name), unquote(password))
+
+
+def _error(names: Names, name: str, problem: str, *, hint: str = "") -> UsageError:
+    hint = hint or ("weir load --help" if names is FLAG_NAMES else "docs/reference/study.md has every key")
+    return UsageError(f"{names[name]}: {problem}", hint=hint)

@@ -1,0 +1,228 @@
+"""HdrHistograms as the engine writes them: uncompressed V2, three digits, in nanoseconds up to an hour. `Hdr` is such a
+histogram; the functions below read and write its bytes and compute its buckets. `hdr_batch` decodes many at once."""
+
+import math
+import struct
+import zlib
+from base64 import b64decode, b64encode
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+_COOKIE = 0x1C849313
+_COMPRESSED_COOKIE = 0x1C849304
+HIGHEST_NS = 3_600_000_000_000
+HEADER_BYTES = 40
+SUB_BUCKETS = 2048
+_HALF = SUB_BUCKETS // 2
+RANGES = 32
+"""Ranges of values, each twice as wide as the one before. HdrHistogram calls them buckets, and our buckets
+sub-buckets."""
+BUCKETS = (RANGES + 1) * _HALF
+"""Buckets up to `HIGHEST_NS`: every range but the first adds its upper half."""
+
+
+class Hdr:
+    """A histogram: the number of samples in each bucket. A quantile is a bucket's highest value; means use its middle.
+
+    >>> times = Hdr()
+    >>> for milliseconds in range(1, 101):
+    ...     times.add(milliseconds * 1_000_000)
+    >>> times.total, times.quantile(0.5), times.quantile(0.99)
+    (100, 50003967, 99024895)
+    """
+
+    __slots__ = ("counts",)
+
+    def __init__(self, counts: Mapping[int, int] | None = None) -> None:
+        self.counts = dict(counts or {})
+        """Samples by the index of their bucket, in any order; buckets without samples are left out."""
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        read = cls()
+        read.counts = counts_in(data)
+        return read
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Reads the base64 of a histogram in a record."""
+        return cls.decode(bytes_of_text(text))
+
+    def encode(self) -> bytes:
+        """Returns the bytes that the engine would write (uncompressed V2)."""
+        return encoded(self.counts)
+
+    def to_text(self) -> str:
+        return text_of_bytes(self.encode())
+
+    def add(self, value: int, count: int = 1) -> None:
+        """Adds samples of one value, from 0 to `HIGHEST_NS`."""
+        index = index_of(value)
+        self.counts[index] = self.counts.get(index, 0) + count
+
+    def merge(self, other: "Hdr") -> None:
+        counts = self.counts
+        for index, count in other.counts.items():
+            counts[index] = counts.get(index, 0) + count
+
+    def remove(self, other: "Hdr") -> None:
+        """Removes the samples of a histogram that was merged before."""
+        counts = self.counts
+        for index, count in other.counts.items():
+            if counts[index] == count:
+                del counts[index]
+            else:
+                counts[index] -= count
+
+    def coarsen(self) -> "Hdr":
+        """Returns a histogram whose values are exact to 1 %: live views show no finer ones, and add fewer buckets."""
+        coarse: defaultdict[int, int] = defaultdict(int)
+        for index, count in self.counts.items():
+            # The highest of eight neighbours has the samples of all of them.
+            coarse[index | 7] += count
+        return Hdr(coarse)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def min(self) -> int:
+        """The lowest value of the first bucket; 0 without samples."""
+        return lowest_at(min(self.counts, default=0))
+
+    @property
+    def max(self) -> int:
+        """The highest value of the last bucket; 0 without samples."""
+        return highest_at(max(self.counts)) if self.counts else 0
+
+    @property
+    def mean(self) -> float:
+        return sum(middle_at(index) * count for index, count in self.counts.items()) / (self.total or 1)
+
+    @property
+    def stdev(self) -> float:
+        mean = self.mean
+        squares = sum((middle_at(index) - mean) ** 2 * count for index, count in self.counts.items())
+        return math.sqrt(squares / (self.total or 1))
+
+    def by_value(self) -> dict[int, int]:
+        """Returns the number of samples of each value, in rising order."""
+        return {highest_at(index): count for index, count in sorted(self.counts.items())}
+
+    def quantiles(self, shares: Iterable[float]) -> list[int]:
+        """Returns the smallest values within which shares of the samples are; for rising shares and at least one
+        sample."""
+        return [highest_at(index) for index in at_ranks(dict(sorted(self.counts.items())), shares)]
+
+    def quantile(self, share: float) -> int:
+        """Returns the smallest value within which a share of the samples is; 0 without samples."""
+        return self.quantiles((share,))[0] if self.counts else 0
+
+
+def deflated(data: bytes) -> bytes:
+    """Returns the histogram in its deflated form (V2), in base64, for histogram logs."""
+    body = zlib.compress(data, 1)
+    return b64encode(struct.pack(">II", _COMPRESSED_COOKIE, len(body)) + body)
+
+
+def bytes_of_text(text: str) -> bytes:
+    """Returns the bytes of a histogram from the base64 in a record."""
+    return b64decode(text)
+
+
+def text_of_bytes(data: bytes) -> str:
+    """Returns the base64 of a histogram for a record: the inverse of `bytes_of_text`."""
+    return b64encode(data).decode("ascii")
+
+
+def counts_in(data: bytes) -> dict[int, int]:
+    """Returns the number of samples in each bucket of `data` (uncompressed V2), by the bucket's index. A live view
+    reads ten histograms a second: this takes less than a millisecond for each."""
+    found: dict[int, int] = {}
+    index = begun = shift = 0
+    for byte in data[HEADER_BYTES:]:
+        if byte & 128:
+            begun |= (byte & 127) << shift
+            shift += 7
+            continue
+        number = byte
+        if shift:
+            number = begun | byte << shift
+            begun = shift = 0
+        # Zig-zag: odd numbers are negative and count buckets without samples.
+        if number & 1:
+            index += (number + 1) >> 1
+        else:
+            if number:
+                found[index] = number >> 1
+            index += 1
+    return found
+
+
+def highest_at(index: int) -> int:
+    """Returns the highest value of a bucket: the first 2,048 have the width 1, then each 1,024 have twice the width."""
+    if index < 2 * _HALF:
+        return index
+    doublings = index // _HALF - 1
+    return ((index % _HALF + _HALF + 1) << doublings) - 1
+
+
+def lowest_at(index: int) -> int:
+    """Returns the lowest value of a bucket."""
+    return highest_at(index - 1) + 1 if index else 0
+
+
+def middle_at(index: int) -> int:
+    """Returns the middle of a bucket, which every implementation of HdrHistogram uses for means."""
+    lowest = lowest_at(index)
+    return lowest + (highest_at(index) + 1 - lowest) // 2
+
+
+def index_of(value: int) -> int:
+    """Returns the bucket of a value from 0 to `HIGHEST_NS`: the inverse of `highest_at`.
+
+    >>> highest_at(index_of(50_000_000))
+    50003967
+    """
+    if value < 2 * _HALF:
+        return value
+    doublings = value.bit_length() - _HALF.bit_length()
+    return doublings * _HALF + (value >> doublings)
+
+
+def encoded(counts: Mapping[int, int]) -> bytes:
+    """Returns the histogram (uncompressed V2) with these counts by bucket index; the inverse of `counts_in`."""
+    payload = bytearray()
+    reached = 0
+    for index, count in sorted(counts.items()):
+        if index > reached:
+            _append(payload, 2 * (index - reached) - 1)
+        _append(payload, 2 * count)
+        reached = index + 1
+    return struct.pack(">IIIIQQd", _COOKIE, len(payload), 0, 3, 1, HIGHEST_NS, 1.0) + payload
+
+
+def _append(payload: bytearray, number: int) -> None:
+    while number >= 128:
+        payload.append(number & 127 | 128)
+        number >>= 7
+    payload.append(number)
+
+
+def at_ranks(recorded: Mapping[int, int], shares: Iterable[float]) -> list[int]:
+    """Returns the smallest values within which shares of the samples are: the rank is the next whole one, as in the
+    engine. `recorded` has the number of samples of each value, in rising order, and at least one sample; the shares
+    rise from 0 to 1."""
+    samples = sum(recorded.values())
+    values = iter(recorded.items())
+    value = reached = 0
+    found = []
+    for share in shares:
+        rank = max(1, math.ceil(share * samples))
+        while reached < rank:
+            value, count = next(values)
+            reached += count
+        found.append(value)
+    return found

@@ -1,0 +1,97 @@
+"""Decodes many HdrHistograms (`weir.model.hdr`) together: one by one, a hundred thousand take minutes."""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.model.hdr import BUCKETS, HEADER_BYTES, Hdr, highest_at
+
+Integers = NDArray[np.int64]
+
+
+class Samples(NamedTuple):
+    """Each bucket with samples: the number of its histogram, its index, and its samples. Ordered by the first two."""
+
+    part: Integers
+    bucket: Integers
+    often: Integers
+
+
+_NONE = Samples(*(np.zeros(0, np.int64) for _ in range(3)))
+
+_TOGETHER_BYTES = 64 * 1024
+"""Histograms decoded at a time: the intermediate arrays stay in the cache."""
+
+
+def samples_of(parts: Sequence[bytes]) -> Samples:
+    """Returns the samples of all histograms in `parts`."""
+    found, first = [], 0
+    ends = np.cumsum([len(part) for part in parts])
+    while first < len(parts):
+        # As many as fit, and always one.
+        begin = ends[first - 1] if first else 0
+        after = max(first + 1, int(np.searchsorted(ends, begin + _TOGETHER_BYTES, side="right")))
+        samples = _samples_of(parts[first:after])
+        found.append(samples._replace(part=samples.part + first))
+        first = after
+    return Samples(*(np.concatenate(column) for column in zip(*found, strict=True))) if found else _NONE
+
+
+def merge(parts: Sequence[bytes]) -> Hdr:
+    """Returns one histogram of all samples in `parts`."""
+    samples = samples_of(parts)
+    counts = np.bincount(samples.bucket, weights=samples.often)
+    taken = np.flatnonzero(counts)
+    return Hdr(dict(zip(taken.tolist(), counts[taken].astype(np.int64).tolist(), strict=True)))
+
+
+def _samples_of(parts: Sequence[bytes]) -> Samples:
+    payload = np.frombuffer(b"".join(part[HEADER_BYTES:] for part in parts), np.uint8)
+    if not len(payload):
+        return _NONE
+    # Zig-zag: odd numbers are negative and count buckets without samples. Almost all have one byte; of the others the
+    # last one stands for the whole, and those before it for nothing.
+    steps = ((payload >> 1) * (payload & 1) + 1).astype(np.int64)
+    has_samples = ((payload & 129) == 0) & (payload != 0)
+    before_last, last, numbers = _longer_numbers(payload)
+    halves = numbers >> 1
+    is_gap = numbers & 1 == 1
+    steps[before_last] = 0
+    steps[last] = np.where(is_gap, halves + 1, 1)
+    has_samples[last] = (numbers > 0) & ~is_gap
+    kept = np.flatnonzero(has_samples)
+    often = (payload[kept] >> 1).astype(np.int64)
+    of_longer = has_samples[last]
+    often[kept.searchsorted(last[of_longer])] = halves[of_longer]
+    # The numbers of each histogram lie together, and its buckets count from 0.
+    ends = np.array([0, *accumulate(len(part) - HEADER_BYTES for part in parts)])
+    reached = steps.cumsum()
+    before = np.where(ends > 0, reached[ends - 1], 0)
+    of = np.repeat(np.arange(len(parts)), np.diff(kept.searchsorted(ends)))
+    return Samples(part=of, bucket=reached.take(kept) - 1 - before.take(of), often=often)
+
+
+def _longer_numbers(payload: NDArray[np.uint8]) -> tuple[Integers, Integers, Integers]:
+    """Reads the numbers of several bytes, seven bits in each, the lowest first. Returns the places of all bytes but the
+    last ones, the places of the last ones, and the numbers."""
+    goes_on = np.flatnonzero(payload > 127)
+    # The first byte of one does not follow on another that goes on.
+    last = goes_on[np.diff(goes_on, prepend=-2) > 1]
+    numbers, unread, shift = np.zeros(len(last), np.int64), np.arange(len(last)), 0
+    while len(unread):
+        byte = payload[last[unread]]
+        numbers[unread] |= (byte & 127).astype(np.int64) << shift
+        unread = unread[byte > 127]
+        last[unread] += 1
+        shift += 7
+    return goes_on, last, numbers
+
+
+@cache
+def highest() -> Integers:
+    """Returns the highest value of each bucket, by its index."""
+    return np.array([highest_at(index) for index in range(BUCKETS)])

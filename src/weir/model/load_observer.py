@@ -1,0 +1,66 @@
+"""Observers of a load: recorders, screens, logs and abort rules implement one interface, and one fan-out serves them
+all."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # Records are pydantic models, whose import takes longer than all else that a short load needs.
+    from weir.model.records import Interval, LoadEnd, LoadEvent, LoadReady, LoadStarted, Sample
+
+
+class LoadObserver:
+    """Receives the records of one load, in their order. A subclass overrides the methods that it needs. The threads
+    that read the records call the methods: a method stores its record or writes a line, and returns at once."""
+
+    def on_ready(self, ready: "LoadReady") -> None:
+        """The engine of a held plan has opened its connections and waits for its start time."""
+
+    def on_start(self, started: "LoadStarted") -> None:
+        """The load's clock has started."""
+
+    def on_interval(self, interval: "Interval") -> None:
+        """The generator has reported one slice of time."""
+
+    def on_sample(self, sample: "Sample") -> None:
+        """The host has read the server's processes."""
+
+    def on_event(self, event: "LoadEvent") -> None:
+        """Something has happened: the first failure of a kind, a stall."""
+
+    def on_end(self, end: "LoadEnd") -> None:
+        """The load is over. A load that fails has no end."""
+
+
+class LoadObservers(LoadObserver):
+    """Passes each record to several observers, in the order in which they were given."""
+
+    def __init__(self, *observers: LoadObserver | None) -> None:
+        self._observers = [observer for observer in observers if observer is not None]
+
+    def add(self, observer: LoadObserver) -> None:
+        """Adds an observer. Call it before the load starts."""
+        self._observers.append(observer)
+
+    def on_ready(self, ready: "LoadReady") -> None:
+        for observer in self._observers:
+            observer.on_ready(ready)
+
+    def on_start(self, started: "LoadStarted") -> None:
+        for observer in self._observers:
+            observer.on_start(started)
+
+    def on_interval(self, interval: "Interval") -> None:
+        for observer in self._observers:
+            observer.on_interval(interval)
+
+    def on_sample(self, sample: "Sample") -> None:
+        for observer in self._observers:
+            observer.on_sample(sample)
+
+    def on_event(self, event: "LoadEvent") -> None:
+        for observer in self._observers:
+            observer.on_event(event)
+
+    def on_end(self, end: "LoadEnd") -> None:
+        for observer in self._observers:
+            observer.on_end(end)

@@ -1,0 +1,365 @@
+"""A run and its parts, as the run file keeps them: cells, placement, trials and their results."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+from weir.model.load import Load
+from weir.model.records import LoadSummary, Quantiles, Record
+from weir.model.reported_result import Claim
+from weir.model.resources import StackResources
+from weir.model.service_work import ServiceWork
+from weir.model.verdict import TrialVerdict
+
+Arm = Literal["main", "aa"]
+"""`aa`: the second copy of a stack in every block. It shows the difference of identical systems."""
+WEIR = "weir"
+"""The name of weir's own engine among generators."""
+GENERATOR = "generator"
+"""The coordinate of cells if a study varies the generator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """An upper bound of a cell's throughput, by arithmetic alone."""
+
+    of: Literal["stack", "load", "upstream"]
+    """The part that sets the bound."""
+    throughput_rps: float
+    """Upper bound of the throughput."""
+    because: str
+    """The arithmetic: '50 threads ÷ 0.5 s'."""
+    at_once: int | None = None
+    """Of a stack: the maximum number of requests that it works on at a time."""
+    wait_s: float | None = None
+    """Of a stack: the mean time for which it holds a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One stack × workload × load point of a study."""
+
+    id: int
+    stack: str
+    variant: str | None
+    workload: str
+    load: Load
+    arm: Arm = "main"
+    title: str = ""
+    model: str = ""
+    """How the stack serves: 'thread per request, blocking I/O'."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """The stack's limits as this cell sets them (`workers` → `1`)."""
+    replicas: int = 1
+    """Processes of the stack, each on a port of its own."""
+    cpus: int | None = None
+    """Number of CPUs of the stack, if the study varies it; None: those of the run's placement."""
+    started: bool = True
+    """False of an external server, which runs already."""
+    generator: str = WEIR
+    """The program that makes the load: `weir`, or the name of another tool."""
+    coordinates: dict[str, str] = field(default_factory=dict)
+    """Settings that the study varies and this stack has, besides workload and load: limits, replicas, cpus.
+    weir compares two cells only if they agree on all coordinates that both have."""
+    ceilings: tuple[Ceiling, ...] = ()
+    """Upper bounds of its throughput, the lowest first; empty if none is known beforehand."""
+
+    @property
+    def stack_label(self) -> str:
+        """`stack` or `stack[variant]`, with ` (A/A)` for the second copy."""
+        name = f"{self.stack}[{self.variant}]" if self.variant else self.stack
+        return f"{name} (A/A)" if self.arm == "aa" else name
+
+    @property
+    def point_label(self) -> str:
+        """Workload, load and coordinates: 'hello, 50 connections, threads 200'."""
+        coordinates = [coordinate_text(name, value) for name, value in self.coordinates.items()]
+        return ", ".join([self.workload, self.load.label, *coordinates])
+
+
+def coordinate_text(name: str, value: str) -> str:
+    """Returns a coordinate of a cell in words: 'threads 200', '2 replicas', '1 CPU'."""
+    match name:
+        case "replicas" | "cpus":
+            noun = {"replicas": "replica", "cpus": "CPU"}[name]
+            return f"{value} {noun}" if value == "1" else f"{value} {noun}s"
+        case "scenario":
+            # A digest of the scenario follows its name.
+            return f"scenario {value.split()[0]}"
+    # Readers know the service of a setting such as `delay.delay` from the study.
+    return f"{name.rpartition('.')[2]} {value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Maximum use of a process and all its descendants."""
+
+    cpus: float | None = None
+    """CPU time per second, in CPUs; None: all CPUs that the process is bound to."""
+    period_ms: float = 100.0
+    """Period in which the kernel grants that CPU time."""
+    memory_bytes: int | None = None
+    """None: all memory of the machine. With a limit nothing is swapped out."""
+
+    @property
+    def words(self) -> str:
+        """For people: `quota 0.5 CPUs, renewed every 100 ms; memory 512 MB`."""
+        quota = [] if self.cpus is None else [f"quota {self.cpus:g} CPUs, renewed every {self.period_ms:g} ms"]
+        memory = [] if self.memory_bytes is None else [f"memory {self.memory_bytes / 1e6:,.0f} MB"]
+        return "; ".join([*quota, *memory])
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network of a stack's own, behind a veth pair."""
+
+    port: int
+    """Port of the stack inside its network."""
+    published_port: int
+    """Port that clients connect to; the namespace translates a different one."""
+    delay_ms: float = 0.0
+    """Time added to a round trip, half of it in each direction."""
+    loss: float = 0.0
+    """Share of packets that the network drops, in each direction."""
+
+    @property
+    def words(self) -> str:
+        """For people: `of its own; port 8000, published as 1234; 20 ms more a round trip; 1 % of packets lost`."""
+        published = f", published as {self.published_port}" if self.published_port != self.port else ""
+        delay = [f"{self.delay_ms:g} ms more a round trip"] if self.delay_ms else []
+        loss = [f"{self.loss:.2%} of packets lost"] if self.loss else []
+        return "; ".join([f"of its own; port {self.port}{published}", *delay, *loss])
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """CPUs of each role, and the limits of stack and services. Roles may share CPUs; weir prints the sentences in
+    `shared`."""
+
+    load: tuple[int, ...]
+    stack: tuple[int, ...]
+    services: tuple[int, ...]
+    control: tuple[int, ...]
+    shared: tuple[str, ...] = ()
+    limits: dict[str, Limits] = field(default_factory=dict)
+    """By tier; each process that weir starts in the tier has these limits for itself."""
+    network: Network | None = None
+    """None: the stack is on loopback."""
+    omitted_features: tuple[str, ...] = ()
+    """Sentences on requests of the study that this machine cannot meet and the study allows to leave out."""
+    advertised_address: str | None = None
+    """Address at which agents reach this machine; None: loads come from this machine."""
+    agent_threads: tuple[int, ...] = ()
+    """Load threads of each agent; its share of a load follows."""
+    services_on: str | None = None
+    """Node of the services; None: they run on this machine, on the CPUs `services`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """A figure that a published study printed for a stack. Reports show it beside weir's; it is never a target."""
+
+    stack: str
+    metric: str
+    """A key of the summary in dotted form (`throughput_rps`, `response_time_us.p99`)."""
+    value: float
+    source: str
+    note: str = ""
+    where: dict[str, str] = field(default_factory=dict)
+    """The points that it belongs to, by workload, connections, rate_rps and coordinates. Empty: all points."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The question of a run, its settings, and the machine."""
+
+    study: str
+    title: str
+    question: str
+    scale: str
+    seed: int
+    blocks: int
+    indicative: bool
+    """Whether the scale has fewer blocks than a claim needs."""
+    baseline: str | None
+    """The stack that weir compares the others with."""
+    study_text: str
+    command: str
+    """Command line that reproduces this run."""
+    weir_version: str
+    started_unix_ns: int
+    environment: dict[str, Any]
+    placement: Placement
+    published: tuple[PublishedFigure, ...] = ()
+    source: str = ""
+    """Source of the published figures."""
+    claims: tuple[str, ...] = ()
+    """Claims of the published study, in our words."""
+    study_folder: str = ""
+    """Folder of the study's file; a resumed run reads scenarios from there."""
+
+    @property
+    def is_load(self) -> bool:
+        """Whether the run is a single load (`weir load --out`): one trial of one cell; `study_text` holds its plan."""
+        return not self.study
+
+
+Rule = Literal["blocks", "width", "most_blocks", "budget", "first_answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class StopReason:
+    """A rule ended a run: on the number of blocks, the width of the intervals, the time, or the first answer."""
+
+    rule: Rule
+    """The rule that ended the run."""
+    blocks: int
+    """Number of blocks that were run."""
+    text: str
+    """The reason in a sentence."""
+    added: int = 0
+    """Number of blocks among these that viewers of the live page added."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        return cls(**value)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of the load in which throughput and response time keep their level."""
+
+    start_s: float
+    end_s: float
+    throughput_rps: float
+    p50_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementWindow:
+    """The part of a load that counts. Times are seconds since the load's start."""
+
+    start_s: float
+    end_s: float
+    steady: bool | None
+    """None if unknown."""
+    why: str
+    extended: bool = False
+    """Whether the load lasted longer than requested, in search of a steady state."""
+    segments: tuple[Segment, ...] = ()
+    """In order; empty if unknown."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole load counts."""
+        return self.start_s == 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        return cls(**{**value, "segments": tuple(Segment(**segment) for segment in value["segments"])})
+
+
+class CaptureResult(Record):
+    """`end` of a packet capture: the kernel's view of requests. `docs/reference/engine.md` explains each field."""
+
+    requests: int
+    connections: int
+    packets: int
+    dropped_packets: int
+    ignored_packets: int = 0
+    first_t_ns: int | None = None
+    last_t_ns: int | None = None
+    response_time_us: Quantiles
+    histogram: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """The result of one trial. `summary` is None if nothing was measured."""
+
+    verdict: TrialVerdict
+    summary: LoadSummary | None = None
+    """Figures of the window that counts."""
+    window: MeasurementWindow | None = None
+    whole_load: LoadSummary | None = None
+    """The generator's summary of the whole load, if only a part of it counts; it includes failures outside that
+    part."""
+    resources: StackResources | None = None
+    histograms: dict[str, bytes] = field(default_factory=dict)
+    """HdrHistogram V2 by clock: `response_time_ns` and others. If only a part of the load counts, `response_time_ns` is
+    of that part, and `whole_load_response_time_ns` and others are of the whole load."""
+    load_started_monotonic_ns: int | None = None
+    ready_s: float | None = None
+    """Time from the start of the process to its first right answer."""
+    artifact_bytes: int | None = None
+    """Size of the stack's build artifact; None if its manifest names none."""
+    runtime: str = ""
+    """Version line of the stack's runtime: `openjdk 17.0.15 2025-04-15`. Empty if the program needs none."""
+    isolation: str = ""
+    logs: dict[str, str] = field(default_factory=dict)
+    """Log files by process name, relative to the run folder."""
+    work: tuple[ServiceWork, ...] = ()
+    """Work of the stack's services over the whole load, by their own counters."""
+    discrepancies: tuple[str, ...] = ()
+    """Invariants of the workload that did not hold after the load, in words."""
+    claim: Claim | None = None
+    """Report of a generator other than weir's, with the rounding of each figure."""
+    tap: CaptureResult | None = None
+    """The kernel's view of the requests, if the study asks for it (`method.tap`)."""
+    phases_s: dict[str, float] = field(default_factory=dict)
+    """Duration of each phase (`findings.trial_phases.PHASES`), and the `total`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One cell, run once, on a fresh process."""
+
+    id: int
+    cell: Cell
+    block: int
+    """From 1. The retry of a rejected trial keeps its block."""
+    position: int
+    """Place in the block's random order, from 0."""
+    attempt: int
+    started_unix_ns: int
+    result: TrialResult
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEvent:
+    """An event of a trial, in seconds since the load's start."""
+
+    t_s: float
+    kind: str
+    detail: str
+    duration_s: float | None = None
+    """None of an event without length."""
+
+
+_MACHINE = (
+    "kernel", "architecture", "cpu_model", "cpus", "cpus_available", "governor", "memory_bytes", "libc", "isolation",
+    "compilers_first",
+)  # fmt: skip
+"""Keys of the environment that must be equal; load averages, limits and left-out stacks may differ."""
+
+
+def compare_environments(base: RunInfo, head: RunInfo) -> list[str]:
+    """Returns a sentence for each difference between two runs that may explain a change of their figures."""
+    values = [(key, base.environment.get(key), head.environment.get(key)) for key in _MACHINE]
+    found = [f"{key}: {mine} and {theirs}" for key, mine, theirs in values if mine != theirs]
+    if base.weir_version != head.weir_version:
+        found.append(f"weir: {base.weir_version} and {head.weir_version}")
+    for role in ("load", "stack", "services", "control"):
+        mine, theirs = getattr(base.placement, role), getattr(head.placement, role)
+        if mine != theirs:
+            found.append(f"CPUs of {role}: {list(mine)} and {list(theirs)}")
+    if base.placement.limits != head.placement.limits:
+        found.append("limits of CPU and memory")
+    if base.placement.network != head.placement.network:
+        found.append("the stacks' network")
+    return found

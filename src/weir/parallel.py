@@ -1,0 +1,116 @@
+"""Parallel work on one run file, on all CPUs of this process, without garbage collection. Workers are forks of this
+process. Only large runs use them, because a fork has a cost. A fork is safe only while no other thread runs, so this
+module uses no pool: pools have threads."""
+
+import ctypes
+import gc
+import multiprocessing
+import os
+import signal
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from functools import wraps
+from multiprocessing.connection import Connection
+from typing import ParamSpec, TypeVar
+
+from weir.model.errors import WeirError
+from weir.store import RunReader
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
+
+MIN_TRIALS = 200
+"""Smaller runs gain nothing from workers."""
+_NUMBER = struct.Struct("=Q")
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+"""Constants of malloc.h."""
+
+
+def start_parallel(
+    reader: RunReader, parts: Sequence[Part], function: Callable[[RunReader, Part], Result]
+) -> Callable[[], list[Result]]:
+    """Starts `function` for each part in worker processes, and returns a function that waits for their results. Call
+    the returned function at most once. It returns the results in the order of the parts, or raises the exception of
+    `function`, or WeirError if a worker was killed. Workers end with this process in any case. `function` may get
+    another reader of the same file; its result must be picklable."""
+    workers = min(len(os.sched_getaffinity(0)), len(parts))
+    if workers < 2 or threading.active_count() > 1 or len(reader.trials()) < MIN_TRIALS:
+        return lambda: [function(reader, part) for part in parts]
+    _keep_freed_memory()
+    context = multiprocessing.get_context("fork")
+    # All workers share the read position of this file: each number goes to one worker, and a slow worker takes fewer.
+    numbers = os.memfd_create("parts")
+    os.write(numbers, b"".join(map(_NUMBER.pack, range(len(parts)))))
+    os.lseek(numbers, 0, os.SEEK_SET)
+    begun = []
+    for _ in range(workers):
+        receiving, sending = context.Pipe(duplex=False)
+
+        def work(receiving: Connection = receiving, sending: Connection = sending) -> None:
+            # If the parent has ended, sending must fail rather than block.
+            receiving.close()
+            # The parent handles Ctrl-C.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            done: dict[int, Result] | Exception
+            try:
+                # SQLite forbids the use of a connection after a fork.
+                with RunReader(reader.path) as own:
+                    taken = iter(lambda: os.read(numbers, _NUMBER.size), b"")
+                    done = {number: function(own, parts[number]) for (number,) in map(_NUMBER.unpack, taken)}
+            except Exception as error:
+                done = error
+            # All at once: single results would fill the pipe and block until the parent reads.
+            sending.send(done)
+
+        process = context.Process(target=work, daemon=True)
+        process.start()
+        sending.close()
+        begun.append((process, receiving))
+    os.close(numbers)
+
+    def results() -> list[Result]:
+        found: dict[int, Result] = {}
+        for process, receiving in begun:
+            with receiving:
+                try:
+                    done = receiving.recv()
+                # OSError if it was killed while sending.
+                except (EOFError, OSError) as error:
+                    problem = f"{reader.path}: a worker process was killed, expected it to end by itself"
+                    advice = "check whether the machine ran out of memory (dmesg), then repeat the command"
+                    raise WeirError(problem, hint=f"{advice}: the run file is unchanged") from error
+            process.join()
+            if isinstance(done, Exception):
+                raise done
+            found |= done
+        return [found[number] for number in range(len(parts))]
+
+    return results
+
+
+def without_gc(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Disables garbage collection while the function runs: the many rows of a large run contain no cycles."""
+
+    @wraps(function)
+    def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+    return called
+
+
+def _keep_freed_memory() -> None:
+    """Keeps freed memory in the process: the next part needs it, and new memory costs a fault for each page."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    # Not every C library has it.
+    if mallopt is not None:
+        mallopt(_M_TRIM_THRESHOLD, 1 << 30)
+        mallopt(_M_MMAP_THRESHOLD, 1 << 25)

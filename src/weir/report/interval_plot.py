@@ -1,0 +1,195 @@
+"""Positions of dots and intervals on one axis, in percent of its width; the template draws them as SVG."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from weir.findings import BY_KEY, Comparison, IdenticalCopies, Point, Variation
+from weir.findings.formatting import ratio_text
+from weir.report.number_format import display, interval_text, value_text
+
+MARGIN_PERCENT = 2.0
+"""Space at both ends, so that a dot at the edge is whole."""
+_GREY = 6
+"""The colour of a row that belongs to no stack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark on the axis."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One stack or comparison: a mean with its interval, and each trial as a dot. Positions in percent of the width."""
+
+    name: str
+    colour: int
+    at: float | None
+    value: str
+    low: float | None = None
+    high: float | None = None
+    dots: tuple[float, ...] = ()
+    interval: str = ""
+    note: str = ""
+    faint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Rows over one axis; `reference` is the position of 'equal' on an axis of ratios."""
+
+    title: str
+    unit: str
+    rows: tuple[Row, ...]
+    ticks: tuple[Tick, ...]
+    reference: float | None = None
+
+
+def measure_strip(point: Point, metric: str) -> Strip | None:
+    """Returns one metric of every stack at a point, from zero; None without a measurement."""
+    shown = display(metric)
+    measures = [(stack, stack.measure(metric)) for stack in point.stacks]
+    values = [
+        value * shown.scale
+        for _, measure in measures
+        for value in (measure.value, measure.high, *(trial.value for trial in measure.trials))
+        if value is not None
+    ]
+    if max(values, default=0.0) <= 0:
+        return None
+    end, ticks = _linear_axis(max(values))
+
+    def place(value: float | None) -> float | None:
+        return None if value is None else _percent(max(0.0, value * shown.scale) / end)
+
+    colours = colours_of(point)
+    rows = []
+    for stack, measure in measures:
+        at, low, high = (place(value) for value in (measure.value, measure.low, measure.high))
+        dots = tuple(spot for trial in measure.trials if (spot := place(trial.value)) is not None)
+        texts = (interval_text(measure), measure.note)
+        colour, is_copy = colours[stack.label], stack.arm == "aa"
+        rows.append(Row(stack.name, colour, at, value_text(measure), low, high, dots, *texts, faint=is_copy))
+    return Strip(BY_KEY[metric].title, shown.unit, tuple(rows), ticks)
+
+
+def tile_rows(point: Point, metric: str) -> tuple[Row, ...]:
+    """Returns bars of one metric from zero to the largest value, without intervals and without the A/A copy."""
+    measures = [(stack, stack.measure(metric)) for stack in point.stacks if stack.arm == "main"]
+    largest = max((measure.value for _, measure in measures if measure.value is not None), default=0.0)
+    if largest <= 0:
+        return ()
+    colours = colours_of(point)
+    rows = []
+    for stack, measure in measures:
+        at = None if measure.value is None else round(100 * measure.value / largest, 3)
+        rows.append(Row(stack.name, colours[stack.label], at, value_text(measure), note=measure.note))
+    return tuple(rows)
+
+
+def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> Strip | None:
+    """Returns ratios with their intervals on a logarithmic axis that always contains 'equal'."""
+    compared = [comparison for comparison in comparisons if comparison.ratio]
+    if not compared:
+        return None
+    known = [end for found in compared for end in (found.ratio, found.low, found.high) if end]
+    # An interval from two blocks can be very wide: the axis ends at a hundredfold; the number has the true end.
+    low, high = max(min([1.0, *known]), 0.01), min(max([1.0, *known]), 100.0)
+    room = max(math.log(high / low) * 0.08, math.log(1.1))
+    first, last = math.log(low) - (room if low < 1 else room / 2), math.log(high) + room
+
+    def place(value: float | None) -> float | None:
+        return None if value is None else _percent(min(1.0, max(0.0, (math.log(value) - first) / (last - first))))
+
+    rows = []
+    for found in compared:
+        assert found.ratio is not None
+        value, interval = ratio_text(found.ratio, found.low, found.high)
+        ends = place(found.low), place(found.high)
+        colour = colours.get(found.label, 0)
+        at = place(found.ratio)
+        rows.append(Row(found.name, colour, at, f"{value}×", *ends, interval=interval, note=found.outcome))
+    steps = ratio_ticks(math.exp(first), math.exp(last))
+    ticks = tuple(Tick(spot, f"{step:g}×") for step in steps if (spot := place(step)) is not None)
+    return Strip(f"times {compared[0].against_name}", "×", tuple(rows), ticks, place(1.0))
+
+
+def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Strip:
+    """Returns the sources of the spread of throughput and the difference of two identical stacks, in percent."""
+    split = variation.split
+    parts: list[tuple[str, float, float | None, float | None]] = [
+        ("within trials", split.within, None, None),
+        ("between trials", split.between_trials, None, None),
+        ("between blocks", split.between_blocks, None, None),
+    ]
+    if copies is not None and copies.spread is not None:
+        parts.append(("between identical copies", copies.spread, copies.spread_low, copies.spread_high))
+    # An interval from few pairs can be very wide: the axis ends at five times the largest value.
+    largest = max((value for _, value, _, _ in parts), default=0.0)
+    highest = 100 * max(min(max((high or value for _, value, _, high in parts), default=0.0), 5 * largest), 1e-4)
+    end, ticks = _linear_axis(highest)
+
+    def place(share: float | None) -> float | None:
+        return None if share is None else _percent(min(1.0, share * 100 / end))
+
+    rows = []
+    for name, value, low, high in parts:
+        interval = "" if low is None or high is None else f"{low * 100:.1f}–{high * 100:.1f} %"
+        rows.append(Row(name, _GREY, place(value), f"{value * 100:.1f} %", place(low), place(high), interval=interval))
+    return Strip("spread of throughput", "%", tuple(rows), ticks)
+
+
+def colours_of(*points: Point) -> dict[str, int]:
+    """Returns the number of each stack's colour; an A/A copy has its original's."""
+    colours: dict[str, int] = {}
+    for point in points:
+        main = [stack.label for stack in point.stacks if stack.arm == "main"]
+        colours |= {stack.label: main.index(stack.label.removesuffix(" (A/A)")) for stack in point.stacks}
+    return colours
+
+
+def _linear_axis(largest: float) -> tuple[float, tuple[Tick, ...]]:
+    """Returns the end of an axis from zero, and its marks."""
+    steps = linear_ticks(largest)
+    end = max(largest, steps[-1])
+    return end, tuple(Tick(_percent(step / end), f"{step:,g}") for step in steps)
+
+
+def linear_ticks(largest: float) -> list[float]:
+    """Returns 0 and four or five round steps, up to at least 0.9 × `largest`."""
+    step = 10 ** math.floor(math.log10(largest / 4))
+    for factor in (1, 2, 2.5, 5, 10):
+        if largest / (step * factor) <= 5:
+            step *= factor
+            break
+    return [index * step for index in range(int(largest / step + 0.1) + 1)]
+
+
+def logarithmic_ticks(low: float, high: float) -> list[float]:
+    """Returns at most seven round values from `low` to `high`, if steps of ten allow it."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        inside = [value for power in powers for step in steps if low <= (value := step * 10.0**power) <= high]
+        if len(inside) <= 7:
+            break
+    return inside
+
+
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """Returns round ratios from `low` to `high`, at most seven if coarse steps allow it."""
+    coarse = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
+    medium = sorted({*coarse, 0.25, 0.33, 0.67, 1.5, 3.0, 4.0, 6.0, 8.0})
+    fine = sorted({*medium, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25})
+    for ticks in (fine, medium, coarse):
+        inside = [value for value in ticks if low <= value <= high]
+        if len(inside) <= 7:
+            break
+    return inside
+
+
+def _percent(share: float) -> float:
+    return round(MARGIN_PERCENT + share * (100 - 2 * MARGIN_PERCENT), 2)

@@ -1,0 +1,102 @@
+"""Tables of the report of a single load: its clocks, its requests and its plan, as rows of texts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from weir.findings import LoadFindings
+from weir.findings.formatting import counted, milliseconds, significant
+from weir.model.load import OpenLoad
+from weir.model.records import LoadSummary, Quantiles
+
+SHOWN = ("mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "p99_99", "max")
+COLUMNS = tuple(name.replace("_", ".") for name in SHOWN)
+CLOCKS = {
+    "response_time": "from the moment the request was due to its last byte",
+    "service_time": "from the moment it was sent to its last byte",
+    "schedule_lag": "how long after it was due it was sent",
+    "connect_time": "to make a connection",
+    "tls_handshake": "the TLS handshake after it",
+    "time_to_first_byte": "from the moment it was sent to the first byte",
+}
+"""The clocks of a load, and their meanings."""
+MOST_EVENTS = 30
+Part = tuple[str, int, int, Quantiles]
+"""A name, how many requests were answered, how many failed, and their response times."""
+
+
+def load_values(findings: LoadFindings) -> dict[str, Any]:
+    """Returns the values that `load.html.j2` needs."""
+    summary, events = findings.summary, findings.events
+    return {
+        "is_open": isinstance(findings.trial.cell.load, OpenLoad), "tiles": _tiles(findings), "columns": COLUMNS,
+        "clocks": clock_rows(summary), "parts": list(part_rows(summary)), "slowest": _slowest_rows(summary),
+        "events": events[:MOST_EVENTS], "more_events": max(0, len(events) - MOST_EVENTS),
+        "plan": _plan_rows(findings), "ms": milliseconds,
+    }  # fmt: skip
+
+
+def _tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:
+    """Returns (title, unit, value, further figure)."""
+    summary, resources = findings.summary, findings.trial.result.resources
+    requests, times = summary.requests, summary.response_time_us
+    share = f"{requests.failed / requests.intended * 100:.2g} % of {requests.intended:,}" if requests.intended else ""
+    tiles = [
+        ("Throughput", "req/s", significant(summary.throughput_rps, 4), f"{requests.completed:,} answered"),
+        ("Response time p50", "ms", milliseconds(times.p50), f"mean {milliseconds(times.mean)}"),
+        ("Response time p99", "ms", milliseconds(times.p99), f"longest {milliseconds(times.max)}"),
+        ("Failed", "requests", f"{requests.failed:,}", share),
+    ]
+    if resources is not None and summary.duration_s > 0:
+        per_request = f"{resources.cpu_s / requests.completed * 1e6:.3g} µs per request" if requests.completed else ""
+        tiles.append(("Server's CPU", "CPUs", f"{resources.cpu_s / summary.duration_s:.2f}", per_request))
+        if resources.pss_bytes is not None:
+            threads = counted(resources.peak_threads, "thread")
+            tiles.append(("Server's memory", "MB", f"{resources.pss_bytes / 1e6:,.1f}", threads))
+    return tiles
+
+
+def clock_rows(summary: LoadSummary) -> list[tuple[str, str, list[str]]]:
+    """Returns (name, meaning, values in ms) of each clock with samples."""
+    rows = []
+    for clock, meaning in CLOCKS.items():
+        times: Quantiles | None = getattr(summary, f"{clock}_us")
+        if times is not None and times.max is not None:
+            rows.append((clock.replace("_", " "), meaning, [milliseconds(getattr(times, name)) for name in SHOWN]))
+    return rows
+
+
+def part_rows(summary: LoadSummary) -> Iterator[tuple[str, str, list[Part]]]:
+    """Yields (title, noun, parts) of a scenario's steps, of several targets and of several agents."""
+    steps = [(name, one, one.response_time_us) for name, one in (summary.steps or {}).items()]
+    targets = [(one.url, one, one.response_time_us) for one in summary.targets or ()]
+    agents = [(one.name, one.requests, one.response_time_us) for one in summary.agents or ()]
+    for title, noun, parts in (("Steps", "step", steps), ("Targets", "target", targets), ("Agents", "agent", agents)):
+        if parts:
+            yield title, noun, [(name, counts.completed, counts.failed, times) for name, counts, times in parts]
+
+
+def _slowest_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
+    """Returns when each of the slowest requests was due, its times in ms, its status and its connection."""
+    rows = []
+    for slow in summary.slowest or ():
+        due, written, first, last = slow.intended_us, slow.written_us, slow.first_byte_us, slow.last_byte_us
+        times = (last - due, written - due, first - written, last - first)
+        rows.append((f"{due / 1e6:.3f}", *map(milliseconds, times), str(slow.status), str(slow.connection)))
+    return rows
+
+
+def _plan_rows(findings: LoadFindings) -> list[tuple[str, str]]:
+    """Returns the plan in words, as far as words are clearer than its JSON."""
+    plan, request = findings.plan, findings.plan.get("request", {})
+    rows = [
+        ("target", findings.title),
+        ("request", f"{request.get('method', 'GET')}" if request else "a scenario: see the plan"),
+        ("load", findings.trial.cell.load.label),
+        ("connections", f"{findings.trial.cell.load.connections:,}"),
+        ("at most", f"{plan['duration_s']:g} s" + (f", {plan['requests']:,} requests" if plan.get("requests") else "")),
+        ("timeout", f"{plan['timeout_s']:g} s"),
+        ("generator", f"{counted(plan['threads'], 'thread')}, CPUs {', '.join(map(str, plan['cpus'])) or 'any'}"),
+    ]
+    if (depth := plan.get("pipeline", 1)) > 1:
+        rows.append(("pipelining", f"up to {depth} requests unanswered on a connection"))
+    return [*rows, ("keep-alive", "no: a connection for each request")] if plan.get("keep_alive") is False else rows

@@ -1,0 +1,84 @@
+"""Metrics as texts: the usual unit and a useful number of digits."""
+
+import math
+from dataclasses import dataclass
+
+from weir.findings import Held, Measure, metrics
+from weir.findings.formatting import significant
+
+TABLE_METRICS = (metrics.THROUGHPUT, metrics.P50, metrics.P99, metrics.CPU, metrics.MEMORY, metrics.READY)
+"""The columns of the table of a point."""
+GENERATOR_METRICS = (
+    metrics.THROUGHPUT, metrics.REPORTED_P50, metrics.KERNEL_P50, metrics.REPORTED_P99, metrics.KERNEL_P99,
+    metrics.GENERATOR_CPU, metrics.GENERATOR_MEMORY,
+)  # fmt: skip
+"""The columns of a table of generators side by side."""
+
+_DISPLAY = {"req/s": ("req/s", 1.0, 4), "µs": ("ms", 1e-3, 3), "bytes": ("MB", 1e-6, 3), "s": ("s", 1.0, 3)}
+MOST_DECIMALS = 3
+"""Milliseconds of a start-up and microseconds of a response are as fine as anyone compares."""
+_CPU = ("µs", 1.0, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """Unit, scale and digits of one metric on paper."""
+
+    unit: str
+    scale: float
+    digits: int
+
+    def text(self, value: float, *, like: float | None = None) -> str:
+        """Returns `value`, given in the metric's own unit, without a unit; with the decimals of `like` if given."""
+        scaled = value * self.scale
+        # A whole number of requests a second says more than rounded thousands.
+        if self.unit == "req/s" and abs(like * self.scale if like is not None else scaled) >= 1000:
+            return f"{scaled:,.0f}"
+        size = abs(like * self.scale if like else scaled)
+        decimals = self.digits - 1 - math.floor(math.log10(size)) if size > 0 else 0
+        return f"{round(scaled, decimals):,.{min(MOST_DECIMALS, max(0, decimals))}f}"
+
+
+def display(metric: str) -> Display:
+    """Returns the unit, scale and digits of `metric`."""
+    return Display(*(_CPU if metric in (metrics.CPU, metrics.GENERATOR_CPU) else _DISPLAY[metrics.UNITS[metric]]))
+
+
+def value_text(measure: Measure, *, unit: bool = False) -> str:
+    """Returns the value of `measure` or a dash; `unit` appends its unit."""
+    if measure.value is None:
+        return "–"
+    shown = display(measure.metric)
+    return f"{shown.text(measure.value)} {shown.unit}" if unit else shown.text(measure.value)
+
+
+def interval_text(measure: Measure) -> str:
+    """Returns '9,577–10,304', or nothing without an interval; an end below 0 becomes 0."""
+    if measure.low is None or measure.high is None:
+        return ""
+    shown = display(measure.metric)
+    return f"{shown.text(max(0.0, measure.low), like=measure.value)}–{shown.text(measure.high, like=measure.value)}"
+
+
+def size_text(size_bytes: int | None) -> str:
+    """Returns the size of a file or folder in MB, '19.5', or a dash."""
+    return "–" if size_bytes is None else Display(*_DISPLAY["bytes"]).text(size_bytes)
+
+
+def size_ratio_text(ratio: float | None) -> str:
+    """Returns a size as a multiple of the baseline's, '1.85×', or a dash."""
+    return "–" if ratio is None else f"{significant(ratio)}×"
+
+
+def found_text(held: Held) -> str:
+    """Returns the measured value of an objective in its unit: '43.1 ms', '0.2 %'."""
+    if held.found is None:
+        return "no such figure"
+    match held.unit:
+        case "us":
+            return f"{significant(held.found / 1e3)} ms"
+        case "fraction":
+            return f"{significant(held.found * 100)} %"
+        case "rps":
+            return f"{held.found:,.0f} req/s"
+    return f"{held.found:,.0f}"

@@ -1,0 +1,159 @@
+"""Each stack as a path over CPU time or memory against p99, with a spot for each amount of load. Positions in percent,
+as in `interval_plot.py`; the template draws them as SVG."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from weir.findings import Point, RunFindings, StackFindings
+from weir.findings.formatting import amount, significant
+from weir.findings.metrics import CPU, MEMORY, P99
+from weir.findings.points import format_where
+from weir.report.curve_series import alike_but_for_load
+from weir.report.interval_plot import Tick, colours_of, linear_ticks, logarithmic_ticks
+from weir.report.number_format import display
+
+_TITLES = {CPU: ("CPU seconds per million requests", "s"), MEMORY: ("memory", "MB")}
+_MARGIN_PERCENT = 5.0
+"""Space at all edges, so that a spot there is whole and has space for its words."""
+_CLOSE_PERCENT = 4.0
+"""A spot closer than this to the last spot with words has none."""
+_LETTER_PERCENT, _LINE_PERCENT = 1.7, 5.0
+"""Approximate width and height of a letter, on a plane of usual width."""
+_NAMED_LEFT_PERCENT = 62.0
+"""Right of this, a name stands left of its spot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One stack at one amount of load; positions in percent from the left and from the top."""
+
+    x: float
+    y: float
+    words: str
+    """The amount of load; empty with one amount only, or without space."""
+    p99_ms: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A stack's spots in the order of the load; a line joins them."""
+
+    name: str
+    colour: int
+    spots: tuple[Spot, ...]
+    is_named_below: bool
+    """Whether the name stands below the last spot, because above it another name does."""
+
+    @property
+    def is_named_left(self) -> bool:
+        """Whether the name ends at the last spot, because it would leave the plane."""
+        return self.spots[-1].x > _NAMED_LEFT_PERCENT
+
+    @property
+    def steps(self) -> list[tuple[Spot, Spot]]:
+        return list(zip(self.spots, self.spots[1:], strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """One kind of cost against p99."""
+
+    title: str
+    unit: str
+    where: str
+    paths: tuple[Path, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    sentence: str
+
+
+def planes_of(findings: RunFindings) -> list[Plane]:
+    """Returns CPU and memory against p99 for each set of points that differ in the amount of load only, if it has at
+    least two stacks."""
+    groups = alike_but_for_load(findings.points)
+    planes = [
+        _plane(points, metric, format_where(points[0].workload, points[0].coordinates) if len(groups) > 1 else "")
+        for points in groups
+        for metric in (CPU, MEMORY)
+    ]
+    return [plane for plane in planes if plane is not None]
+
+
+def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
+    points = sorted(points, key=lambda point: point.amount or 0.0)
+    colours = colours_of(*points)
+    found: dict[str, list[tuple[Point, StackFindings, float, float]]] = {}
+    for point in points:
+        for stack in point.stacks:
+            p99, cost = stack.measure(P99).value, stack.measure(metric).value
+            if stack.arm == "main" and p99 and cost is not None:
+                spot = (point, stack, p99 * display(P99).scale, cost * display(metric).scale)
+                found.setdefault(stack.label, []).append(spot)
+    if len(found) < 2:
+        return None
+    times = [p99 for spots in found.values() for _, _, p99, _ in spots]
+    costs = [cost for spots in found.values() for _, _, _, cost in spots]
+    low, high = min(times) / 1.3, max(times) * 1.3
+    steps = linear_ticks(max(costs) or 1.0)
+    top = max(max(costs), steps[-1]) or 1.0
+
+    def x(p99: float) -> float:
+        return _inside(math.log(p99 / low) / math.log(high / low))
+
+    def y(cost: float) -> float:
+        return _inside(1 - cost / top)
+
+    several = len(points) > 1
+    paths: list[Path] = []
+    for label, spots in found.items():
+        drawn: list[Spot] = []
+        for point, _, p99, cost in spots:
+            at_x, at_y = x(p99), y(cost)
+            last = next((spot for spot in reversed(drawn) if spot.words), None)
+            far = last is None or math.hypot(at_x - last.x, at_y - last.y) > _CLOSE_PERCENT
+            words = amount(point.amount) if several and far and point.amount is not None else ""
+            drawn.append(Spot(at_x, at_y, words, p99, cost))
+        above = Path(spots[0][1].name, colours[label], tuple(drawn), is_named_below=False)
+        # Below there are the amounts of load, where there are several.
+        lies_on_another = not several and any(_overlap(above, other) for other in paths)
+        paths.append(replace(above, is_named_below=lies_on_another))
+    title, unit = _TITLES[metric]
+    x_ticks = tuple(Tick(x(step), f"{step:,g}") for step in logarithmic_ticks(low, high))
+    y_ticks = tuple(Tick(y(step), f"{step:,g}") for step in steps)
+    return Plane(title, unit, where, tuple(paths), x_ticks, y_ticks, _sentence(paths, unit))
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    """Returns whether the two names overlap."""
+
+    def left(path: Path) -> float:
+        at = path.spots[-1].x
+        return at - _width(path) if path.is_named_left else at
+
+    def top(path: Path) -> float:
+        return path.spots[-1].y + (_LINE_PERCENT if path.is_named_below else -_LINE_PERCENT)
+
+    beside = left(one) + _width(one) < left(other) or left(other) + _width(other) < left(one)
+    return not beside and abs(top(one) - top(other)) < _LINE_PERCENT
+
+
+def _width(path: Path) -> float:
+    return _LETTER_PERCENT * (len(path.name) + 2)
+
+
+def _sentence(paths: Sequence[Path], unit: str) -> str:
+    """Returns which stack is fastest and which is cheapest."""
+    fastest = min(paths, key=lambda path: min(spot.p99_ms for spot in path.spots))
+    cheapest = min(paths, key=lambda path: min(spot.cost for spot in path.spots))
+    best = min(fastest.spots, key=lambda spot: spot.p99_ms)
+    least = min(cheapest.spots, key=lambda spot: spot.cost)
+    text = f"{fastest.name} has the shortest p99 ({significant(best.p99_ms)} ms, at {significant(best.cost)} {unit})"
+    if fastest is cheapest:
+        return f"{text} and the lowest cost ({significant(least.cost)} {unit})."
+    return f"{text}, {cheapest.name} the lowest cost ({significant(least.cost)} {unit}, with a p99 of {significant(least.p99_ms)} ms)."
+
+
+def _inside(share: float) -> float:
+    return round(_MARGIN_PERCENT + min(1.0, max(0.0, share)) * (100 - 2 * _MARGIN_PERCENT), 3)

@@ -1,0 +1,90 @@
+"""Slices of time, and lines with a value or a gap for each slice, for the charts over time."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.store import IntervalRow
+
+MOST_POINTS = 240
+
+Array = NDArray[np.float64]
+Line = list[float | None]
+
+_SLICE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLine:
+    """One line of a chart that has several lines for each stack."""
+
+    label: str
+    values: Line
+
+
+def slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS, *, lasted_s: float = 1.0) -> Array:
+    """Returns the edges of equal slices, each a whole number of intervals. A last interval shorter than half the others
+    has no slice. Without intervals, slices of half a second share `lasted_s`, or one slice has all of it."""
+    lengths = [row.end_s - row.start_s for row in intervals if row.end_s > row.start_s] or [min(_SLICE_S, lasted_s)]
+    length = float(np.median(lengths))
+    end_s = max((row.end_s for row in intervals), default=lasted_s)
+    count = max(1, round(end_s / length))
+    group = math.ceil(count / most_points)
+    return np.arange(0, count // group + 1, dtype=np.float64) * length * group
+
+
+def coarser(edges: Array, shortest_s: float) -> Array:
+    """Returns every k-th edge, so that no slice is shorter than `shortest_s`."""
+    length = float(edges[1] - edges[0])
+    step = max(1, math.ceil(shortest_s / length - 1e-9))
+    kept = edges[::step]
+    return kept if len(kept) > 1 else np.array([edges[0], edges[-1]])
+
+
+def slope(times_s: Sequence[float] | Array, cumulative: Sequence[float] | Array, edges: Array) -> Array:
+    """Returns the growth per second of a cumulative counter in each slice; NaN outside the samples."""
+    if len(times_s) < 2:
+        return np.full(len(edges) - 1, np.nan)
+    growth = np.diff(np.interp(edges, times_s, cumulative)) / float(edges[1] - edges[0])
+    return np.where(is_sampled(times_s[0], times_s[-1], edges), growth, np.nan)
+
+
+def is_sampled(first_s: float, last_s: float, edges: Array) -> NDArray[np.bool_]:
+    """Returns which slices lie between the first and the last sample. Half a slice of tolerance keeps both ends: a
+    first sample may come a little late, a last one a little early."""
+    tolerance_s = float(edges[1] - edges[0]) / 2
+    inside: NDArray[np.bool_] = (edges[:-1] >= first_s - tolerance_s) & (edges[1:] <= last_s + tolerance_s)
+    return inside
+
+
+def mean_of(arrays: Sequence[Array] | Array) -> Array:
+    """Returns the mean over arrays, slice by slice, without NaN."""
+    stacked = np.array(arrays)
+    counts = (~np.isnan(stacked)).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: Array = np.where(counts > 0, np.nansum(stacked, axis=0) / counts, np.nan)
+    return mean
+
+
+def mean_line(label: str, trials: Sequence[Array]) -> NamedLine:
+    """Returns the mean over trials as a line."""
+    return NamedLine(label, line_of(mean_of(trials)))
+
+
+def middles(edges: Array) -> list[float]:
+    """Returns the middles of slices, to a tenth of a millisecond."""
+    return [round(float(value), 4) for value in (edges[:-1] + edges[1:]) / 2]
+
+
+def line_of(values: Array) -> Line:
+    """Returns the values as the page has them; NaN becomes a gap."""
+    return [None if math.isnan(value) else as_drawn(value) for value in values]
+
+
+def as_drawn(value: float) -> float:
+    """Rounds to four significant digits, more than a chart can show; a whole number has no point, to save bytes."""
+    rounded = float(f"{value:.4g}")
+    return int(rounded) if rounded.is_integer() else rounded

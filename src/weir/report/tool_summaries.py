@@ -1,0 +1,125 @@
+"""A run in the tables of other tools: hey's and wrk's summaries, JMeter's aggregate report, and the loads at which
+requests begin to fail. Response times are in milliseconds, over all used trials of a stack."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.findings import RunFindings, StackFindings
+from weir.findings.formatting import amount, significant
+from weir.findings.metrics import MEAN, THROUGHPUT
+from weir.findings.variance_components import drop_partial_interval
+from weir.report.exports import JMETER_PERCENTILES, Sampled
+from weir.report.number_format import value_text
+from weir.store import RunReader
+
+_HEY_PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A table: under `columns`, rows of a name and a text for each column."""
+
+    title: str
+    columns: tuple[str, ...]
+    """Headings behind the column of names."""
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    note: str
+
+
+def readings_of(reader: RunReader, findings: RunFindings, sampled: Sequence[Sampled]) -> list[Reading]:
+    """Returns the tables; none if no request of `sampled` (`exports.collect_samples`) was answered."""
+    answered = [row for row in sampled if row.answered]
+    failing = _failure_points(findings)
+    tables = [_hey(answered), _wrk(reader, answered), _jmeter(answered)] if answered else []
+    return [failing, *tables] if failing is not None else tables
+
+
+def _hey(rows: Sequence[Sampled]) -> Reading:
+    columns = "requests/sec", "average", "fastest", "slowest", *(f"{percent} % in" for percent in _HEY_PERCENTILES)
+    note = "hey counts a response time from the moment a request was sent; in a closed loop that is when it was due."
+    times = [(row.mean_ms, *row.percentiles_ms((0, 100, *_HEY_PERCENTILES))) for row in rows]
+    lines = [(row.name, (_rate(row), *map(significant, found))) for row, found in zip(rows, times, strict=True)]
+    return Reading("hey", columns, tuple(lines), note)
+
+
+def _wrk(reader: RunReader, rows: Sequence[Sampled]) -> Reading:
+    lines = []
+    for row in rows:
+        parts = [drop_partial_interval(reader.answered(trial)).rate_rps for trial in row.trials]
+        rates = np.concatenate(parts) if sum(map(len, parts)) else np.zeros(1)
+        times_ns, often, _ = row.times
+        apart = np.abs(times_ns / 1e6 - row.mean_ms)
+        deviation_ms = float(np.sqrt(np.average(apart**2, weights=often)))
+        cells = (
+            _rate(row),
+            *map(significant, (row.mean_ms, deviation_ms, *row.percentiles_ms([100]))),
+            f"{often[apart <= deviation_ms].sum() / often.sum():.1%}",
+            *(f"{value:,.0f}" for value in (rates.mean(), rates.std(), rates.max())),
+            f"{row.received_bytes / row.length_s / 1e6:,.2f}",
+        )
+        lines.append((row.name, cells))
+    return Reading(
+        "wrk",
+        ("requests/sec", "latency avg", "stdev", "max", "+/- stdev", "req/sec avg", "stdev", "max", "MB/sec"),
+        tuple(lines),
+        "Latency's +/- stdev is the share within one standard deviation of the mean: for response times, which are never normally "
+        "distributed, it says little. Req/sec is over the intervals of the load.",
+    )
+
+
+def _jmeter(rows: Sequence[Sampled]) -> Reading:
+    percentiles = "median", "90 % line", "95 % line", "99 % line", "min", "max"
+    lines = []
+    for row in rows:
+        times = map(significant, (row.mean_ms, *row.percentiles_ms(JMETER_PERCENTILES)))
+        # JMeter's samples and its throughput include failed requests.
+        cells = (f"{row.requests:,}", *times, f"{row.failed_share:.2%}", f"{row.requests / row.length_s:,.1f}")
+        lines.append((row.name, cells))
+    return Reading(
+        "JMeter",
+        ("samples", "average", *percentiles, "error %", "throughput/sec"),
+        tuple(lines),
+        "Its charts are above: transactions per second is throughput over time, response times over time are the percentiles, and thread "
+        "states are what threads were doing.",
+    )
+
+
+def _failure_points(findings: RunFindings) -> Reading | None:
+    """Returns where each stack begins to fail along the amount of load; None without a failure or with one load."""
+    by_stack: dict[tuple[str, str], list[tuple[float, StackFindings]]] = {}
+    for point in findings.points:
+        place = ", ".join(f"{key} {value}" for key, value in point.coordinates.items())
+        for stack in point.stacks:
+            if point.amount is not None and stack.arm == "main" and stack.evidence.used:
+                by_stack.setdefault((stack.name, place), []).append((point.amount, stack))
+    rows = []
+    for (name, place), found in by_stack.items():
+        if len(found) < 2:
+            continue
+        found.sort(key=lambda one: one[0])
+        first = next((index for index, (_, stack) in enumerate(found) if stack.failed_share), len(found))
+        before = [stack for _, stack in found[:first]]
+        fastest = max(before, key=lambda stack: stack.measure(THROUGHPUT).value or 0.0, default=None)
+        without = "none" if first == 0 else amount(found[first - 1][0])
+        failing = ("none", "–")
+        if first < len(found):
+            failing = (amount(found[first][0]), f"{found[first][1].failed_share:.2%}")
+        reached = [value_text(fastest.measure(metric)) if fastest else "–" for metric in (THROUGHPUT, MEAN)]
+        rows.append((f"{name} ({place})" if place else name, (without, *failing, *reached)))
+    if all(cells[1] == "none" for _, cells in rows):
+        return None
+    unit = "req/s" if findings.points[0].axis == "rate_rps" else "connections"
+    columns = (f"{unit} without a failure, up to", "first failures at", "share failed there")
+    return Reading(
+        "Where requests begin to fail",
+        (*columns, "highest req/s before", "mean ms at that"),
+        tuple(rows),
+        "Of the loads that were measured: the first failure lies somewhere between the two.",
+    )
+
+
+def _rate(row: Sampled) -> str:
+    """Returns the right answers a second."""
+    return f"{(row.requests - row.failed) / row.length_s:,.0f}"

@@ -1,0 +1,37 @@
+"""The machine of services: the stack's machine, or another one with a host."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from weir.host import Host
+from weir.model.records import Sample
+from weir.services.folder import ServiceFolder
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceHost:
+    """A machine for services."""
+
+    host: Host
+    """Starts, samples and stops their processes."""
+    engine: Path
+    """Path of `weir-engine` on that machine."""
+    address: str
+    """Address of the services."""
+    clients: tuple[str, ...]
+    """Addresses of stacks, weir and other services: only these may log in."""
+    free_port: Callable[[], int]
+    """Returns a free port of that address."""
+    logged: Callable[[Path], AbstractContextManager[Path]]
+    """Takes a log's path on this machine, yields a path on that machine, and copies the log back in the end."""
+    folder: Callable[[], ServiceFolder]
+    """Creates a folder for data on that machine."""
+    node: str | None = None
+    """Name of the machine; None: this one."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Facts about the machine for the run file."""
+    reading: Callable[[Sample], Sample] = lambda sample: sample
+    """Converts a sample to this machine's clock, without the figures of that machine as a whole."""

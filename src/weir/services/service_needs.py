@@ -1,0 +1,28 @@
+"""Checks whether this machine can run a service: its program, or the tool that fetches it."""
+
+from weir.model.errors import UsageError
+from weir.model.requirements import UnmetRequirement
+from weir.services.manifest import SYSTEM_PROGRAMS, DatabaseService, FrontService, Service, StandbyService, read_service
+from weir.services.package import can_fetch, is_fetched
+
+
+def find_unmet_need(service: Service) -> UnmetRequirement | None:
+    """Returns the unmet need of a service; None if it can run."""
+    match service:
+        case FrontService() if not service.find_program():
+            return UnmetRequirement(service.program, f"not found on the PATH nor in {SYSTEM_PROGRAMS[0]}")
+        case StandbyService():
+            primary = read_service(service.of)
+            assert isinstance(primary, DatabaseService)
+            if primary.own_url is None:
+                return find_unmet_need(primary)
+            why = f"a standby needs a primary that weir starts, found your own server in {primary.own_server}"
+            return UnmetRequirement(service.id, why)
+        case DatabaseService() if service.own_url is None:
+            try:
+                package = service.package
+            except UsageError as error:
+                return UnmetRequirement(service.id, error.message.removeprefix(f"{service.id}: "))
+            if not (is_fetched(service) or can_fetch(package)):
+                return UnmetRequirement(package.tool, f"not found on the PATH; it fetches {package.name}")
+    return None

@@ -1,0 +1,183 @@
+"""Finds the tools that stacks need, and builds the environment of builds and stacks.
+
+A need is a command, `mvn`, or a command with a minimum version, `java>=21`. weir looks on the PATH. A machine may have
+several JDKs: weir takes the first sufficient one of `JAVA_HOME`, the PATH, and the usual folders of JDKs. In these
+folders it takes the oldest, so that stacks with the same needs run on the same JDK.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from weir.model.requirements import UnmetRequirement
+from weir.paths import find_node_tools
+
+NEED = re.compile(r"([A-Za-z][\w.+-]*?)(?:>=(\d+(?:\.\d+)*))?")
+"""A tool, and its minimum version."""
+JDK_TOOLS = frozenset({"java", "javac"})
+_JDK_FOLDERS = ("/usr/lib/jvm", "~/.sdkman/candidates/java", "~/.jdks")
+"""Folders of JDKs of Debian, SDKMAN and IntelliJ."""
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""Maven prints bold text even into pipes."""
+_VERSION = re.compile(r"\d+(?:\.\d+)*")
+_RUNTIME = re.compile(r"java|node|python[\d.]*t?")
+"""Names of runtime programs."""
+_VERSION_ARGUMENTS = {"go": "version"}
+_TIMEOUT_S = 20.0
+INHERITED = ("HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "RUSTUP_HOME", "GOPATH", "GOCACHE", "GOMODCACHE", "GOPROXY")
+"""Variables that builds and stacks inherit from weir, in addition to those that end in `_proxy`."""
+INHERITED_PREFIXES = ("UV_", "PIP_", "SSL_", "NPM_", "npm_", "MAVEN_", "CARGO_")
+"""Prefixes of further inherited variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """An installed tool."""
+
+    path: Path
+
+    @property
+    def version_line(self) -> str:
+        """The first line of its version output."""
+        return read_first_line(str(self.path), _VERSION_ARGUMENTS.get(self.path.name, "--version")) or ""
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """The first number in `version_line`; empty without one."""
+        found = _VERSION.search(self.version_line)
+        return _parse_version(found.group()) if found else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Jdk:
+    home: Path | None
+    """Its folder; None: the PATH finds it."""
+
+    def tool(self, name: str) -> Tool | None:
+        return _find_tool(name, build_search_path() if self.home is None else str(self.home / "bin"))
+
+
+def find_tool(need: str) -> Tool | UnmetRequirement:
+    """Returns the tool that meets a need, or why there is none."""
+    name, at_least = _parse_need(need)
+    if name in JDK_TOOLS:
+        jdk = _find_jdk((need,))
+        tool = jdk.tool(name) if jdk else next((found for each in _list_jdks() if (found := each.tool(name))), None)
+    else:
+        tool = _find_tool(name, build_search_path())
+    if tool is None:
+        return UnmetRequirement(need)
+    if _is_sufficient(tool, at_least):
+        return tool
+    return UnmetRequirement(need, f"found {'.'.join(map(str, tool.version)) or 'no version'} ({tool.path})")
+
+
+def find_unmet_needs(needs: Sequence[str]) -> list[UnmetRequirement]:
+    """Returns the needs that this machine does not meet, in order."""
+    return [found for need in dict.fromkeys(needs) if isinstance(found := find_tool(need), UnmetRequirement)]
+
+
+def build_base_environment(needs: Sequence[str] = ()) -> dict[str, str]:
+    """Returns the variables that builds and stacks inherit: enough to run and to reach a package index, nothing that
+    tunes a server."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name in INHERITED or name.startswith(INHERITED_PREFIXES) or name.lower().endswith("_proxy")
+    }
+    environment["PATH"] = build_search_path()
+    jdk = _find_jdk(_select_jdk_needs(needs))
+    if jdk is not None and jdk.home is not None:
+        environment["PATH"] = os.pathsep.join([str(jdk.home / "bin"), environment["PATH"]])
+        environment["JAVA_HOME"] = str(jdk.home)
+    return environment
+
+
+def find_jdk_version(needs: Sequence[str]) -> str | None:
+    """Returns the version line of the JDK that meets the needs; None if none is needed or found."""
+    of_jdk = _select_jdk_needs(needs)
+    jdk = _find_jdk(of_jdk) if of_jdk else None
+    java = jdk.tool("java") if jdk else None
+    return None if java is None else java.version_line
+
+
+def build_search_path() -> str:
+    """Returns the PATH of builds and stacks: the user's, then the tools installed with weir (uv, perhaps Node)."""
+    tools = find_node_tools()
+    beside = [sysconfig.get_path("scripts"), *([str(tools.folder)] if tools else [])]
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), *beside])
+
+
+@cache
+def read_first_line(*command: str) -> str | None:
+    """Returns the first line that a command prints; None if it does not exist or hangs. Runs each command once."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = _COLOUR.sub("", done.stdout or done.stderr).strip().splitlines()
+    return lines[0] if lines else None
+
+
+def detect_runtime(pid: int) -> str:
+    """Returns the version line of a process's runtime, such as `Python 3.12.3` or `node v22.14.0`; empty for a program
+    of its own, which may not know `--version`, and for an ended process."""
+    try:
+        program = Path(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return ""
+    line = read_first_line(str(program), "--version") if _RUNTIME.fullmatch(program.name) else None
+    # Node prints only its number.
+    return "" if line is None else line if " " in line else f"{program.name} {line}"
+
+
+def _select_jdk_needs(needs: Sequence[str]) -> list[str]:
+    return [need for need in needs if _parse_need(need)[0] in JDK_TOOLS]
+
+
+def _find_jdk(needs: Sequence[str]) -> _Jdk | None:
+    """Returns the first JDK whose tools meet all the needs; None without one."""
+    parsed = [_parse_need(need) for need in needs]
+    for jdk in _list_jdks():
+        tools = [(jdk.tool(name), at_least) for name, at_least in parsed]
+        if all(tool is not None and _is_sufficient(tool, at_least) for tool, at_least in tools):
+            return jdk
+    return None
+
+
+def _list_jdks() -> Iterator[_Jdk]:
+    if named := os.environ.get("JAVA_HOME"):
+        yield _Jdk(Path(named))
+    yield _Jdk(None)
+    programs = (path for root in _JDK_FOLDERS for path in Path(root).expanduser().glob("*/bin/java"))
+    homes = {path.parent.parent.resolve() for path in programs}
+    yield from map(_Jdk, sorted(homes, key=lambda home: (Tool(home / "bin" / "java").version, str(home))))
+
+
+def _find_tool(name: str, path: str) -> Tool | None:
+    where = shutil.which(name, path=path)
+    return Tool(Path(where)) if where else None
+
+
+def _is_sufficient(tool: Tool, at_least: tuple[int, ...]) -> bool:
+    if not at_least:
+        return True
+    version = tool.version
+    # 17 equals 17.0.0.
+    return bool(version) and (*version, *(0,) * len(at_least)) >= at_least
+
+
+def _parse_need(need: str) -> tuple[str, tuple[int, ...]]:
+    match = NEED.fullmatch(need)
+    assert match is not None, f"{need!r} passed the manifest's check"
+    return match[1], _parse_version(match[2]) if match[2] else ()
+
+
+def _parse_version(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

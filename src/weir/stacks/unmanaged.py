@@ -1,0 +1,48 @@
+"""An external server: weir loads and samples it, but does not build, configure, start or stop it."""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.stacks.manifest import Needed
+from weir.stacks.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalStack:
+    """An external server with the interface of `Stack`."""
+
+    id: str
+    url: str
+    pids: tuple[int, ...]
+    serves: tuple[str, ...]
+    title: str
+    model: str
+    variant: None = None
+
+    @property
+    def label(self) -> str:
+        return self.id
+
+    def settings(self, stack_cpus: int, chosen: Mapping[str, int]) -> dict[str, str]:
+        return {}
+
+    def services_for(self, workload: Workload) -> dict[str, Needed]:
+        return {}
+
+    def find_path(self, workload: str) -> None:
+        """Returns None: the workload's path."""
+
+    def find_ended_pids(self) -> list[int]:
+        """Returns the ids of its processes that do not run."""
+        return [pid for pid in self.pids if not Path(f"/proc/{pid}").is_dir()]
+
+    def cpus(self) -> tuple[int, ...]:
+        """Returns the CPUs that its processes may use; none if unknown."""
+        found: set[int] = set()
+        for pid in self.pids:
+            with suppress(ProcessLookupError):
+                found |= os.sched_getaffinity(pid)
+        return tuple(sorted(found))

@@ -1,0 +1,74 @@
+"""Bootstrap intervals for figures that are not means. The block is the unit of repetition, so the bootstrap resamples
+blocks.
+
+A percentile bootstrap of few blocks is too narrow: with 5 blocks it covers the truth in 85 % of studies instead of 95
+%. It underestimates the spread by √((n−1)/n), and uses normal quantiles instead of Student's. `small_sample_inflation`
+moves every draw away from the estimate by both factors; for a mean the result is Student's interval. Source:
+Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015), section 4.
+"""
+
+import math
+from functools import cache
+
+import numpy as np
+
+from weir.stats.distributions import normal_quantile
+from weir.stats.mean import CONFIDENCE, Array, t_quantile
+
+MIN_BLOCKS = 10
+"""With fewer blocks the coverage of the interval is too low, and no interval is printed."""
+DRAWS = 2_000
+
+
+def small_sample_inflation(blocks: int, confidence: float = CONFIDENCE) -> float:
+    """Returns the factor by which each draw's distance from the estimate is multiplied.
+
+    >>> round(small_sample_inflation(10), 3), round(small_sample_inflation(20), 3)
+    (1.217, 1.096)
+    """
+    return math.sqrt(blocks / (blocks - 1)) * t_quantile(confidence, blocks - 1) / normal_quantile((1 + confidence) / 2)
+
+
+@cache
+def bootstrap_weights(blocks: int, count: int = DRAWS, seed: int = 0) -> Array:
+    """Returns how often each draw contains each block: `count` rows of `blocks` numbers, each row with the sum
+    `blocks`.
+
+    The seed is fixed, so that one run file gives the same findings on every machine.
+    """
+    random = np.random.default_rng(seed)
+    drawn = random.multinomial(blocks, np.full(blocks, 1 / blocks), size=count).astype(np.float64)
+    # The cache returns the same array to several callers.
+    drawn.setflags(write=False)
+    return drawn
+
+
+def bootstrap_means(values: Array, count: int = DRAWS) -> tuple[Array, Array]:
+    """Returns the mean of each column over all blocks, shape (columns,), and over each draw, shape (count, columns).
+
+    A draw without a value in a column gets that column's mean over all blocks.
+
+    Args:
+        values: shape (blocks, columns); NaN marks a missing value.
+        count: number of draws.
+    """
+    present = np.isfinite(values)
+    filled = np.where(present, values, 0.0)
+    means: Array = filled.sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+    drawn = bootstrap_weights(len(values), count)
+    weights = drawn @ present
+    of_draws = np.where(weights > 0, drawn @ filled / np.maximum(weights, 1), means)
+    return means, of_draws
+
+
+def percentile_interval(drawn: Array, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Returns the ends of the central `confidence` of the draws. Infinite draws sort beyond all others."""
+    ordered = np.sort(drawn)
+    low, high = percentile_ranks(len(drawn), confidence)
+    return float(ordered[low]), float(ordered[high])
+
+
+def percentile_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
+    """Returns the first and the last index of the central `confidence` of `count` sorted draws."""
+    tail = (1 - confidence) / 2
+    return max(0, math.ceil(tail * count) - 1), min(count - 1, math.ceil((1 - tail) * count) - 1)

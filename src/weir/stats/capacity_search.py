@@ -1,0 +1,194 @@
+"""Searches for the capacity (the highest load that meets an objective) and for the knee (more users gain no
+throughput).
+
+The caller passes the measurement as a function, so a search needs no server. The capacity search is MLRsearch
+(draft-ietf-bmwg-mlrsearch): short measurements find the neighbourhood, long ones decide. Its two bounds are no
+confidence interval. An interval needs several searches, each on a freshly started system.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from weir.stats.mean import Estimate, mean_interval
+
+MIN_SEARCHES = 5
+"""With fewer searches the interval is too wide to be useful, and none is printed."""
+KNEE_SHARE = 0.95
+"""The knee is the smallest number of users that reaches this share of the highest throughput."""
+_FLAT_DOUBLINGS = 2
+"""The search for the highest throughput ends after this many doublings of the users without a gain."""
+_FOREVER_S = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """The condition that a load must meet, and the precision of the search."""
+
+    missed_share: float
+    """Share of the intended requests that may miss: 0.01 for a p99."""
+    shortest_s: float = 5.0
+    """Length of the measurements that find the neighbourhood."""
+    longest_s: float = 30.0
+    """Length of the measurements that decide."""
+    width: float = 0.02
+    """The search ends when its bounds are this close, relative to the upper one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One measurement of a search."""
+
+    load: float
+    """Requests a second, or users."""
+    duration_s: float
+    intended: int
+    missed: int
+
+    @property
+    def missed_share(self) -> float:
+        """Share of the intended requests that missed."""
+        return self.missed / self.intended if self.intended else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The bounds that one search found."""
+
+    lower: float | None
+    """The highest load that met the goal, below the lowest that did not; None: the lowest load failed already."""
+    upper: float | None
+    """The lowest load that failed; None: even the highest load met the goal."""
+    attempts: tuple[Attempt, ...]
+    """Chronological."""
+    missed_share: float = 0.0
+    """The goal's share."""
+
+    @property
+    def capacity(self) -> float | None:
+        """The load between the bounds at which the allowed share misses; None without both bounds.
+
+        The interpolation is linear in the logarithms of load and share: near capacity, misses grow with a power of the
+        load. It is the geometric middle if a bound had no misses, or if chance has the two shares in the wrong order.
+        """
+        if self.lower is None or self.upper is None:
+            return None
+        below, above = (self._share_at(load) for load in (self.lower, self.upper))
+        part = 0.5
+        if 0 < below < above:
+            part = min(1.0, max(0.0, math.log(self.missed_share / below) / math.log(above / below)))
+        return float(self.lower * (self.upper / self.lower) ** part)
+
+    def _share_at(self, load: float) -> float:
+        """Returns the share that missed in all long measurements of that load."""
+        longest = max(attempt.duration_s for attempt in self.attempts if attempt.load == load)
+        decided = [attempt for attempt in self.attempts if attempt.load == load and attempt.duration_s == longest]
+        return sum(attempt.missed for attempt in decided) / max(1, sum(attempt.intended for attempt in decided))
+
+
+def search_capacity(
+    measure: Callable[[float, float], tuple[int, int]], goal: Goal, *, least: float, most: float
+) -> SearchResult:
+    """Searches for the highest load between `least` and `most` that meets the goal.
+
+    Args:
+        measure: takes a load and a duration in seconds; returns the numbers of intended and of missed requests.
+        goal: condition and precision.
+        least: the lowest load of the search.
+        most: the highest load, which is measured first.
+
+    Raises:
+        ValueError: not 0 < least < most.
+    """
+    if not 0 < least < most:
+        raise ValueError(f"expected 0 < least < most: {least}, {most}")
+    # A slow import: findings import this module, and few runs are searches.
+    from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
+
+    attempts: list[Attempt] = []
+
+    class _Measurer(AbstractMeasurer):  # type: ignore[misc]
+        def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
+            intended, missed = measure(intended_load, intended_duration)
+            attempts.append(Attempt(intended_load, intended_duration, intended, missed))
+            return MeasurementResult(intended_duration, intended_load, offered_count=intended, loss_count=missed)
+
+    wanted = SearchGoal(
+        loss_ratio=goal.missed_share,
+        exceed_ratio=0.5,
+        relative_width=goal.width,
+        initial_trial_duration=goal.shortest_s,
+        final_trial_duration=goal.longest_s,
+        duration_sum=goal.longest_s,
+        fail_fast=False,
+    )
+    config = Config(goals=[wanted], search_duration_max=_FOREVER_S, warmup_duration=None)
+    # In this order: setting one checks it against the other, and the defaults are large.
+    config.min_load, config.max_load = least, most
+    found = MultipleLossRatioSearch(config).search(_Measurer(), debug=lambda _: None)[wanted]
+    lower, upper = found.relevant_lower_bound, found.relevant_upper_bound
+    return SearchResult(
+        None if lower is None else float(lower),
+        None if upper is None else float(upper),
+        tuple(attempts),
+        goal.missed_share,
+    )
+
+
+def estimate_capacity(searches: Sequence[SearchResult]) -> Estimate | None:
+    """Returns the mean capacity with Student's t interval. None without a search, or if a search has only one bound."""
+    found = [search.capacity for search in searches]
+    known = [capacity for capacity in found if capacity is not None]
+    if not known or len(known) < len(found):
+        return None
+    return summarize_searches(known)
+
+
+def summarize_searches(values: Sequence[float]) -> Estimate:
+    """Returns the mean of one value per search, with Student's t interval if there are at least `MIN_SEARCHES`."""
+    interval = mean_interval(values)
+    return interval if len(values) >= MIN_SEARCHES else Estimate(interval.value, None, None, len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """The number of users beyond which throughput hardly grows."""
+
+    users: int
+    """The smallest number that reaches `KNEE_SHARE` of the highest throughput."""
+    throughput_rps: float
+    """Throughput with that number of users."""
+    highest_rps: float
+    measured: tuple[tuple[int, float], ...]
+    """Users and throughput of every measurement, by users."""
+
+
+def search_knee(measure: Callable[[int], float], *, most_users: int, width: float = 0.05) -> Knee:
+    """Searches for the knee of a closed loop: doubles the users until throughput stops growing, then bisects the last
+    gap.
+
+    Args:
+        measure: takes a number of users; returns their throughput.
+        most_users: the doubling ends here in any case.
+        width: the bisection ends when the two numbers around the knee are this close, relative to the upper one.
+    """
+    measured: dict[int, float] = {}
+    users, flat, highest = 1, 0, 0.0
+    while True:
+        measured[users] = measure(users)
+        flat = 0 if measured[users] > highest / KNEE_SHARE else flat + 1
+        highest = max(highest, measured[users])
+        if flat >= _FLAT_DOUBLINGS or users >= most_users:
+            break
+        users = min(2 * users, most_users)
+    enough = KNEE_SHARE * highest
+    upper = min(count for count, rate in measured.items() if rate >= enough)
+    lower = max((count for count in measured if count < upper), default=0)
+    while lower and upper - lower > max(1, width * upper):
+        middle = min(upper - 1, max(lower + 1, round(math.sqrt(lower * upper))))
+        measured[middle] = measure(middle)
+        if measured[middle] >= enough:
+            upper = middle
+        else:
+            lower = middle
+    return Knee(upper, measured[upper], max(measured.values()), tuple(sorted(measured.items())))

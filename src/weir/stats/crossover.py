@@ -1,0 +1,199 @@
+"""Break-even: the point on an axis (concurrency, rate or an upstream's delay) from which the other system is better."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from weir.stats.bootstrap import DRAWS, MIN_BLOCKS, bootstrap_means, percentile_interval, small_sample_inflation
+from weir.stats.mean import CONFIDENCE, Array
+
+NARROW = 0.10
+"""A crossing is precise enough if its interval reaches at most this far to each side, relative to it."""
+_HALVINGS = 40
+"""Bisections of the gap between two places; the rest is a millionth of a millionth of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A place where the ratio of two systems passes 1."""
+
+    at: float
+    """In the units of the axis."""
+    falls: bool
+    """Whether the ratio is above 1 before the crossing and below 1 after it."""
+    low: float | None
+    """None: below the lowest measured place, or no interval."""
+    high: float | None
+    """None: beyond the highest measured place, or no interval."""
+    has_interval: bool
+    """False with fewer blocks than an interval needs."""
+    probability: float | None
+    """Share of the bootstrap draws in which the ratio passes 1 here. None without an interval."""
+    between: tuple[float, float]
+    """The measured places on both sides. Between them only the change of the sign is known."""
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the interval lies within ±10 % of the crossing."""
+        if self.low is None or self.high is None:
+            return False
+        return self.low >= self.at / (1 + NARROW) and self.high <= self.at * (1 + NARROW)
+
+    @property
+    def is_zone(self) -> bool:
+        """Whether the interval reaches beyond both neighbours: the two differ at neither, and a place between would not
+        help."""
+        if not self.has_interval:
+            return False
+        return (self.low is None or self.low <= self.between[0]) and (self.high is None or self.high >= self.between[1])
+
+    @property
+    def next_place(self) -> float:
+        """The next place to measure: the geometric middle of the gap."""
+        return math.sqrt(self.between[0] * self.between[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Crossings:
+    """All crossings of two systems on an axis."""
+
+    crossings: tuple[Crossing, ...]
+    """Sorted by place."""
+    probability: float | None
+    """Share of the bootstrap draws with a crossing. None with fewer blocks than an interval needs."""
+    blocks: int
+    """Blocks with at least two places."""
+    places: tuple[float, ...]
+    """Places at which both systems were measured."""
+    side: Literal["above", "below", "neither"]
+    """Without a crossing: the side of 1 on which the mean ratio always is; `neither` if it touches 1."""
+
+
+def find_crossings(
+    log_ratios: Sequence[Mapping[float, float]], *, confidence: float = CONFIDENCE, draws: int = DRAWS
+) -> Crossings | None:
+    """Finds every place at which ln(A/B) changes its sign, each with a bootstrap interval.
+
+    PCHIP (Fritsch & Butland, SIAM J. Sci. Stat. Comput. 1984) interpolates the means over blocks in the logarithm of
+    the axis. It is monotone between two places, so it crosses 0 between them exactly if their signs differ. Each
+    bootstrap draw has its own crossings. A draw without one in the part of the axis around a crossing counts as
+    infinitely far on the side that its sign points to, so an interval may be open.
+
+    Args:
+        log_ratios: for each block, ln(A/B) by place on the axis; a block may lack places.
+        confidence: of the intervals.
+        draws: number of bootstrap draws.
+
+    Returns:
+        None with fewer than two measured places.
+
+    Raises:
+        ValueError: a place that is not positive, or a value that is not finite.
+    """
+    places = sorted({place for block in log_ratios for place in block})
+    if any(not (place > 0 and math.isfinite(place)) for place in places):
+        raise ValueError(f"expected positive places on the axis: {places}")
+    if any(not math.isfinite(value) for block in log_ratios for value in block.values()):
+        raise ValueError("expected finite log ratios")
+    blocks = [block for block in log_ratios if len(block) >= 2]
+    places = [place for place in places if any(place in block for block in blocks)]
+    if len(places) < 2:
+        return None
+    values = np.array([[block.get(place, math.nan) for place in places] for block in blocks])
+    axis = np.log(places)
+    if len(blocks) < 2:
+        means, drawn = values[0], values
+    else:
+        means, drawn = bootstrap_means(values, draws)
+    has_interval = len(blocks) >= MIN_BLOCKS
+    changes = _sign_changes(means)
+    found = []
+    for number, index in enumerate(changes):
+        begin, end = _territory(means, changes, number)
+        at = float(_root(axis, means[np.newaxis], index)[0])
+        falls = bool(means[index] > 0)
+        low = high = probability = None
+        if has_interval:
+            roots = _roots_of_draws(axis, drawn, begin, end, at, falls=falls)
+            moved = at + small_sample_inflation(len(blocks), confidence) * (roots - at)
+            low_log, high_log = percentile_interval(moved, confidence)
+            low = None if math.isinf(low_log) else math.exp(low_log)
+            high = None if math.isinf(high_log) else math.exp(high_log)
+            probability = float(np.isfinite(roots).mean())
+        left, right = places[index], places[_next_sign(means, index)]
+        found.append(Crossing(math.exp(at), falls, low, high, has_interval, probability, (left, right)))
+    any_change = float(((drawn > 0).any(axis=1) & (drawn < 0).any(axis=1)).mean()) if has_interval else None
+    side: Literal["above", "below", "neither"] = (
+        "above" if (means > 0).all() else "below" if (means < 0).all() else "neither"
+    )
+    return Crossings(tuple(found), any_change, len(blocks), tuple(places), side)
+
+
+def _sign_changes(values: Array) -> list[int]:
+    """Returns the index of the last value before each change of sign. Zeros belong to the sign before them."""
+    changes = []
+    last = None
+    for index, value in enumerate(values):
+        if value == 0:
+            continue
+        if last is not None and (value > 0) != (values[last] > 0):
+            changes.append(last)
+        last = index
+    return changes
+
+
+def _next_sign(values: Array, index: int) -> int:
+    return next(later for later in range(index + 1, len(values)) if values[later] != 0)
+
+
+def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, int]:
+    """Returns the part of the axis in which a draw's crossing counts as this one: between the neighbouring extremes of
+    the mean."""
+    first = 0 if number == 0 else changes[number - 1] + 1
+    last = len(means) - 1 if number == len(changes) - 1 else changes[number + 1]
+    here = changes[number]
+    begin = first + int(np.argmax(np.abs(means[first : here + 1])))
+    end = here + 1 + int(np.argmax(np.abs(means[here + 1 : last + 1])))
+    return begin, end
+
+
+def _roots_of_draws(axis: Array, drawn: Array, begin: int, end: int, at: float, *, falls: bool) -> Array:
+    """Returns each draw's crossing in the same direction that is nearest to `at`; −∞ or ∞ if it lies outside `begin` …
+    `end`."""
+    sign = 1.0 if falls else -1.0
+    within = drawn[:, begin : end + 1] * sign
+    roots: Array = np.full(len(drawn), np.nan)
+    for offset in range(end - begin):
+        crossing = (within[:, offset] > 0) & (within[:, offset + 1] <= 0)
+        if crossing.any():
+            here = _root(axis, drawn[crossing], begin + offset)
+            known = roots[crossing]
+            nearer = np.isnan(known) | (np.abs(here - at) < np.abs(known - at))
+            roots[crossing] = np.where(nearer, here, known)
+    missing = np.isnan(roots)
+    # Still on the old side at the end: the crossing comes later. On the new side from the beginning: it came before.
+    roots[missing] = np.where(within[missing, -1] > 0, math.inf, -math.inf)
+    return roots
+
+
+def _root(axis: Array, rows: Array, index: int) -> Array:
+    """Finds the zero of each row's interpolation between place `index` and the next one by bisection: it is monotone
+    there."""
+    # A slow import: few reports have crossings.
+    from scipy.interpolate import PchipInterpolator
+
+    # The slope at a place needs one place more on each side.
+    first = max(0, index - 1)
+    near = slice(first, index + 3)
+    cube, square, slope, value = PchipInterpolator(axis[near], rows[:, near], axis=1).c[:, index - first]
+    # Offsets from the place `index`.
+    low, high = np.zeros(len(rows)), np.full(len(rows), axis[index + 1] - axis[index])
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        is_before = (((cube * middle + square) * middle + slope) * middle + value > 0) == (value > 0)
+        low, high = np.where(is_before, middle, low), np.where(is_before, high, middle)
+    found: Array = axis[index] + (low + high) / 2
+    return found

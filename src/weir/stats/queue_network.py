@@ -1,0 +1,129 @@
+"""Response times of several tiers with several machines each, under arrivals at a rate: by formula and by
+simulation."""
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weir.stats.queueing import Station
+
+Times = NDArray[np.float64]
+_RELAXATIONS = 5
+"""The first requests meet empty queues. After this many relaxation times a queue is within 1 % (e⁻⁵) of its steady
+state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The machines of one tier. Each of n machines gets every n-th request."""
+
+    machine: Station
+    machines: int
+
+    def busy(self, rate_rps: float) -> float:
+        """Returns the utilisation of each machine."""
+        return rate_rps * self.machine.demand_s / (self.machines * self.machine.servers)
+
+    @property
+    def width_rps(self) -> float:
+        """Maximum throughput of all machines together."""
+        return self.machines * self.machine.width_rps
+
+
+def mean_response_s(fleets: Sequence[Fleet], rate_rps: float, delay_s: float = 0.0) -> float:
+    """Returns the mean response time of an open system: the sum of the tiers' M/M/m queues (Erlang C) and a fixed
+    delay.
+
+    Each machine gets an equal part of Poisson arrivals. Infinity if a tier is saturated.
+    (Lazowska et al., Quantitative System Performance, 1984, chapter 6; Erlang, 1917.)
+
+    Args:
+        fleets: the tiers.
+        rate_rps: arrivals per second.
+        delay_s: delay of every request without a queue.
+    """
+    return delay_s + sum(_response_s(fleet, rate_rps) for fleet in fleets)
+
+
+def _response_s(fleet: Fleet, rate_rps: float) -> float:
+    servers, service_s = _round_up_servers(fleet.machine)
+    if service_s <= 0:
+        return 0.0
+    offered = rate_rps / fleet.machines * service_s
+    if offered >= servers:
+        return math.inf
+    # Erlang B by its recursion, which does not overflow; then Erlang C.
+    blocked = 1.0
+    for number in range(1, servers + 1):
+        blocked = offered * blocked / (number + offered * blocked)
+    busy = offered / servers
+    waits = blocked / (1 - busy + busy * blocked)
+    return service_s + waits * service_s / (servers - offered)
+
+
+def _round_up_servers(station: Station) -> tuple[int, float]:
+    """Returns a whole number of servers and the service time of one: 2.5 servers become 3 with 5/6 of the speed."""
+    servers = max(1, math.ceil(station.servers))
+    return servers, station.demand_s * servers / station.servers
+
+
+def simulate_response_times(
+    fleets: Sequence[Fleet], rate_rps: float, delay_s: float = 0.0, *, requests: int = 60_000, seed: int = 0
+) -> Times:
+    """Simulates the response times of requests that pass all tiers in turn. Simulates one machine per tier.
+
+    Service times are exponential, queues are first come, first served, and a tier's n machines take turns. All machines
+    of a tier are statistically alike. Each gets every n-th of the Poisson arrivals, so its inter-arrival times are sums
+    of n exponential ones: a queue E_n/M/m. So one machine stands for all, and it gets all simulated requests.
+
+    The model assumes Poisson arrivals at every tier, and times that are independent between tiers. That is exact for
+    tiers of one machine with one server (Burke, 1956; Reich, 1957). Otherwise the departures of many queues are nearly
+    Poisson. Real departures are slightly more regular, so the times are too long rather than too short: by up to 3 % in
+    a comparison with a simulation of all machines.
+
+    Args:
+        fleets: the tiers.
+        rate_rps: arrivals per second, below the maximum throughput of every tier.
+        delay_s: additional delay of every request.
+        requests: number of simulated requests after those that fill the queues.
+        seed: random seed.
+    """
+    times = np.full(requests, delay_s)
+    for tier, fleet in enumerate(fleets):
+        servers, service_s = _round_up_servers(fleet.machine)
+        if service_s <= 0:
+            continue
+        draw = np.random.default_rng([seed, tier])
+        filling = _count_fill_requests(fleet.busy(rate_rps), servers)
+        works = draw.exponential(service_s, filling + requests)
+        came = np.cumsum(draw.gamma(fleet.machines, 1 / rate_rps, filling + requests))
+        times += (_departure_times(came, works, servers) - came)[filling:]
+    return times
+
+
+def _count_fill_requests(busy: float, servers: int) -> int:
+    """Returns the number of requests after which the empty start no longer influences a machine's queue.
+
+    The relaxation time of M/M/1 is S ÷ (1 - √ρ)² (Cohen, The Single Server Queue, 1969). For m servers it is that of
+    one server with their total speed, but at least S. More regular arrivals make it shorter.
+    """
+    return math.ceil(_RELAXATIONS * busy * max(servers, 1 / (1 - math.sqrt(busy)) ** 2))
+
+
+def _departure_times(came: Times, works: Times, servers: int) -> Times:
+    """Returns the departure times of a first come, first served queue."""
+    if servers == 1:
+        done = np.cumsum(works)
+        left: Times = done + np.maximum.accumulate(came - (done - works))
+        return left
+    free = [0.0] * servers
+    found = np.empty(len(came))
+    for index, (at, work) in enumerate(zip(came.tolist(), works.tolist(), strict=True)):
+        end = max(at, free[0]) + work
+        heapq.heapreplace(free, end)
+        found[index] = end
+    return found

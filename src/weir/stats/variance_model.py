@@ -1,0 +1,80 @@
+"""Components of a figure's variance: within trials, between trials, between blocks.
+
+The largest component shows which measurements to add: longer loads, more trials, or another day.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.stats.mean import Array
+
+_BATCHES = 10
+"""Number of batches of a series; their means count as independent (Law & Carson, Operations Research 1979)."""
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceComponents:
+    """Relative standard deviations of one trial's figure, by source. Their squares add up."""
+
+    within: float
+    """Noise of the mean within a trial's window: a longer load makes it smaller."""
+    between_trials: float
+    """Further differences between fresh processes in one block: more trials average them out."""
+    between_blocks: float
+    """Common change of all systems of a block: it cancels in comparisons by block."""
+    trials: int
+    blocks: int
+
+
+def relative_standard_error(values: Sequence[float] | Array) -> float | None:
+    """Returns the relative standard error of the mean of an autocorrelated series, by batch means.
+
+    None if the series is too short, or its mean is 0.
+    """
+    observed = np.asarray(values, dtype=np.float64)
+    length = len(observed) // _BATCHES
+    if length < 1 or not observed.any():
+        return None
+    batches = observed[len(observed) - length * _BATCHES :].reshape(_BATCHES, length).mean(axis=1)
+    return float(batches.std(ddof=1)) / math.sqrt(_BATCHES) / abs(float(observed.mean()))
+
+
+def estimate_variance_components(
+    logarithms: Sequence[Sequence[float]], errors: Sequence[float]
+) -> VarianceComponents | None:
+    """Estimates the variance components by analysis of variance, with a level for each system.
+
+    The model is ln X = m_c + B_b + e_cb for system c in block b. With one trial of each, the mean square between blocks
+    estimates σ²_trial + (systems)·σ²_block, and the residual mean square σ²_trial, which includes the variance within
+    trials.
+
+    Args:
+        logarithms: for each block, the natural logarithm of each system's figure, all in one order.
+        errors: relative standard error of each trial's mean, in any order.
+
+    Returns:
+        None with fewer than two blocks or two systems: blocks and trials cannot be separated then.
+
+    Raises:
+        ValueError: blocks of different length, or a value that is not finite.
+    """
+    if len(logarithms) < 2 or min(map(len, logarithms)) < 2:
+        return None
+    table: Array = np.array(logarithms, dtype=np.float64)
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise ValueError("expected one finite value of every system in every block")
+    blocks, systems = table.shape
+    residuals = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    of_trials = float((residuals**2).sum()) / ((blocks - 1) * (systems - 1))
+    of_blocks = systems * float(table.mean(axis=1).var(ddof=1))
+    within = float(np.mean(np.square(errors))) if len(errors) else 0.0
+    return VarianceComponents(
+        within=math.sqrt(within),
+        between_trials=math.sqrt(max(of_trials - within, 0.0)),
+        between_blocks=math.sqrt(max(of_blocks - of_trials, 0.0) / systems),
+        trials=blocks * systems,
+        blocks=blocks,
+    )

@@ -1,0 +1,129 @@
+"""Compares the needs of a study's cells with the machine's resources, before anything starts. Pure except
+`read_machine`."""
+
+import resource
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.model.errors import UsageError
+from weir.model.run_types import Placement
+from weir.stacks.unmanaged import ExternalStack
+from weir.study.study import PlannedCell, Study
+
+SPARE_FILES = 64
+"""Open files of a generator or server besides its connections: libraries, logs, pipes, its listening socket."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineResources:
+    """Resources of a machine."""
+
+    memory_bytes: int
+    """Memory available without swapping."""
+    open_files: int
+    """Soft limit of open files, which servers have."""
+    most_open_files: int
+    """Hard limit of open files, to which the generator raises its own."""
+    local_ports: int
+    """Maximum number of connections from one address to one server."""
+
+
+def read_machine() -> MachineResources:
+    """Returns the resources of this machine."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    return MachineResources(
+        memory_bytes=int(fields["MemAvailable"].split()[0]) * 1024,
+        open_files=1 << 30 if soft == unlimited else soft,
+        most_open_files=1 << 30 if hard == unlimited else hard,
+        local_ports=int(high) - int(low) + 1,
+    )
+
+
+def find_shortages(
+    cells: Sequence[PlannedCell], machine: MachineResources, placement: Placement,
+    *, memory_bytes: Mapping[str, int] | None = None,
+) -> list[str]:  # fmt: skip
+    """Returns a sentence for each insufficient resource, with the cell that needs most. `memory_bytes` has the measured
+    memory of a process by the stack's label; without a measurement the limit in `placement` counts."""
+    return [
+        *_find_file_shortages(cells, machine),
+        *_find_port_shortages(cells, machine),
+        *_find_memory_shortages(cells, machine, placement, memory_bytes or {}),
+    ]
+
+
+def find_missing_generators(study: Study) -> list[str]:
+    """Returns a sentence for each generator of the study that is not installed."""
+    return [f"{study.path}: matrix.generators: {why}" for why in study.missing_generators().values()]
+
+
+def require_generators(study: Study) -> None:
+    """Raises UsageError if a generator is not installed."""
+    if found := find_missing_generators(study):
+        hint = "--skip-missing omits stacks and generators that this machine cannot run"
+        raise UsageError("\n".join(found), hint=hint)
+
+
+def require_resources(cells: Sequence[PlannedCell], machine: MachineResources, placement: Placement) -> None:
+    """Raises UsageError if a resource of the machine is insufficient."""
+    if found := find_shortages(cells, machine, placement):
+        raise UsageError("\n".join(found), hint="weir study check STUDY")
+
+
+def _find_file_shortages(cells: Sequence[PlannedCell], machine: MachineResources) -> Iterator[str]:
+    most = max(cells, key=lambda one: one.cell.load.connections)
+    needed = most.cell.load.connections + SPARE_FILES
+    if needed > machine.most_open_files:
+        yield (
+            f"open files: found {most.cell.load.connections:,} connections ({most.cell.point_label}), {needed:,} files of the "
+            f"generator; expected at most {machine.most_open_files:,} (ulimit -Hn)"
+        )
+    started = [one for one in cells if not isinstance(one.stack, ExternalStack)]
+    if started:
+        fullest = max(started, key=_count_connections_each)
+        needed = _count_connections_each(fullest) + SPARE_FILES
+        if needed > machine.open_files:
+            yield (
+                f"open files: found {_count_connections_each(fullest):,} connections to a process of {fullest.stack.label} "
+                f"({fullest.cell.point_label}), {needed:,} open files; expected at most {machine.open_files:,} (ulimit -n)"
+            )
+
+
+def _find_port_shortages(cells: Sequence[PlannedCell], machine: MachineResources) -> Iterator[str]:
+    fullest = max(cells, key=_count_connections_each)
+    if _count_connections_each(fullest) > machine.local_ports:
+        yield (
+            f"ports: found {_count_connections_each(fullest):,} connections to one server ({fullest.cell.point_label}); expected at most "
+            f"{machine.local_ports:,}, the local ports of one address (/proc/sys/net/ipv4/ip_local_port_range)"
+        )
+
+
+def _find_memory_shortages(
+    cells: Sequence[PlannedCell], machine: MachineResources, placement: Placement, memory_bytes: Mapping[str, int]
+) -> Iterator[str]:
+    def each(planned: PlannedCell) -> tuple[int, str]:
+        """Returns the memory of one process, and its source."""
+        if planned.stack.label in memory_bytes:
+            return memory_bytes[planned.stack.label], "as in the pilot"
+        if isinstance(planned.stack, ExternalStack):
+            return 0, ""
+        limits = placement.limits.get(planned.stack.manifest.root_tier)
+        return (limits.memory_bytes or 0) if limits else 0, "as cpus.memory allows"
+
+    largest = max(cells, key=lambda one: each(one)[0] * one.cell.replicas)
+    bytes_each, known = each(largest)
+    needed = bytes_each * largest.cell.replicas
+    if needed > machine.memory_bytes:
+        yield (
+            f"memory: found {largest.cell.replicas} × {largest.stack.label} with {bytes_each / 1e6:,.0f} MB each {known}, "
+            f"{needed / 1e6:,.0f} MB; expected at most {machine.memory_bytes / 1e6:,.0f} MB, the available memory"
+        )
+
+
+def _count_connections_each(planned: PlannedCell) -> int:
+    """Returns the connections to the process of a cell that has most."""
+    return -(-planned.cell.load.connections // planned.cell.replicas)

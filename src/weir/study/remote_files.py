@@ -1,0 +1,78 @@
+"""Collects the files that a study needs on another machine: its own file, files with relative paths, and builds of its
+stacks. A file with an absolute path is not copied: the study means the file on that machine."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from weir.model.errors import UsageError
+from weir.scenario import Scenario
+from weir.stacks.build import find_build
+from weir.stacks.manifest import Stack, read_stack
+from weir.study.study import Study, list_study_files
+from weir.toml_file import read_toml, validate
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFiles:
+    """Files of a study for another machine."""
+
+    study: str
+    """The study there: its name, or its path among the files."""
+    files: Mapping[str, Path]
+    """Files by their relative paths in a common folder; empty if every weir has the study."""
+    built: tuple[Path, ...]
+    """Cache folders with builds of its stacks. Their names contain a digest of sources and tools, so equal paths mean
+    equal builds."""
+
+
+def collect_study_files(study: Study) -> StudyFiles:
+    """Returns the files that a study needs on another machine. Raises UsageError: a scenario does not exist, or is not
+    valid."""
+    if list_study_files().get(study.name) == study.path:
+        return StudyFiles(study.name, {}, _find_builds(study))
+    folder = study.path.parent
+    # Paths are not resolved: behind a symbolic link `..` would mean another folder.
+    places = {os.path.abspath(folder / place): file for place, file in _list_files(study)}
+    root = os.path.commonpath([os.path.dirname(place) for place in places])
+    files = {os.path.relpath(place, root): file for place, file in places.items()}
+    return StudyFiles(os.path.relpath(os.path.abspath(study.path), root), files, _find_builds(study))
+
+
+def _find_builds(study: Study) -> tuple[Path, ...]:
+    # Variants of a stack often share a build.
+    return tuple(dict.fromkeys(folder for stack in _read_stacks(study) if (folder := find_build(stack)) is not None))
+
+
+def _read_stacks(study: Study) -> Iterator[Stack]:
+    """Yields the stacks of the study that this machine knows: others, and external ones, have no build here."""
+    for label in study.file.matrix.stacks:
+        with suppress(UsageError):
+            stack = read_stack(label)
+            yield stack
+            yield from (variant for variant in stack.variants() if variant.variant in study.file.matrix.variants)
+
+
+def _list_files(study: Study) -> Iterator[tuple[Path, Path]]:
+    """Yields each file's path relative to the study's folder, and its location."""
+    yield Path(study.path.name), study.path
+    loads = [("", study.file.load.scenario_source)]
+    loads += [(f"override.{at}.", override.load.get("scenario")) for at, override in enumerate(study.file.override)]
+    for below, scenario in loads:
+        match scenario:
+            case str(name) if not os.path.isabs(name):
+                file = study.path.parent / name
+                yield Path(name), file
+                yield from _list_feeders(read_toml(file, what="a scenario"), Path(name), file)
+            case dict(table):
+                yield from _list_feeders(table, Path(study.path.name), study.path, f"{below}load.scenario.")
+
+
+def _list_feeders(scenario: dict[str, Any], place: Path, file: Path, below: str = "") -> Iterator[tuple[Path, Path]]:
+    """Yields the feeders' files; their paths are relative to the file that names them."""
+    for feeder in validate(Scenario, scenario, path=file, below=below).feeders.values():
+        if not os.path.isabs(feeder.file):
+            yield place.parent / feeder.file, file.parent.resolve() / feeder.file

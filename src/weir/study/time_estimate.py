@@ -1,0 +1,127 @@
+"""Estimates the duration of a study before it runs. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from weir.model.run_types import WEIR
+from weir.study.cells import ASSUMED_OVERHEAD_S, PlannedCell
+from weir.study.study import EVIDENCE_BLOCKS, INTERVAL_BLOCKS, Study, order_block
+
+CEILING_S = 1.5
+"""Measurement of the limit of weir's generator on a null server, once per load."""
+OTHER_CEILING_S = 3.0
+"""Start and end of another generator, whose limit is measured with a load of full length,"""
+MAX_CEILING_S = 10.0
+"""but at most this long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """Time of a trial beyond its load, warm-up and pause."""
+
+    by_stack_s: Mapping[str, float] = field(default_factory=dict)
+    """Measured by a pilot, by the stack's label."""
+    otherwise_s: float = ASSUMED_OVERHEAD_S
+
+    def for_stack(self, label: str) -> float:
+        return self.by_stack_s.get(label, self.otherwise_s)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeEstimate:
+    """Trials of a run and their duration, without builds and retries."""
+
+    trials: int
+    order: tuple[tuple[int, ...], ...]
+    """Ids of the cells of each block, in order."""
+    load_s: float
+    """Of all trials; the maximum if something else may end them."""
+    warmup_s: float
+    pauses_s: float
+    starts_and_stops_s: float
+    extensions_s: float
+    """Additional time if no trial shows a steady state in time."""
+    checks_s: float
+    """Checks of stacks and measurements of generators' limits, before the first trial."""
+    first_answer_s: float | None
+    """Trials before the first interim answer, starts and stops included; None if the run has no interim answer."""
+    first_answer_of: tuple[str, ...]
+    """Labels of the stacks in the first interim answer."""
+    is_most: bool
+    """Whether something other than time may end a load, so that these times are maxima."""
+
+    @property
+    def total_s(self) -> float:
+        return self.load_s + self.warmup_s + self.pauses_s + self.starts_and_stops_s + self.checks_s
+
+
+def estimate_time(study: Study, cells: Sequence[PlannedCell], overhead: Overhead = Overhead()) -> TimeEstimate:
+    """Estimates the duration of a study."""
+    method = study.file.method
+    head_start = study.head_start(cells)
+    order = [order_block(cells, method.seed, block, head_start) for block in range(1, method.blocks + 1)]
+    first = cells if head_start is None else [one for one in cells if one.cell.id in head_start.cell_ids]
+    first_blocks = INTERVAL_BLOCKS if study.ends_with_first_answer else 1
+    first_blocks = first_blocks if head_start is None else head_start.blocks
+    first_s = first_blocks * sum(
+        one.trial_s - ASSUMED_OVERHEAD_S + overhead.for_stack(one.stack.label) for one in first
+    )
+    has_interim = study.has_interim_answers and (head_start is not None or first_blocks < method.blocks)
+    checked = {(one.stack.label, one.workload.id) for one in cells}
+    ways = {one.load_key: one for one in cells}
+    return TimeEstimate(
+        trials=method.blocks * len(cells),
+        order=tuple(tuple(one.cell.id for one in block) for block in order),
+        load_s=method.blocks * sum(one.duration_s for one in cells),
+        warmup_s=method.blocks * sum(one.method.warmup_s for one in cells),
+        pauses_s=method.blocks * sum(one.method.pause_s for one in cells),
+        starts_and_stops_s=method.blocks * sum(overhead.for_stack(one.stack.label) for one in cells),
+        extensions_s=method.blocks * sum(_estimate_extension_s(one) for one in cells),
+        checks_s=sum(overhead.for_stack(label) for label, _ in checked) + sum(map(_estimate_ceiling_s, ways.values())),
+        first_answer_s=first_s if has_interim else None,
+        first_answer_of=tuple(dict.fromkeys(one.stack.label for one in first)) if has_interim else (),
+        is_most=any(one.load.ends_by_itself for one in cells),
+    )
+
+
+def describe_plan(study: Study, coming: TimeEstimate, cells: int) -> list[str]:
+    """Returns lines on the number of trials, their duration, and the end of the run."""
+    method = study.file.method
+    trials = f"{coming.trials} trial{'s' if coming.trials > 1 else ''}"
+    blocks = f"{method.blocks} block{'s' if method.blocks > 1 else ''} of {cells}"
+    times = f"{format_duration(coming.total_s)}, {format_duration(coming.load_s)} of it load"
+    lines = [f"{trials} ({blocks}): {'at most' if coming.is_most else 'about'} {times}"]
+    if method.width is not None:
+        most = ""
+        if method.most_blocks is not None:
+            longest = format_duration(coming.total_s * method.most_blocks / method.blocks)
+            most = f", in at most {method.most_blocks} blocks, about {longest}"
+        lines.append(f"runs until every ratio of {method.width_of} is known to ±{method.width:.1%}{most}")
+    if method.budget_s is not None:
+        lines.append(f"ends before a block that would take its trials beyond {format_duration(method.budget_s)}")
+    if coming.first_answer_s is not None:
+        stacks = ", ".join(coming.first_answer_of) + ("; the run ends there" if study.ends_with_first_answer else "")
+        lines.append(f"first answer after about {format_duration(coming.first_answer_s)}: {stacks}")
+    if study.indicative:
+        lines.append(f"{method.blocks} blocks give an indication; a claim needs at least {EVIDENCE_BLOCKS}")
+    return lines
+
+
+def _estimate_ceiling_s(planned: PlannedCell) -> float:
+    return CEILING_S if planned.cell.generator == WEIR else OTHER_CEILING_S + min(planned.duration_s, MAX_CEILING_S)
+
+
+def _estimate_extension_s(planned: PlannedCell) -> float:
+    # Without intervals a steady state is unknown.
+    if planned.load.ends_by_itself or planned.cell.generator != WEIR:
+        return 0.0
+    return planned.duration_s if planned.method.extension_s is None else planned.method.extension_s
+
+
+def format_duration(seconds: float) -> str:
+    """Returns '45 s', '12 min' or '3.5 h'."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,39 @@
+"""The package's scripts and stylesheets, built from `web/`."""
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+
+from weir.model.errors import WeirError
+
+
+@dataclass(frozen=True, slots=True)
+class WebAssets:
+    """A page's script and stylesheet: inline in a report, separate files of the live page."""
+
+    script: str
+    style: str
+
+
+def load_web_assets(page: str = "report") -> WebAssets:
+    """Loads the assets of a page, `report` or `live`. Raises WeirError if they were not built."""
+    folder = files("weir") / "_web"
+    texts = []
+    for name, closing in ((f"{page}.js", "</script"), (f"{page}.css", "</style")):
+        try:
+            text = (folder / name).read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError) as error:
+            problem = f"{name}: not found in the installed weir, expected the built web bundle"
+            hint = "in a checkout: make setup; else: pip install --force-reinstall weirbench"
+            raise WeirError(problem, hint=hint) from error
+        if closing in text.lower():
+            problem = f"{name}: found {closing!r} inside the web bundle, expected none: it would end the bundle early"
+            raise WeirError(problem, hint="make setup")
+        texts.append(text)
+    return WebAssets(*texts)
+
+
+def hash_for_policy(text: str) -> str:
+    """Returns the Content-Security-Policy source that allows exactly this inline text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

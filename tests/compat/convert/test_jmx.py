@@ -1,0 +1,93 @@
+"""One thread group of a test plan, converted; `tests/compat/jmx` looks at how plans are read."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.jmx import constant_timer, data_set, element, get, group, plan
+from weir.cli.commands import app
+from weir.compat.convert.conversion import Conversion
+from weir.compat.convert.jmx import convert
+from weir.model.errors import UsageError
+from weir.model.load import ClosedLoad
+from weir.scenario import read_scenario
+
+Converted = Callable[..., Conversion]
+
+
+@pytest.fixture
+def converted(tmp_path: Path) -> Converted:
+    """A function that converts a plan of some elements, with further arguments."""
+
+    def convert_plan(*elements: str, arguments: tuple[str, ...] = ()) -> Conversion:
+        path = tmp_path / "plan.jmx"
+        path.write_text(plan(*elements))
+        return convert("jmx", [str(path), *arguments])
+
+    return convert_plan
+
+
+def test_a_thread_group_is_a_scenario_and_its_users(converted: Converted) -> None:
+    users = group(get("a", "/a"), constant_timer("500"), get("b", "/b"), threads="${__P(threads,5)}", loops=3, ramp=10)
+    found = converted(users, arguments=("-Jthreads=20", "-n"))
+    assert isinstance(found.spec.to_plan().load, ClosedLoad)
+    assert (found.spec.to_plan().load.connections, found.spec.loops) == (20, 6)
+    assert found.spec.to_plan().request.target == "http://127.0.0.1:8080"
+    assert found.scenario is not None
+    assert [(step.name, step.path) for step in found.scenario.steps] == [("a", "/a"), ("b", "/b")]
+    assert list(found.gaps) == []
+
+
+def test_one_of_several_thread_groups_is_chosen(converted: Converted) -> None:
+    groups = group(get("a", "/a"), name="Buyers"), group(get("b", "/b"), name="Readers")
+    several = converted(*groups)
+    assert several.scenario is not None
+    assert several.scenario.steps[0].name == "a"
+    assert [gap.what for gap in several.gaps] == [
+        "found 2 thread groups, of which a load is one: --only NAME chooses of Buyers, Readers"
+    ]
+    chosen = converted(*groups, arguments=("--only", "Readers"))
+    assert chosen.scenario is not None
+    assert chosen.scenario.steps[0].name == "b"
+    assert list(chosen.gaps) == []
+    with pytest.raises(UsageError, match="--only: found 'Sellers', expected one of the thread groups: Buyers, Readers"):
+        converted(*groups, arguments=("--only", "Sellers"))
+
+
+def test_what_weir_does_not_do_is_told_with_its_line(converted: Converted) -> None:
+    (gap,) = converted(group(get(below=element("JSR223PreProcessor", "script")))).gaps
+    assert gap.where.endswith("plan.jmx:3")
+    assert gap.what.startswith("JSR223PreProcessor 'script' in Plan > Users > get: ")
+
+
+def test_rows_of_a_data_set_are_written_beside_the_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("users.csv").write_text("name\nada\nbob\n")
+    Path("plan.jmx").write_text(plan(group(data_set("users.csv"), get(path="/${name}"))))
+    with pytest.raises(UsageError, match="expected a folder to put them in"):
+        app(["convert", "jmx", "plan.jmx"], standalone_mode=False)
+    Path("out").mkdir()
+    app(["convert", "-o", "out/shop.toml", "jmx", "plan.jmx"], standalone_mode=False)
+    (feeder,) = read_scenario(Path("out/shop.toml"))["feeders"].values()
+    assert Path(feeder["file"]).parent == tmp_path / "out"
+    assert Path(feeder["file"]).read_text() == '"name"\n"ada"\n"bob"\n'
+    with pytest.raises(UsageError, match="never written over"):
+        app(["convert", "-o", "out/again.toml", "jmx", "plan.jmx"], standalone_mode=False)
+    assert not Path("out/again.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "jmx: found 0 files, expected one"),
+        (["a.jmx", "b.jmx"], "jmx: found 2 files, expected one"),
+        (["a.jmx", "-Jthreads"], "-J: found '-Jthreads', expected -JNAME=VALUE"),
+        (["a.jmx", "--what"], "jmx: found '--what', expected a file and -JNAME=VALUE"),
+        (["nowhere.jmx"], "nowhere.jmx: "),
+    ],
+)
+def test_arguments_that_cannot_be_read_are_told(arguments: list[str], problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        convert("jmx", arguments)
+    assert problem in caught.value.message
