@@ -45,14 +45,18 @@ ROOM :=
 RUST_TESTS := cargo test --locked --workspace --quiet --no-fail-fast -- --test-threads 4
 # Five processes for two CPUs: most tests wait most of the time. Each runs whole files.
 PYTEST := $(BIN)/pytest -q -n 5 --dist loadscope --no-loadscope-reorder
+EACH_BEHAVIOUR := -m "not thorough and not soak"
 
 .PHONY: test
 test: setup ## Run the tests: each behaviour once, 10 minutes on 2 CPUs
 	@$(PHASE) "programs that tests need" scripts/system-packages
-	@failed=0; \
+	@failed=0; again=; \
 	$(PHASE) "types of the web parts" $(BIN)/python hatch_build.py check || failed=1; \
-	$(PHASE) "Rust tests" $(RUST_TESTS) || failed=1; \
-	$(PHASE) "Python tests" $(PYTEST) -m "not thorough and not soak" || failed=1; \
+	$(PHASE) "Rust tests" $(RUST_TESTS) || again=rust; \
+	$(PHASE) "Python tests" $(PYTEST) $(EACH_BEHAVIOUR) || again="$$again python"; \
+	for kind in $$again; do \
+		$(PHASE) "what failed, alone ($$kind)" scripts/rerun $$kind $(BIN)/pytest -q -x $(EACH_BEHAVIOUR) || failed=1; \
+	done; \
 	scripts/phase --sum "Rust tests" "Python tests"; \
 	exit $$failed
 

@@ -48,9 +48,10 @@ fn cpu_of_children_and_daemons_that_ended_is_counted() {
 fn cpu_of_a_process_with_many_threads_is_in_every_sample() {
     for mode in modes() {
         let mut host = Host::new(mode);
-        // Threads that wait; the first one works until it is stopped.
+        // Threads that wait; the first one works until it is stopped, as nice as the observer, which it must not starve.
         let script = "exec python3 -c '
-import threading
+import os, threading
+os.nice(19)
 for _ in range(600): threading.Thread(target=threading.Event().wait, daemon=True).start()
 print(\"waiting\", flush=True)
 while True: pass'";
