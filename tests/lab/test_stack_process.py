@@ -56,10 +56,10 @@ OF_AGENTS = "127.0.0.2"
 @pytest.mark.parametrize(
     ("advertised_address", "service", "command", "listens_on", "asked_at"),
     [
-        (None, "delay", ["--bind", "{address}"], "127.0.0.1", "127.0.0.1"),
-        (OF_AGENTS, "delay", ["--bind", "{address}"], OF_AGENTS, OF_AGENTS),
+        (None, "delay", ["--bind", "{host}"], "127.0.0.1", "127.0.0.1"),
+        (OF_AGENTS, "delay", ["--bind", "{host}"], OF_AGENTS, OF_AGENTS),
         pytest.param(
-            OF_AGENTS, "nginx", ["--bind", "{address}"], "127.0.0.1", OF_AGENTS, marks=pytest.mark.needs("nginx")
+            OF_AGENTS, "nginx", ["--bind", "{host}"], "127.0.0.1", OF_AGENTS, marks=pytest.mark.needs("nginx")
         ),
         pytest.param(
             OF_AGENTS, "nginx", ["--bind", "127.0.0.1"], "127.0.0.1", OF_AGENTS, marks=pytest.mark.needs("nginx")

@@ -66,14 +66,14 @@ def validate_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack
                 expected = (
                     "expected it as the address to listen on: in a network of its own clients cannot reach its loopback"
                 )
-                raise UsageError(f"{stack.folder / 'stack.toml'}: run.command: found no '{{address}}', {expected}")
+                raise UsageError(f"{stack.folder / 'stack.toml'}: run.command: found no '{{host}}', {expected}")
     if placement.advertised_address is None or ip_address(placement.advertised_address).is_loopback:
         return
     for stack in started:
         has_front = any(isinstance(read_service(name), FrontService) for name in _list_services(stack, services))
         if not (has_front or stack.takes_address):
-            found = f"{stack.label}, which listens on loopback only ({stack.folder / 'stack.toml'}: no '{{address}}')"
-            expected = "'{address}' as the address to listen on: agents on other machines cannot reach it"
+            found = f"{stack.label}, which listens on loopback only ({stack.folder / 'stack.toml'}: no '{{host}}')"
+            expected = "'{host}' as the address to listen on: agents on other machines cannot reach it"
             raise UsageError(f"--cluster: found {found}, expected {expected}")
 
 

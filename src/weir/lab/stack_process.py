@@ -131,7 +131,7 @@ def running_stack(
     assert built is not None
     # Only the endpoint for clients on other machines listens on the reachable address.
     address = LOOPBACK if front is not None else placement.advertised_address or LOOPBACK
-    known = {**fields, "address": address}
+    known = {**fields, "host": address}
     started: dict[str, tuple[Started, str]] = {}
     running: RunningStack | None = None
     begun = time.monotonic()
@@ -201,7 +201,7 @@ def _start(
     }
     if network:
         # In a network of its own every port is free, and only this machine can reach it.
-        known["address"] = "0.0.0.0"
+        known["host"] = "0.0.0.0"
     tier = stack.manifest.root_tier
     limits = placement.limits.get(tier)
     _create_log(log)
@@ -217,7 +217,7 @@ def _start(
             stack.command(settings, known),
             tier=tier,
             cwd=built.folder,
-            env={**build_base_environment(stack.needs), **environment},
+            env={**(os.environ if stack.in_place else build_base_environment(stack.needs)), **environment},
             log=log,
             cpus=placement.stack,
             limits=limits,
@@ -226,7 +226,7 @@ def _start(
         )
     if network:
         return process, f"http://{process.address}:{network.published_port}"
-    return process, f"http://{known['address']}:{known['port']}"
+    return process, f"http://{known['host']}:{known['port']}"
 
 
 def _check_external(planned: PlannedCell, stack: ExternalStack, inputs: random.Random) -> RunningStack:

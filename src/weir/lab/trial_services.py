@@ -228,7 +228,7 @@ class Services(Closing):
 
         def name_log(suffix: str) -> Path:
             assert built is not None
-            return built.folder.with_name(f"{built.folder.name}-{name}{suffix}.log")
+            return built.log_path(f"{name}{suffix}")
 
         processes = [] if built is None else list_process_names(planned.cell.replicas)
         with (

@@ -38,6 +38,12 @@ class BuiltStack:
     """The built copy."""
     artifact_bytes: int | None
 
+    def log_path(self, name: str) -> Path:
+        """Returns the log file of a start outside of a trial: beside the build, or in the cache."""
+        if self.stack.in_place:
+            return find_cache_folder() / "commands" / f"{self.stack.id}-{name}.log"
+        return self.folder.with_name(f"{self.folder.name}-{name}.log")
+
 
 def build(stack: Stack, run: RunCommand, *, on_build: Callable[[Path], None] = lambda _: None) -> BuiltStack:
     """Builds a stack, unless the cache has the build. Calls `on_build` with the log's path before a build. Raises
@@ -45,6 +51,8 @@ def build(stack: Stack, run: RunCommand, *, on_build: Callable[[Path], None] = l
     unmet = stack.unmet()
     if unmet:
         raise UsageError(f"{stack.label}: " + "; ".join(f"needs {need}" for need in unmet), hint="weir doctor")
+    if stack.in_place:
+        return BuiltStack(stack, stack.folder, None)
     root = _find_root(stack)
     folder = root / stack.folder.name
     root.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +75,9 @@ def _find_root(stack: Stack) -> Path:
 
 def hash_content(stack: Stack) -> str:
     """Returns a digest of everything that a build depends on: its sources, its command, weir's Python, and the JDK.
-    Raises UsageError if a source is missing."""
+    Raises UsageError if a source is missing. Of a stack that starts in place it is a digest of its manifest."""
+    if stack.in_place:
+        return hashlib.sha256(stack.manifest.model_dump_json().encode()).hexdigest()[:16]
     command = stack.build.command if stack.build else ""
     made_with = [sys.executable, sys.version, command, *filter(None, [find_jdk_version(stack.needs)])]
     digest = hashlib.sha256(" ".join(made_with).encode())

@@ -25,8 +25,8 @@ from weir.stacks.workload import Workload
 from weir.toml_file import Table, read_toml, validate
 
 _FIELD = re.compile(r"\{([a-z0-9_.-]+)\}")
-RUN_FIELDS = frozenset({"address", "port", "artifact", "cpus", "python"})
-"""Fields of the run command and its environment: address and port to listen on, built artifact, number of CPUs, weir's
+RUN_FIELDS = frozenset({"host", "port", "artifact", "cpus", "python"})
+"""Fields of the run command and its environment: host and port to listen on, built artifact, number of CPUs, weir's
 Python. Fields of the services come on top, such as `{postgres.url}`."""
 BUILD_FIELDS = frozenset({"python", "npm"})
 """Fields of the build command: weir's Python, and npm."""
@@ -236,6 +236,8 @@ class Stack:
     manifest: Manifest
     folder: Path
     variant: str | None = None
+    in_place: bool = False
+    """Whether it starts in `folder` itself and with the user's environment, without a build or a copy."""
 
     @property
     def id(self) -> str:
@@ -321,7 +323,7 @@ class Stack:
         """Whether it listens on a given address, not on loopback only."""
         run, variant = self.manifest.run, self._variant
         texts = [*run.command, *run.env.values(), *variant.args, *variant.env.values()]
-        return any("{address}" in text for text in texts)
+        return any("{host}" in text for text in texts)
 
     def settings(self, stack_cpus: int, chosen: Mapping[str, int] | None = None) -> dict[str, str]:
         """Returns the values of its limits: the chosen ones, else its defaults for this number of CPUs."""

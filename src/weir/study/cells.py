@@ -18,7 +18,7 @@ from weir.model.load import LoadPlan, Request
 from weir.model.run_types import GENERATOR, WEIR, Arm, Cell, Placement
 from weir.scenario import parse_scenario, read_scenario
 from weir.services.manifest import read_service
-from weir.stacks.manifest import Needed, Stack, read_stack
+from weir.stacks.manifest import Needed, Stack, list_manifest_files, read_stack
 from weir.stacks.unmanaged import ExternalStack
 from weir.stacks.workload import Workload, list_workload_files, read_workload
 from weir.study.cell_bounds import find_upper_bounds
@@ -165,6 +165,10 @@ class _CellPlanner:
             if label in self._file.external:
                 found.append(self._external(label))
                 continue
+            if (server := self._file.server.get(label)) is not None:
+                self._require_new_name("server", label)
+                found.append(server.to_stack(label, self._path.parent))
+                continue
             stack = read_stack(label)
             has = [name for name in matrix.variants if name == DEFAULT_VARIANT or name in stack.manifest.variants]
             if stack.variant is not None or not wanted & set(has):
@@ -183,13 +187,7 @@ class _CellPlanner:
 
     def _external(self, name: str) -> ExternalStack:
         external = self._file.external[name]
-        try:
-            read_stack(name)
-        except UsageError:
-            pass
-        else:
-            taken = f"external.{name}: found the name of a stack that weir has, expected another name"
-            raise UsageError(taken, hint="weir stacks list")
+        self._require_new_name("external", name)
         stack = ExternalStack(
             id=name, url=external.url, pids=tuple(external.pids), serves=tuple(external.serves),
             title=external.title or name, model=external.model,
@@ -198,6 +196,11 @@ class _CellPlanner:
             pids = ", ".join(map(str, missing))
             raise UsageError(f"external.{name}.pids: found {pids}, expected ids of running processes")
         return stack
+
+    def _require_new_name(self, table: str, name: str) -> None:
+        if name in {path.parent.name for path in list_manifest_files()}:
+            taken = f"{table}.{name}: found the name of a stack that weir has, expected another name"
+            raise UsageError(taken, hint="weir stacks list")
 
     def _check_limits(self, stacks: Iterable[Stack | ExternalStack]) -> None:
         offered = {name for stack in stacks if isinstance(stack, Stack) for name in stack.limits}

@@ -2,7 +2,9 @@
 largest tables."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -10,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from weir.model.errors import UsageError
 from weir.objective import parse_objective
+from weir.stacks.manifest import Manifest, Ready, Stack
 from weir.stacks.workload import Answer, PlainAnswer, RequestTemplate, Workload
 from weir.study.load import LoadTable
 from weir.study.matrix import Matrix
@@ -230,8 +233,54 @@ class External(Table):
         return pids
 
 
+class Server(Table):
+    """A server that weir starts by a command, in a folder of yours and with your environment. It needs no manifest."""
+
+    command: str
+    """The command, with `{port}` and `{host}` where it takes the port and the address to listen on. The environment has
+    the port as `PORT`, too. `sh` runs a command with shell syntax."""
+    folder: str = "."
+    """Its working directory, relative to the study."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Environment variables, in addition to yours."""
+    ready: Ready = Field(default_factory=Ready)
+    serves: list[str] = Field(min_length=1)
+    """Names of its workloads."""
+    title: str = ""
+    """Title in reports. Default: its command."""
+    model: str = ""
+    """Concurrency model for reports: "event loop per process, non-blocking I/O"."""
+
+    @field_validator("command")
+    @classmethod
+    def _can_be_split(cls, command: str) -> str:
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise ValueError(f"found {command!r}, expected a command as a shell takes it: {error}") from None
+        if not words:
+            raise ValueError("expected a command, found none")
+        return command
+
+    def to_stack(self, name: str, base: Path) -> Stack:
+        """Returns the stack `name` of a study whose file is in the folder `base`."""
+        is_shell = re.search(r"[|&;<>()$`*?~#\n]|^\w+=", self.command) is not None
+        words = ["/bin/sh", "-c", self.command] if is_shell else shlex.split(self.command)
+        manifest = Manifest.model_validate(
+            {
+                "schema": 1, "id": name, "title": self.title or self.command, "model": self.model,
+                "run": {
+                    "command": words, "env": {"PORT": "{port}", **self.env}, "ready": self.ready.model_dump(),
+                    "runtime": "none",
+                },
+                "serves": {workload: {} for workload in self.serves},
+            }
+        )  # fmt: skip
+        return Stack(manifest, (base / self.folder).resolve(), in_place=True)
+
+
 class OwnWorkload(Table):
-    """A workload of the study's own, for external servers: a request, and the conditions of a correct response."""
+    """A workload of the study's own, for external servers and commands: a request, and the conditions of a correct response."""
 
     title: str = ""
     """Title in reports. Default: its name."""
@@ -333,6 +382,8 @@ class StudyFile(Table):
     network: Network = Field(default_factory=Network)
     external: dict[str, External] = Field(default_factory=dict)
     """Servers that weir does not start, by their names in `matrix.stacks`."""
+    server: dict[str, Server] = Field(default_factory=dict)
+    """Servers that weir starts by a command, by their names in `matrix.stacks`."""
     workload: dict[str, OwnWorkload] = Field(default_factory=dict)
     """Workloads of the study's own, by their names in `matrix.workloads`."""
     override: list[Override] = Field(default_factory=list)
@@ -344,9 +395,12 @@ class StudyFile(Table):
         for key, label in (("method.baseline", self.method.baseline), ("method.aa", self.method.aa)):
             if label is not None and label not in stacks and label.partition("[")[0] not in stacks:
                 raise ValueError(f"{key}: found {label!r}, expected one of matrix.stacks: {', '.join(stacks)}")
-        for name in self.external:
-            if name not in stacks:
-                raise ValueError(f"external.{name}: expected one of matrix.stacks: {', '.join(stacks)}")
+        for table in ("external", "server"):
+            for name in getattr(self, table):
+                if name not in stacks:
+                    raise ValueError(f"{table}.{name}: expected one of matrix.stacks: {', '.join(stacks)}")
+        if both := self.external.keys() & self.server.keys():
+            raise ValueError(f"server.{min(both)}: found external.{min(both)}, too; expected one of them")
         for name in self.workload:
             if name not in (workloads := self.matrix.workloads):
                 raise ValueError(f"workload.{name}: expected one of matrix.workloads: {', '.join(workloads)}")
