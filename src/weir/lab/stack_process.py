@@ -18,7 +18,7 @@ from weir.model.errors import NotWrittenError, TargetError
 from weir.model.run_types import Placement
 from weir.observe.jvm import add_pause_log, build_pause_log_path, find_pause_logs, is_shared_by_jvms
 from weir.services.database import LOOPBACK
-from weir.stacks.answer_check import check_answers, check_many_answers, wait_until_ready
+from weir.stacks.answer_check import CheckAnswers, check_answers, wait_until_ready
 from weir.stacks.build import BuiltStack
 from weir.stacks.manifest import Stack
 from weir.stacks.runtime import add_cpu_environment, count_usable_cpus
@@ -106,7 +106,7 @@ def running_stack(
     fields: Mapping[str, str] = {},
     front: Front | None = None,
     port: int = 0,
-    check_many: bool = False,
+    check: CheckAnswers = check_answers,
     watch_writes: bool = False,
 ) -> Iterator[RunningStack]:
     """Starts a stack, waits until it is ready, checks its answers, and stops it. Only checks an external stack. Raises
@@ -122,11 +122,11 @@ def running_stack(
         fields: values of the services' fields in its manifest.
         front: starts a proxy in front of the ready stack; the check goes through it. None: no proxy.
         port: port of the first process; 0: any free port.
-        check_many: whether to check many answers; an external stack gets a few requests always.
+        check: checks the answers of each process.
         watch_writes: whether `RunningStack.ended` lists files written outside its folder. Needs root.
     """
     if isinstance(planned.stack, ExternalStack):
-        yield _check_external(planned, planned.stack, inputs)
+        yield _check_external(planned, planned.stack, inputs, check)
         return
     assert built is not None
     # Only the endpoint for clients on other machines listens on the reachable address.
@@ -145,7 +145,6 @@ def running_stack(
         runtime = detect_runtime(processes[0].pid)
         with nullcontext(base_urls) if front is None else front(base_urls) as asked:
             in_front = [(url, logs[0]) for url in asked if url not in base_urls]
-            check = check_many_answers if check_many else check_answers
             path, timeout_s = built.stack.find_path(planned.workload.id), planned.load.timeout_s
             for base_url, log in [*zip(base_urls, logs, strict=True), *in_front]:
                 with _add_log_to_errors(built.stack.label, log):
@@ -229,7 +228,9 @@ def _start(
     return process, f"http://{known['host']}:{known['port']}"
 
 
-def _check_external(planned: PlannedCell, stack: ExternalStack, inputs: random.Random) -> RunningStack:
+def _check_external(
+    planned: PlannedCell, stack: ExternalStack, inputs: random.Random, check: CheckAnswers
+) -> RunningStack:
     def why_dead() -> str | None:
         gone = stack.find_ended_pids()
         return f"process {gone[0]} of external.{stack.id}.pids has ended" if gone else None
@@ -237,7 +238,7 @@ def _check_external(planned: PlannedCell, stack: ExternalStack, inputs: random.R
     begun = time.monotonic()
     try:
         wait_until_ready(stack.url, "/", timeout_s=_EXTERNAL_READY_S, why_dead=why_dead)
-        check_answers(planned.workload, stack.url, inputs, path=None, timeout_s=planned.load.timeout_s)
+        check(planned.workload, stack.url, inputs, path=None, timeout_s=planned.load.timeout_s)
     except TargetError as error:
         hint = error.hint or f"weir load {stack.url}/"
         raise TargetError(f"{stack.label} at {stack.url}: {error.message}", hint=hint) from None

@@ -7,7 +7,7 @@ import os
 import random
 import time
 import tomllib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +33,7 @@ from weir.model.errors import ExitCode, TargetError, UsageError
 from weir.model.run_types import WEIR, Cell, Placement, RunInfo, Trial, compare_environments
 from weir.services.manifest import FrontService, read_service
 from weir.services.service_host import ServiceHost
+from weir.stacks.answer_check import check_answers, check_many_answers
 from weir.stacks.build import BuiltStack, build, hash_content
 from weir.stacks.manifest import Stack
 from weir.store import RUN_FILE_NAME, RunReader, RunWriter
@@ -52,6 +53,7 @@ def start(
     controls: RunControls | None = None,
     load_from: LoadSource = LOCAL,
     services_on: ServiceHost | None = None,
+    checked: Iterable[str] = (),
 ) -> Path:
     """Runs a study into a new run folder. Returns the run file.
 
@@ -63,6 +65,7 @@ def start(
         controls: let a viewer skip a trial or request more blocks.
         load_from: the source of weir's own loads.
         services_on: the machine for services; None: beside their stacks.
+        checked: labels of stacks whose answers the caller has checked.
 
     Raises:
         UsageError: the study does not fit this machine, something is missing, or the folder contains a run.
@@ -84,7 +87,7 @@ def start(
         raise UsageError(f"{found}; expected a folder that weir may write to") from None
     environment = describe_environment()
     with _open_run(study, folder, placement, observer, controls, load_from, services_on) as run:
-        prepared = _PreparedStacks(run)
+        prepared = _PreparedStacks(run, checked)
         head_start = study.head_start(cells)
         # The first answer does not wait for the builds of other stacks.
         prepared.prepare([one for one in cells if head_start is None or one.cell.id in head_start.cell_ids])
@@ -369,9 +372,9 @@ def _index_loads(cells: Sequence[PlannedCell]) -> dict[Hashable, PlannedCell]:
 class _PreparedStacks:
     """The built stacks of a run whose answers to their workloads were checked once."""
 
-    def __init__(self, run: RunContext) -> None:
+    def __init__(self, run: RunContext, checked: Iterable[str] = ()) -> None:
         self.built: dict[str, BuiltStack] = {}
-        self._verified: set[tuple[str, str]] = set()
+        self._verified = {(label, workload) for label in checked for workload in run.study.file.matrix.workloads}
         self._run = run
 
     def has(self, planned: PlannedCell) -> bool:
@@ -389,7 +392,9 @@ class _PreparedStacks:
                 run.observer.on_step(f"checking that {label} answers {planned.workload.id} right")
                 placed = use_all_cpus(planned.restrict_placement(run.placement))
                 built, inputs = self.built.get(label), random.Random(run.study.file.method.seed)
-                with run.services.running_with_stack(built, planned, placed, "check", inputs=inputs, check_many=True):
+                # An external server gets a few requests only: it may be in use.
+                check = check_many_answers if built is not None else check_answers
+                with run.services.running_with_stack(built, planned, placed, "check", inputs=inputs, check=check):
                     pass
                 self._verified.add((label, planned.workload.id))
 

@@ -35,6 +35,7 @@ from weir.services.package import fetch_package
 from weir.services.service_host import ServiceHost
 from weir.services.service_needs import find_unmet_need
 from weir.services.standby import SIGNAL_FILE, build_standby_settings, read_written_position, require_replayed
+from weir.stacks.answer_check import CheckAnswers, check_answers
 from weir.stacks.build import BuiltStack
 from weir.stacks.manifest import Needed, Stack
 from weir.stacks.workload import Workload
@@ -220,7 +221,7 @@ class Services(Closing):
         name: str,
         *,
         inputs: random.Random,
-        check_many: bool = False,
+        check: CheckAnswers = check_answers,
         port: int = 0,
         watch_writes: bool = False,
     ) -> Iterator[tuple[RunningServices, RunningStack]]:
@@ -243,7 +244,7 @@ class Services(Closing):
                 fields=needed.fields,
                 front=needed.front,
                 port=port,
-                check_many=check_many,
+                check=check,
                 watch_writes=watch_writes,
             ) as running,
         ):

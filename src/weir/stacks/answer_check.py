@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from weir.model.errors import TargetError
@@ -22,6 +23,14 @@ _MANY_REQUESTS = 300
 """Requests before the first trial: they find an error rate of 1 % with a probability of 95 %."""
 _MANY_S = 1.0
 """Maximum time of these requests together."""
+
+
+class CheckAnswers(Protocol):
+    """Checks the answers of a server at `base_url`; raises TargetError."""
+
+    def __call__(
+        self, workload: Workload, base_url: str, inputs: random.Random, *, path: str | None, timeout_s: float
+    ) -> None: ...
 
 
 class WrongAnswerError(TargetError):

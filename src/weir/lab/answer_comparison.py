@@ -1,0 +1,149 @@
+"""Starts each side of a comparison once: finds it ready, compares its answers with the other sides', and finds out how
+long it has to be warmed up."""
+
+import http.client
+import json
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weir.engine_process import pin_to_cpus
+from weir.generators.engine import EngineLoad
+from weir.generators.handle import StopSwitch
+from weir.host import Host
+from weir.lab.placement import place
+from weir.lab.stack_process import find_exit_problems
+from weir.lab.trial_services import Services
+from weir.model.errors import TargetError
+from weir.model.load import Request
+from weir.model.load_observer import LoadObserver
+from weir.model.records import Interval
+from weir.stacks.answer_check import send_request
+from weir.stacks.build import BuiltStack
+from weir.stacks.manifest import Stack
+from weir.study.study import PlannedCell, Study
+
+_ASKED = 3
+"""Requests of each side before the load; what differs between them is no difference between the sides."""
+_SHOWN = 60
+"""Longest part of a body in a message."""
+_WARMUP_INTERVAL_S = 0.25
+_MIN_WARMUP_S = 1.0
+_MAX_WARMUP_S = 10.0
+_STEADY_INTERVALS = 4
+_STEADY = 0.05
+"""A server is warm when the throughput of its last intervals differs by at most this share from those before."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideAnswer:
+    """The answers of one side to the request."""
+
+    title: str
+    status: int
+    body: bytes
+    is_constant: bool
+    """Whether it answers the same every time."""
+
+    @property
+    def value(self) -> Any:
+        """The JSON value of the body; the body itself if it is none."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return self.body
+
+
+@dataclass(frozen=True, slots=True)
+class SideCheck:
+    """What the first start of a side showed."""
+
+    answer: SideAnswer
+    ready_s: float | None
+    warmup_s: float
+    problems: tuple[str, ...]
+    """Problems with its end."""
+
+
+def check_sides(
+    study: Study, build: Callable[[Host, Stack], BuiltStack], *, warmup_s: float | None, on_step: Callable[[str], None]
+) -> dict[str, SideCheck]:
+    """Starts the stacks of a study one after the other. Returns what it saw, by label.
+
+    `warmup_s` is the warm-up; None: weir loads each side until its throughput is steady. Raises TargetError: a side did
+    not start, or did not answer.
+    """
+    placement = place(study.file.cpus, study.file.network)
+    cells = {planned.stack.label: planned for planned in study.cells(len(placement.stack)) if planned.cell.arm == "main"}
+    found = {}
+    with pin_to_cpus(placement.control), Host() as host, Services(host, on_step) as services:
+        for label, planned in cells.items():
+            stack = planned.stack
+            on_step(f"starting {stack.title or label}")
+            built = build(host, stack) if isinstance(stack, Stack) else None
+            placed = planned.restrict_placement(placement)
+            with services.running_with_stack(
+                built, planned, placed, "compare", inputs=random.Random(0), check=lambda *_, **__: None
+            ) as (_, running):
+                request = planned.request(running.base_url)
+                answer = _ask(planned, request)
+                length_s = _find_warmup(planned, request, placed.load) if warmup_s is None else warmup_s
+            problems = tuple(problem for ended in running.ended for problem in find_exit_problems(ended))
+            found[label] = SideCheck(answer, running.ready_s, length_s, problems)
+    return found
+
+
+def _ask(planned: PlannedCell, request: Request) -> SideAnswer:
+    title = planned.stack.title or planned.stack.label
+    try:
+        answers = [send_request(request, timeout_s=planned.load.timeout_s) for _ in range(_ASKED)]
+    except (OSError, http.client.HTTPException) as error:
+        why = str(error) or type(error).__name__
+        raise TargetError(f"{title}: {request.method} {request.target}: no answer: {why}") from None
+    status, body = answers[-1]
+    return SideAnswer(title, status, body, all(one == answers[0] for one in answers))
+
+
+def find_difference(answers: Sequence[SideAnswer]) -> str | None:
+    """Returns how the answers of the sides differ; None if they do not, or not more than one side's own answers."""
+    first, *others = answers
+    for other in others:
+        if other.status != first.status:
+            return f"{first.title} answers {first.status} {_shorten(first.body)}, {other.title} {other.status} {_shorten(other.body)}"
+        if first.is_constant and other.is_constant and first.value != other.value:
+            return f"{first.title} answers {_shorten(first.body)}, {other.title} {_shorten(other.body)}"
+    return None
+
+
+def _shorten(body: bytes) -> str:
+    text = body.decode("utf-8", "replace")
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…") + (f" ({len(body):,} bytes)" if len(text) > _SHOWN else "")
+
+
+def _find_warmup(planned: PlannedCell, request: Request, cpus: tuple[int, ...]) -> float:
+    """Loads the side until its throughput is steady. Returns the time that this took, from 1 to 10 s."""
+    plan = planned.plan(request, targets=(), duration_s=_MAX_WARMUP_S, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)
+    stop = StopSwitch()
+    throughput = _Throughput(stop.stop)
+    with EngineLoad(plan.answered_to_the_end(), throughput) as load, stop.connected(load):
+        load.result()
+    intervals = max(0, len(throughput.completed) - _STEADY_INTERVALS)
+    return max(_MIN_WARMUP_S, intervals * _WARMUP_INTERVAL_S)
+
+
+class _Throughput(LoadObserver):
+    """Calls `on_steady` when the throughput of a load is steady."""
+
+    def __init__(self, on_steady: Callable[[], None]) -> None:
+        self.completed: list[int] = []
+        self._on_steady = on_steady
+
+    def on_interval(self, interval: Interval) -> None:
+        self.completed.append(interval.completed)
+        last = self.completed[-_STEADY_INTERVALS:]
+        before = self.completed[-2 * _STEADY_INTERVALS : -_STEADY_INTERVALS]
+        if len(before) == _STEADY_INTERVALS and (usual := statistics.mean(before)) > 0:
+            if abs(statistics.mean(last) / usual - 1) <= _STEADY:
+                self._on_steady()

@@ -1,0 +1,216 @@
+"""A comparison at the prompt, written as a study: each side is a command, a URL, or a stack that weir knows."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import urlsplit
+
+import tomli_w
+
+from weir.load_spec import DEFAULT_CONNECTIONS, KEY_NAMES, LoadSpec
+from weir.model.errors import UsageError
+from weir.model.load import Profile
+from weir.parsing import write_profile
+from weir.stacks.manifest import list_manifest_files
+from weir.study.load import drop_decimal_point, write_load_table
+
+WORKLOAD = "request"
+"""The name of the workload in the study."""
+QUICK_BLOCKS = 4
+"""From this many blocks on the comparison may end: with fewer looks an interval that is narrow by luck ends too many."""
+EVIDENCE_BLOCKS, EVIDENCE_S = 10, 10
+"""Blocks, and seconds of load, of the scale `evidence` of a saved study."""
+_INTERPRETERS = frozenset(
+    {"python", "python3", "node", "java", "php", "ruby", "perl", "sh", "bash", "deno", "bun", "uv", "npx", "npm", "env"}
+)
+_SUBCOMMANDS = frozenset({"run", "exec", "start"})
+_MAX_TITLE = 30
+_STACK = re.compile(r"([a-z0-9][a-z0-9-]*)(\[[^\[\]]+\])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison."""
+
+    text: str
+    """The command or the URL; the label of a stack."""
+    kind: str
+    """`command`, `url` or `stack`."""
+    title: str = ""
+    """Short name for sentences, unique among the sides."""
+    name: str = ""
+    """Its name in the study."""
+    folder: str = "."
+    """Working directory of a command."""
+    env: Mapping[str, str] | None = None
+    pids: tuple[int, ...] = ()
+    """Process ids behind a URL."""
+
+    @property
+    def path(self) -> str | None:
+        """Path and query of a URL; None without one."""
+        url = urlsplit(self.text) if self.kind == "url" else None
+        return None if url is None or url.path in ("", "/") else f"{url.path}{'?' if url.query else ''}{url.query}"
+
+
+def parse_side(text: str) -> Side:
+    """Returns the side that a word of the command line names."""
+    if text.startswith(("http://", "https://")):
+        return Side(text, "url")
+    match = _STACK.fullmatch(text)
+    if match is not None and match[1] in {path.parent.name for path in list_manifest_files()}:
+        return Side(text, "stack")
+    return Side(text, "command")
+
+
+def name_sides(sides: Sequence[Side]) -> list[Side]:
+    """Returns the sides with their titles and names, each of them once."""
+    titles = [side.title or _suggest_title(side) for side in sides]
+    if len(set(titles)) < len(titles):
+        titles = [
+            title if titles.count(title) == 1 else _add_differences(title, side, sides)
+            for title, side in zip(titles, sides, strict=True)
+        ]
+    taken = {path.parent.name for path in list_manifest_files()}
+    named: list[Side] = []
+    for title, side in zip(titles, sides, strict=True):
+        before = sum(one.title.partition(" (")[0] == title for one in named)
+        unique = f"{title} ({before + 1})" if titles.count(title) > 1 else title
+        name = side.text
+        if side.kind != "stack":
+            slug = re.sub(r"[^a-z0-9]+", "-", unique.lower()).strip("-") or "server"
+            name = f"{slug}-command" if slug in taken else slug
+            taken.add(name)
+        named.append(replace(side, title=unique, name=name))
+    return named
+
+
+def _suggest_title(side: Side) -> str:
+    """Returns the program of a command, the host of a URL, or the label of a stack."""
+    if side.kind == "url":
+        url = urlsplit(side.text)
+        return f"{url.netloc}{url.path.rstrip('/')}"
+    if side.kind == "stack":
+        return side.text
+    words = [word for word in _split(side.text) if not re.match(r"\w+=", word)]
+    program = PurePath(words[0]).name if words else "server"
+    if program in _INTERPRETERS:
+        plain = [word for word in words[1:] if not word.startswith("-") and word not in _SUBCOMMANDS]
+        if plain and "{" not in plain[0] and not plain[0][0].isdigit():
+            return PurePath(plain[0]).name
+    return program
+
+
+def _add_differences(title: str, side: Side, sides: Sequence[Side]) -> str:
+    """Returns the title with the words that other sides lack."""
+    others = [set(_split(one.text)) for one in sides if one is not side]
+    differing = [word for word in _split(side.text) if not all(word in words for words in others)]
+    both = " ".join([title, *(word for word in differing if word != title)])
+    return both if len(both) <= _MAX_TITLE else both[: _MAX_TITLE - 1] + "…"
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        problem = f"found {command!r}, expected a command as a shell takes it: {error}"
+        raise UsageError(f"SIDE: {problem}", hint="weir compare --help") from None
+
+
+def choose_path(sides: Sequence[Side], path: str | None) -> str:
+    """Returns the path that all sides are asked for: the given one, or that of the URLs."""
+    of_urls = {side.path for side in sides if side.kind == "url"}
+    if path is not None:
+        if of_urls - {None, path}:
+            raise UsageError(f"--path: found {path} beside a URL with a path, expected one of them")
+        return path
+    if len(of_urls) > 1:
+        found = ", ".join(sorted(one or "/" for one in of_urls))
+        raise UsageError(f"URL: found the paths {found}, expected the same of each side", hint="--path PATH")
+    return next(iter(of_urls), None) or "/"
+
+
+def write_study(
+    sides: Sequence[Side],
+    spec: LoadSpec,
+    *,
+    workload: str | None,
+    answer: Mapping[str, Any],
+    warmups_s: Mapping[str, float],
+    precision: float,
+    budget_s: float,
+    failures: str,
+    ready: Mapping[str, Any],
+) -> str:
+    """Returns the study, as TOML, that compares the sides under a load.
+
+    Args:
+        sides: with names; the first one is the baseline, and runs twice.
+        spec: the load, with a URL whose path is the request's.
+        workload: a workload of weir, for stacks; None: the request of `spec`.
+        answer: `[workload.request.answer]`.
+        warmups_s: seconds of warm-up by the name of the side.
+        precision: relative half width of the interval that ends the run.
+        budget_s: time of all trials.
+        failures: `method.failures`.
+        ready: `server.ready`.
+    """
+    first = sides[0].name
+    name = workload or WORKLOAD
+    most_s = max(warmups_s.values())
+    content: dict[str, Any] = {
+        "schema": 1,
+        "title": " and ".join(side.title for side in sides),
+        "question": f"Which answers more: {' or '.join(side.title for side in sides)}?",
+        "matrix": {"stacks": [side.name for side in sides], "workloads": [name], **_choose_amount(spec)},
+        "load": write_load_table(spec),
+        "method": {
+            "blocks": QUICK_BLOCKS, "baseline": first, "aa": first, "warmup_s": most_s, "pause_s": 0.1,
+            "failures": failures, "seed": spec.seed or 1,
+        },
+        "scales": {
+            "quick": {"method": {"width": precision, "budget_s": budget_s}},
+            "evidence": {"method": {"blocks": EVIDENCE_BLOCKS}, "load": {"duration_s": EVIDENCE_S}},
+        },
+    }  # fmt: skip
+    for side in sides:
+        title = {} if side.title == side.name else {"title": side.title}
+        if side.kind == "url":
+            url = urlsplit(side.text)
+            table: dict[str, Any] = {"url": f"{url.scheme}://{url.netloc}", "serves": [name], **title}
+            content.setdefault("external", {})[side.name] = table | ({"pids": list(side.pids)} if side.pids else {})
+        elif side.kind == "command":
+            table = {"command": side.text, "folder": side.folder, "serves": [name], **title}
+            table |= {"env": dict(side.env)} if side.env else {}
+            content.setdefault("server", {})[side.name] = table | ({"ready": dict(ready)} if ready else {})
+    shorter = {side.name: warmups_s[side.name] for side in sides if warmups_s[side.name] < most_s}
+    if shorter:
+        content["override"] = [{"where": {"stack": one}, "method": {"warmup_s": s}} for one, s in shorter.items()]
+    if workload is None:
+        url = urlsplit(spec.urls[0])
+        path = f"{url.path or '/'}{'?' if url.query else ''}{url.query}"
+        request: dict[str, Any] = {"method": spec.to_plan().request.method, "path": path}
+        request |= {"headers": dict(spec.headers)} if spec.headers else {}
+        request |= {} if spec.body is None else {"body": spec.body.decode()}
+        content["workload"] = {name: {"request": request, "answer": dict(answer)}}
+    return tomli_w.dumps(content)
+
+
+def _choose_amount(spec: LoadSpec) -> dict[str, Any]:
+    """Returns the keys of `[matrix]` that hold the amount of load."""
+    if spec.users is not None and spec.rate_rps is None:
+        return {"users": [_write_level(spec.users)]}
+    rate = {} if spec.rate_rps is None else {"rate_rps": [_write_level(spec.rate_rps)]}
+    return {"connections": [spec.connections or DEFAULT_CONNECTIONS], **rate}
+
+
+def _write_level(profile: Profile) -> int | float | str:
+    return write_profile(profile) if isinstance(profile, tuple) else drop_decimal_point(profile)
+
+
+def describe_load(spec: LoadSpec) -> str:
+    """Returns the load in words."""
+    return spec.to_load(KEY_NAMES).label
