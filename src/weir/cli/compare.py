@@ -1,98 +1,379 @@
-"""`weir compare`: servers against each other, by their commands, URLs or names."""
+"""`weir compare`: servers against each other, by their commands, URLs, names or commits."""
 
+import itertools
 import os
+import re
 import shlex
 import sys
-from contextlib import ExitStack, closing
-from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Annotated, Any
-
 import tomllib
-from typer import Argument, Option
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Exit, Option
+from typer.core import TyperCommand
 
 from weir.cli import options
-from weir.cli.output import at_terminal, say, stdout
-from weir.cli.report import REPORT_NAME
+from weir.cli.compare_progress import CompareProgress
+from weir.cli.output import at_terminal, say, stdout, teller, write_json
+from weir.host import Host
 from weir.lab.answer_comparison import SideCheck, check_sides, find_difference
-from weir.lab.observer import RunControls, RunObserver, RunObservers
-from weir.lab.study_run import build_stack, start
+from weir.lab.observer import RunControls
+from weir.lab.study_run import build_stack, determine_exit_code, run_build_command, start
 from weir.load_spec import LoadSpec, read_flags
-from weir.model.errors import TargetError, UsageError
+from weir.model.errors import ExitCode, TargetError, UsageError
 from weir.parsing import parse_duration
 from weir.paths import find_free_folder
+from weir.stacks.checkout import WORKING_TREE, check_out
 from weir.store import RUN_FILE_NAME, RunReader
 from weir.study.comparison import Side, choose_path, name_sides, parse_side, write_study
-from weir.study.study import Study, parse_study
+from weir.study.study import QUICK, Study, parse_study
 
+if TYPE_CHECKING:
+    from weir.findings import RunFindings
+
+_COMMAND_WORD = "--command-word"
 _DURATION_S = 1.5
-_TIMEOUT_S = 5.0
+_SECONDS_A_SIDE = 60.0
+_READY_TIMEOUT_S = 30.0
+_METRICS = {
+    "throughput": "throughput_rps", "p50": "response_time_us.p50", "p99": "response_time_us.p99",
+    "cpu": "cpu_us_per_request", "memory": "pss_bytes", "start": "ready_s",
+}  # fmt: skip
+"""Names of metrics in `--fail-if`."""
+_HELP = "weir compare --help"
+
+
+class Command(TyperCommand):
+    """Keeps the words after `--` apart: with `--git` and `--env` they are the command, whatever options it has."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            args = [*args[:at], *(f"{_COMMAND_WORD}={word}" for word in args[at + 1 :])]
+        return super().parse_args(ctx, args)
 
 
 @options.with_load_settings()
 def compare(
+    given: dict[str, Any],
     sides: Annotated[
         list[str] | None,
         Argument(
             metavar="SIDE...",
-            help="A command with {host} and {port} where it takes them, the URL of a running server, or a stack of weir.",
+            help="A command with {host} and {port} where it takes them, the URL of a running server, or a stack of weir. "
+            "With --git: commits; the command follows --.",
         ),
-    ],
-    given: dict[str, Any],
-    path: Annotated[str | None, Option("--path", help="Path and query of the request. Default: that of the URLs, or /.")] = None,
+    ] = None,
+    git: Annotated[
+        bool,
+        Option(
+            "--git",
+            help="The sides are commits of this repository, . its files as they are: main HEAD -- ./run.sh {port}.",
+        ),
+    ] = False,
+    build: Annotated[
+        str | None, Option("--build", help="With --git: shell command that builds a commit, once.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        Option(
+            "--env",
+            metavar="NAME=A,B",
+            help="A side for each value, in the environment and as {NAME}; the command follows --.",
+        ),
+    ] = None,
+    workload: Annotated[str | None, Option("--workload", help="Put this workload of weir on the sides: echo.")] = None,
+    path: Annotated[
+        str | None, Option("--path", help="Path and query of the request. Default: that of the URLs, or /.")
+    ] = None,
+    watch: Annotated[
+        str | None,
+        Option("--watch", metavar="PID,PID", help="With URLs: the process of each, to measure its CPU and memory."),
+    ] = None,
+    ready: Annotated[
+        str, Option("--ready", metavar="PATH", help="A command is ready when it answers a request to this path.")
+    ] = "/",
+    ready_timeout: Annotated[
+        str, Option("--ready-timeout", metavar="TIME", help="A command must be ready within this time.")
+    ] = "30s",
+    warmup: Annotated[
+        str | None,
+        Option("--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, from 1 s to 10 s."),
+    ] = None,
     precision: Annotated[
-        str, Option("--precision", help="End when the throughput ratio is known to this precision.")
+        str, Option("--precision", help="End when the ratio of throughput is known to this precision.")
     ] = "5%",
-    budget: Annotated[str | None, Option("--budget", help="Measure at most this long. Default: 1m for each side.")] = None,
-    any_answer: Annotated[bool, Option("--any-answer", help="Compare sides whose answers differ, too.")] = False,
-    out: Annotated[Path | None, Option("--out", help="Folder of the run. Default: a new one in runs/.")] = None,
-    save: Annotated[Path | None, Option("--save", metavar="FILE", help="Write the study that this comparison is.")] = None,
+    budget: Annotated[
+        str | None,
+        Option("--budget", metavar="TIME", help="End after this time of measuring. Default: 1m for each side."),
+    ] = None,
+    any_answer: Annotated[bool, Option("--any-answer", help="Compare sides that answer differently, too.")] = False,
+    fail_if: Annotated[
+        list[str] | None,
+        Option(
+            "--fail-if",
+            metavar="CONDITION",
+            help="Exit with 1 if a ratio to the first side is shown to be so, with 4 if that cannot be told: 'throughput<0.95'. "
+            "Metrics: throughput, p50, p99, cpu, memory, start.",
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None, Option("--save", metavar="FILE", help="Write this comparison as a study file.")
+    ] = None,
+    out: Annotated[
+        Path | None, Option("--out", metavar="DIR", help="Folder of the run. Default: a new one in runs.")
+    ] = None,
+    json_: options.JsonFile = None,
+    md: Annotated[
+        str | None, Option("--md", metavar="FILE", help="Write the answer as Markdown, - for standard output.")
+    ] = None,
+    html: Annotated[Path | None, Option("--html", metavar="FILE", help="Write the HTML report.")] = None,
     quiet: options.Quiet = False,
+    words: Annotated[list[str] | None, Option(_COMMAND_WORD, hidden=True, help="A word after --.")] = None,
 ) -> None:
-    """Compare servers: start each, put the same load on each in turn, and answer with an interval.
+    """Compare servers: start each in turn, put the same load on it, repeat in random order, and answer with an interval.
 
     Example: weir compare 'gunicorn -b {host}:{port} app:app' 'uvicorn --host {host} --port {port} asgi:app'
     """
-    named = name_sides([replace(parse_side(text), folder=os.getcwd()) for text in sides or ()])
+    conditions = [_read_condition(text) for text in fail_if or ()]
+    tell = teller(quiet=quiet)
+    given_sides = _collect_sides(sides or [], words, git=git, build=build, env=env or [], tell=tell)
+    named = name_sides(_add_pids(given_sides, watch))
     if len(named) < 2:
-        raise UsageError(f"SIDE: found {len(named)}, expected at least two servers to compare", hint="weir compare --help")
-    spec = read_flags((f"http://server{choose_path(named, path)}",), given)
-    spec = replace(spec, duration_s=spec.duration_s or _DURATION_S)
-    width = options.read_flag("--precision", options.parse_percent, precision)
-    budget_s = 60.0 * len(named) if budget is None else options.read_flag("--budget", parse_duration, budget)
+        raise UsageError(f"SIDE: found {len(named)}, expected two or more servers to compare", hint=_HELP)
+    _check_workload(workload, named, path)
+    spec = _choose_load(given, choose_path(named, path))
+    settings: dict[str, Any] = {
+        "precision": options.read_flag("--precision", options.parse_percent, precision),
+        "budget_s": _SECONDS_A_SIDE * len(named) if budget is None else options.read_flag("--budget", parse_duration, budget),
+        "ready": {"path": ready, "timeout_s": options.read_flag("--ready-timeout", parse_duration, ready_timeout)},
+        "workload": workload,
+    }  # fmt: skip
+    warmup_s = None if warmup is None else options.read_flag("--warmup", parse_duration, warmup)
     folder = out or find_free_folder(Path("runs"), "compare")
 
-    def write(answer: dict[str, Any], warmups_s: dict[str, float]) -> Study:
-        text = write_study(
-            named, spec, workload=None, answer=answer, warmups_s=warmups_s, precision=width, budget_s=budget_s,
-            failures="reject", ready={},
-        )  # fmt: skip
-        return parse_study(Path(f"{folder.name}.toml"), text, tomllib.loads(text), "quick")
+    def write(answer: Mapping[str, Any], warmups_s: Mapping[str, float]) -> Study:
+        text = write_study(named, spec, answer=answer, warmups_s=warmups_s, **settings)
+        return parse_study(Path(f"{folder.name}.toml").absolute(), text, tomllib.loads(text), QUICK)
 
-    tell = (lambda _: None) if quiet else lambda text: say(f"weir: {text}")
+    file = folder / RUN_FILE_NAME
+    progress = CompareProgress(file, settings["budget_s"], tell, live=at_terminal() and not quiet)
     first = write({}, {side.name: 0.0 for side in named})
-    checks = check_sides(first, lambda host, stack: build_stack(host, stack, tell), warmup_s=None, on_step=tell)
-    answer = _choose_answer(checks, any_answer=any_answer)
-    study = write(answer, {label: check.warmup_s for label, check in checks.items()})
+    checks = check_sides(
+        first, lambda host, stack: build_stack(host, stack, tell), warmup_s=warmup_s, on_step=progress.on_step
+    )
+    _tell_checks(checks, tell)
+    study = write(
+        {} if workload else _choose_answer(checks, any_answer=any_answer),
+        {label: check.warmup_s for label, check in checks.items()},
+    )
     if save is not None:
         save.write_text(study.text)
-    file = folder / RUN_FILE_NAME
-    from weir.cli.run_progress import ProgressLines, RunView
-
     with ExitStack() as stack:
-        observers: list[RunObserver] = [] if quiet else [ProgressLines(file)]
-        if at_terminal() and not quiet:
-            observers.append(stack.enter_context(closing(RunView())))
-        start(study, folder, command=shlex.join(["weir", *sys.argv[1:]]), observer=RunObservers(*observers), checked=checks)
-    from weir.cli.report import show
+        stack.enter_context(closing(progress))
+        try:
+            start(
+                study, folder, command=shlex.join(["weir", *sys.argv[1:]]), observer=progress, controls=RunControls(),
+                checked=checks,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            progress.close()
+            if file.is_file():
+                _print_answer(file, json_=json_, md=md, html=html)
+            raise
+    findings = _print_answer(file, json_=json_, md=md, html=html)
+    if save is not None:
+        say(f"saved: weir run {save} --scale evidence")
+    say(f"kept: weir report {folder}")
+    code = _judge(findings, conditions) or determine_exit_code(file)
+    if code:
+        raise Exit(code)
 
-    show(file, html=folder / REPORT_NAME)
+
+def _collect_sides(
+    texts: Sequence[str], words: Sequence[str] | None, *, git: bool, build: str | None, env: Sequence[str], tell: Any
+) -> list[Side]:
+    """Returns the sides of the command line, before they have names."""
+    here = os.getcwd()
+    if build is not None and not git:
+        raise UsageError("--build: found without --git, expected both", hint=_HELP)
+    if not git and not env:
+        if words is not None:
+            hint = "quote each command: weir compare 'COMMAND' 'COMMAND'"
+            raise UsageError("--: found without --git or --env, expected one of them", hint=hint)
+        return [replace(parse_side(text), folder=here) for text in texts]
+    if not words:
+        option = "--git" if git else "--env"
+        raise UsageError(f"{option}: found no command, expected -- COMMAND after the options", hint=_HELP)
+    command = words[0] if len(words) == 1 else shlex.join(words).replace("'{", "{").replace("}'", "}")
+    places = _check_out_all(texts, build, tell) if git else {"": here}
+    if not git and texts:
+        raise UsageError(f"SIDE: found {texts[0]!r} beside --env, expected the command after -- alone", hint=_HELP)
+    found = []
+    for title, folder in places.items():
+        for values in itertools.product(*(_read_values(text) for text in env)):
+            text = command
+            for name, value in values:
+                text = text.replace(f"{{{name}}}", value)
+            titles = [*([title] if title else []), *(f"{name}={value}" for name, value in values)]
+            found.append(Side(text, "command", " ".join(titles), folder=folder, env=dict(values)))
+    return found
 
 
-def _choose_answer(checks: dict[str, SideCheck], *, any_answer: bool) -> dict[str, Any]:
+def _check_out_all(references: Sequence[str], build: str | None, tell: Any) -> dict[str, str]:
+    """Returns the folder of each commit, by its name on the command line."""
+    if len(references) < 2:
+        raise UsageError(
+            f"--git: found {len(references)} commits, expected two or more", hint="--git main HEAD -- COMMAND"
+        )
+    with Host() as host:
+
+        def run(command: str, folder: Path, log: Path) -> int:
+            tell(f"weir: building in {folder} (log: {log})")
+            return run_build_command(host, ["/bin/sh", "-c", command], folder, dict(os.environ), log)
+
+        places = {one: check_out(Path.cwd(), one, build, run) for one in references}
+    return {
+        "working tree" if one == WORKING_TREE else one: str(place.folder) for one, place in places.items()
+    }  # fmt: skip
+
+
+def _read_values(text: str) -> list[tuple[str, str]]:
+    name, equals, values = text.partition("=")
+    if not equals or re.fullmatch(r"[A-Za-z_]\w*", name) is None or not values:
+        raise UsageError(f"--env: found {text!r}, expected NAME=A,B: a name and its values", hint=_HELP)
+    return [(name, value) for value in values.split(",")]
+
+
+def _add_pids(sides: Sequence[Side], watch: str | None) -> list[Side]:
+    """Returns the sides, those with URLs with their processes."""
+    if watch is None:
+        return list(sides)
+    urls = [side for side in sides if side.kind == "url"]
+    pids = watch.split(",")
+    if len(pids) != len(urls) or not all(pid.isdecimal() for pid in pids):
+        found = f"--watch: found {watch!r}, expected a process id for each URL ({len(urls)})"
+        raise UsageError(found, hint="ss -ltnp shows who listens")
+    left = iter(pids)
+    return [replace(side, pids=(int(next(left)),)) if side.kind == "url" else side for side in sides]
+
+
+def _check_workload(workload: str | None, sides: Sequence[Side], path: str | None) -> None:
+    """Raises UsageError if stacks lack a workload, or a workload has a request beside it."""
+    stacks = [side.text for side in sides if side.kind == "stack"]
+    if stacks and workload is None:
+        raise UsageError(f"--workload: missing for {stacks[0]}, expected one that it serves", hint="weir stacks list")
+    if workload is not None and path is not None:
+        raise UsageError("--path: found beside --workload, expected one of them: a workload has its own path")
+
+
+def _choose_load(given: Mapping[str, Any], path: str) -> LoadSpec:
+    """Returns the load of a trial."""
+    spec = read_flags((f"http://server{path}",), given)
+    defaults = LoadSpec(urls=spec.urls)
+    for name in (
+        "threads",
+        "cpus",
+        "connect_to",
+        "bind",
+        "tls_ca",
+        "tls_certificate",
+        "tls_insecure",
+        "tls_server_name",
+    ):
+        if getattr(spec, name) != getattr(defaults, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{flag}: found in a comparison, expected none: weir places generator and sides itself", hint=_HELP
+            )
+    spec.to_plan()
+    profile = spec.users if spec.rate_rps is None else spec.rate_rps
+    length_s = profile[-1][0] if isinstance(profile, tuple) else None
+    return replace(spec, duration_s=spec.duration_s or length_s or _DURATION_S)
+
+
+def _choose_answer(checks: Mapping[str, SideCheck], *, any_answer: bool) -> dict[str, Any]:
     """Returns the right answer: that of all sides."""
     answers = [check.answer for check in checks.values()]
-    if (difference := find_difference(answers)) is not None and not any_answer:
-        raise TargetError(f"the sides answer differently: {difference}", hint="--any-answer, if that is right")
-    return {"status": answers[0].status}
+    difference = find_difference(answers)
+    if difference is not None and not any_answer:
+        raise TargetError(f"the sides answer differently: {difference}", hint="add --any-answer if that is right")
+    first = answers[0]
+    if first.status >= 400 and not any_answer:
+        expected = "expected a page that works; a path is chosen with --path PATH"
+        raise TargetError(f"{first.title} answers {first.status}, {expected}", hint="add --any-answer if that is right")
+    if difference is None and all(one.is_constant for one in answers) and not isinstance(first.value, bytes):
+        return {"status": first.status, "json": first.value}
+    return {"status": first.status}
+
+
+def _tell_checks(checks: Mapping[str, SideCheck], tell: Any) -> None:
+    for check in checks.values():
+        started = "" if check.ready_s is None else f"ready after {check.ready_s:.2f} s, "
+        tell(f"weir: {check.answer.title}: {started}warmed up for {check.warmup_s:.1f} s in each trial")
+        for problem in check.problems:
+            tell(f"weir: {check.answer.title}: {problem}")
+
+
+def _print_answer(file: Path, *, json_: str | None, md: str | None, html: Path | None) -> "RunFindings":
+    """Prints the answer of the run, and writes it where the user wants it."""
+    from weir.findings import RunFindings, of_run
+    from weir.report import begin_charts, write_html
+    from weir.report.comparison import format_markdown, render_comparison
+
+    with RunReader(file) as reader:
+        charts = begin_charts(reader) if html is not None else None
+        findings = of_run(reader)
+        assert isinstance(findings, RunFindings)
+        if html is not None:
+            write_html(reader, findings, html, None, charts=charts)
+    if "-" not in (json_, md):
+        stdout.print(render_comparison(findings))
+    if json_ is not None:
+        write_json(findings.to_json(), json_)
+    if md == "-":
+        print(format_markdown(findings), end="")
+    elif md is not None:
+        Path(md).write_text(format_markdown(findings))
+    return findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A ratio to the first side at which a comparison fails."""
+
+    text: str
+    metric: str
+    is_below: bool
+    bound: float
+
+
+def _read_condition(text: str) -> _Condition:
+    match = re.fullmatch(r"\s*(\w+)\s*([<>])\s*(\d+(?:\.\d+)?)\s*", text)
+    if match is None or match[1] not in _METRICS:
+        found = f"--fail-if: found {text!r}, expected a metric and a ratio such as 'throughput<0.95'"
+        raise UsageError(found, hint=f"metrics: {', '.join(_METRICS)}")
+    return _Condition(text.strip(), _METRICS[match[1]], match[2] == "<", float(match[3]))
+
+
+def _judge(findings: "RunFindings", conditions: Sequence[_Condition]) -> ExitCode:
+    """Prints whether each condition is true of each side. Returns the exit code."""
+    code = ExitCode.DONE
+    for condition in conditions:
+        for found in findings.points[0].comparisons if findings.points else ():
+            if found.metric != condition.metric:
+                continue
+            low, high = found.low, found.high
+            if low is None or high is None or low <= condition.bound <= high:
+                verdict, worse = "cannot be told", ExitCode.NOT_VALID
+            elif (high < condition.bound) == condition.is_below:
+                verdict, worse = "is so", ExitCode.MISSED
+            else:
+                verdict, worse = "is not so", ExitCode.DONE
+            say(f"{condition.text}: {verdict} for {found.name}")
+            code = worse if ExitCode.MISSED in (worse, code) and code is not ExitCode.MISSED else max(code, worse)
+            code = ExitCode.MISSED if ExitCode.MISSED in (worse, code) else code
+    return code

@@ -76,7 +76,9 @@ def check_sides(
     not start, or did not answer.
     """
     placement = place(study.file.cpus, study.file.network)
-    cells = {planned.stack.label: planned for planned in study.cells(len(placement.stack)) if planned.cell.arm == "main"}
+    cells = {
+        planned.stack.label: planned for planned in study.cells(len(placement.stack)) if planned.cell.arm == "main"
+    }
     found = {}
     with pin_to_cpus(placement.control), Host() as host, Services(host, on_step) as services:
         for label, planned in cells.items():
@@ -119,7 +121,9 @@ def find_difference(answers: Sequence[SideAnswer]) -> str | None:
 
 def _shorten(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…") + (f" ({len(body):,} bytes)" if len(text) > _SHOWN else "")
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…") + (
+        f" ({len(body):,} bytes)" if len(text) > _SHOWN else ""
+    )
 
 
 def _find_warmup(planned: PlannedCell, request: Request, cpus: tuple[int, ...]) -> float:
@@ -144,6 +148,6 @@ class _Throughput(LoadObserver):
         self.completed.append(interval.completed)
         last = self.completed[-_STEADY_INTERVALS:]
         before = self.completed[-2 * _STEADY_INTERVALS : -_STEADY_INTERVALS]
-        if len(before) == _STEADY_INTERVALS and (usual := statistics.mean(before)) > 0:
-            if abs(statistics.mean(last) / usual - 1) <= _STEADY:
-                self._on_steady()
+        usual = statistics.mean(before) if len(before) == _STEADY_INTERVALS else 0
+        if usual and abs(statistics.mean(last) / usual - 1) <= _STEADY:
+            self._on_steady()

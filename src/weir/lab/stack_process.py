@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
+from urllib.parse import urlsplit
 
 from weir.host import Ended, Host, Started
 from weir.model.errors import NotWrittenError, TargetError
 from weir.model.run_types import Placement
 from weir.observe.jvm import add_pause_log, build_pause_log_path, find_pause_logs, is_shared_by_jvms
+from weir.observe.listening_ports import find_listening_ports
 from weir.services.database import LOOPBACK
 from weir.stacks.answer_check import CheckAnswers, check_answers, wait_until_ready
 from weir.stacks.build import BuiltStack
@@ -32,6 +34,8 @@ _PORTS_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FIRST_PORT = 10_000
 """Lower ports are well known."""
 _PORTS_TRIED = 100
+_SHOWN_LINES = 3
+"""Last lines of a log that an error shows."""
 CHECK_SPACE = "check the space left on the disk"
 APP = "app"
 """The host's name of the stack's process; a second one is `app-2`."""
@@ -140,7 +144,7 @@ def running_stack(
             own_port = port if name == APP else 0
             started[name] = _start(host, built, planned, name, placement, log, known, own_port, watch_writes)
         processes, base_urls = zip(*started.values(), strict=True)
-        _wait_until_all_ready(host, built.stack, dict(zip(started, base_urls, strict=True)), logs)
+        _wait_until_all_ready(host, built.stack, started, logs)
         ready_at = time.monotonic()
         runtime = detect_runtime(processes[0].pid)
         with nullcontext(base_urls) if front is None else front(base_urls) as asked:
@@ -158,12 +162,33 @@ def running_stack(
             running.ended = ended
 
 
-def _wait_until_all_ready(host: Host, stack: Stack, base_urls: Mapping[str, str], logs: Sequence[Path]) -> None:
+def _wait_until_all_ready(
+    host: Host, stack: Stack, started: Mapping[str, tuple[Started, str]], logs: Sequence[Path]
+) -> None:
     ready = stack.manifest.run.ready
-    for (name, base_url), log in zip(base_urls.items(), logs, strict=True):
-        with _add_log_to_errors(stack.label, log):
+    for (name, (process, base_url)), log in zip(started.items(), logs, strict=True):
+        with _add_log_to_errors(stack.title if stack.in_place else stack.label, log, shows_end=stack.in_place):
             why_dead = partial(_explain_early_end, host, name)
-            wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, why_dead=why_dead)
+            # A command of the user's is ready when it answers; what it answers is checked later.
+            below = 600 if stack.in_place else 500
+            try:
+                wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, status_below=below, why_dead=why_dead)
+            except TargetError as error:
+                has_ended = host.ended(name) is not None
+                if stack.in_place and not has_ended and (hint := _explain_other_port(process.pid, base_url)):
+                    raise TargetError(f"{error.message}; {hint[0]}", hint=hint[1]) from None
+                raise
+
+
+def _explain_other_port(pid: int, base_url: str) -> tuple[str, str] | None:
+    """Returns where a process listens in place of its port, and what to write; None if it listens there."""
+    port, found = urlsplit(base_url).port, find_listening_ports(pid)
+    if port in found:
+        return None
+    hint = "write {port} where the command takes its port; the environment has it as PORT, too"
+    if not found:
+        return f"it listens on no port, expected {port}", hint
+    return f"it listens on {', '.join(map(str, found))}, expected {port}", hint
 
 
 def find_exit_problems(ended: Ended) -> Iterator[str]:
@@ -251,8 +276,8 @@ def _explain_early_end(host: Host, name: str) -> str | None:
 
 
 @contextmanager
-def _add_log_to_errors(label: str, log: Path) -> Iterator[None]:
-    """Adds the stack's name and its log to errors."""
+def _add_log_to_errors(label: str, log: Path, *, shows_end: bool = False) -> Iterator[None]:
+    """Adds the stack's name and its log to errors, and the last lines of that log."""
     try:
         yield
     except TargetError as error:
@@ -260,7 +285,9 @@ def _add_log_to_errors(label: str, log: Path) -> Iterator[None]:
         if not os.statvfs(log.parent).f_bavail:
             # A full disk can end a server that writes its log: not the server's fault, and retries would fail too.
             raise NotWrittenError(f"{text}; no space is left for its log {log}", hint=CHECK_SPACE) from None
-        raise type(error)(f"{text}; log: {log}", hint=error.hint or f"weir stacks check {label}") from None
+        last = log.read_text(errors="replace").strip().splitlines()[-_SHOWN_LINES:] if shows_end else []
+        hint = error.hint or (f"tail {log}" if shows_end else f"weir stacks check {label}")
+        raise type(error)("\n  ".join([f"{text}; log: {log}", *last]), hint=hint) from None
 
 
 def _create_log(log: Path) -> None:

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -399,12 +400,16 @@ class _PreparedStacks:
                 self._verified.add((label, planned.workload.id))
 
 
+def run_build_command(host: Host, argv: list[str], cwd: Path, env: dict[str, str], log: Path) -> int:
+    """Runs a build under the host, so that it ends with weir. Returns its exit status."""
+    # No measurement is running: a build may use every CPU.
+    ended = host.run("build", argv, cwd=cwd, env=env, log=log, cpus=range(os.cpu_count() or 1))
+    return ended.exit_code if ended.exit_code is not None else 128 + (ended.signal or 0)
+
+
 def build_stack(host: Host, stack: Stack, on_step: Callable[[str], None]) -> BuiltStack:
     """Builds a stack under the host, so that a build ends with weir."""
 
-    def run(argv: list[str], cwd: Path, env: dict[str, str], log: Path) -> int:
-        # No measurement is running: a build may use every CPU.
-        ended = host.run("build", argv, cwd=cwd, env=env, log=log, cpus=range(os.cpu_count() or 1))
-        return ended.exit_code if ended.exit_code is not None else 128 + (ended.signal or 0)
-
-    return build(stack, run, on_build=lambda log: on_step(f"building {stack.label} (log: {log})"))
+    return build(
+        stack, partial(run_build_command, host), on_build=lambda log: on_step(f"building {stack.label} (log: {log})")
+    )

@@ -50,8 +50,10 @@ def send_request(request: Request, *, timeout_s: float) -> tuple[int, bytes]:
         connection.close()
 
 
-def wait_until_ready(base_url: str, path: str, *, timeout_s: float, why_dead: Callable[[], str | None]) -> None:
-    """Requests `path` until the status is below 500; raises TargetError if the server ended, or is not ready in time.
+def wait_until_ready(
+    base_url: str, path: str, *, timeout_s: float, why_dead: Callable[[], str | None], status_below: int = 500
+) -> None:
+    """Requests `path` until the status is low enough; raises TargetError if the server ended, or is not ready in time.
     `why_dead` returns why the server has ended; None while it runs."""
     started = time.monotonic()
     last = "nothing answered"
@@ -67,7 +69,7 @@ def wait_until_ready(base_url: str, path: str, *, timeout_s: float, why_dead: Ca
         except (OSError, http.client.HTTPException) as error:
             last = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         else:
-            if status < 500:
+            if status < status_below:
                 return
             last = f"status {status}"
         # A server does not report when it begins to listen.

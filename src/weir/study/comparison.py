@@ -4,13 +4,13 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlsplit
 
 import tomli_w
 
-from weir.load_spec import DEFAULT_CONNECTIONS, KEY_NAMES, LoadSpec
+from weir.load_spec import DEFAULT_CONNECTIONS, LoadSpec
 from weir.model.errors import UsageError
 from weir.model.load import Profile
 from weir.parsing import write_profile
@@ -142,7 +142,6 @@ def write_study(
     warmups_s: Mapping[str, float],
     precision: float,
     budget_s: float,
-    failures: str,
     ready: Mapping[str, Any],
 ) -> str:
     """Returns the study, as TOML, that compares the sides under a load.
@@ -155,7 +154,6 @@ def write_study(
         warmups_s: seconds of warm-up by the name of the side.
         precision: relative half width of the interval that ends the run.
         budget_s: time of all trials.
-        failures: `method.failures`.
         ready: `server.ready`.
     """
     first = sides[0].name
@@ -169,7 +167,7 @@ def write_study(
         "load": write_load_table(spec),
         "method": {
             "blocks": QUICK_BLOCKS, "baseline": first, "aa": first, "warmup_s": most_s, "pause_s": 0.1,
-            "failures": failures, "seed": spec.seed or 1,
+            "seed": spec.seed or 1,
         },
         "scales": {
             "quick": {"method": {"width": precision, "budget_s": budget_s}},
@@ -186,6 +184,8 @@ def write_study(
             table = {"command": side.text, "folder": side.folder, "serves": [name], **title}
             table |= {"env": dict(side.env)} if side.env else {}
             content.setdefault("server", {})[side.name] = table | ({"ready": dict(ready)} if ready else {})
+    if spec.scenario_file is not None:
+        content["load"]["scenario"] = str(Path(spec.scenario_file).absolute())
     shorter = {side.name: warmups_s[side.name] for side in sides if warmups_s[side.name] < most_s}
     if shorter:
         content["override"] = [{"where": {"stack": one}, "method": {"warmup_s": s}} for one, s in shorter.items()]
@@ -209,8 +209,3 @@ def _choose_amount(spec: LoadSpec) -> dict[str, Any]:
 
 def _write_level(profile: Profile) -> int | float | str:
     return write_profile(profile) if isinstance(profile, tuple) else drop_decimal_point(profile)
-
-
-def describe_load(spec: LoadSpec) -> str:
-    """Returns the load in words."""
-    return spec.to_load(KEY_NAMES).label

@@ -1,0 +1,175 @@
+"""The answer of `weir compare`: one sentence, the figures of each side, and a bar for each ratio. Terminal and
+Markdown."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Column, Table
+from rich.text import Text
+
+from weir.findings import Comparison, Point, RunFindings, StackFindings
+from weir.findings.compare import describe_basis
+from weir.findings.formatting import ratio_text
+from weir.findings.metrics import CPU, MEMORY, P50, P99, READY, THROUGHPUT
+from weir.model.sanitize import sanitize
+from weir.report.number_format import TABLE_METRICS, value_text
+
+_TITLES = {
+    THROUGHPUT: "requests/s", P50: "p50", P99: "p99", CPU: "CPU per request", MEMORY: "memory", READY: "start-up",
+}  # fmt: skip
+_HEADINGS = ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s")
+_BAR_WIDTH = 24
+_MAX_REASONS = 3
+_MAX_RATIO = 20.0
+"""A bar ends here; the number beside it is the true end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatioLine:
+    """One ratio of a side to the first side."""
+
+    side: str
+    metric: str
+    comparison: Comparison
+    text: str
+    """'2.1 (1.9–2.3)'."""
+
+
+def summarize(findings: RunFindings) -> str:
+    """Returns the answer in one sentence: the fastest side against the first one, or that they cannot be told apart."""
+    found = [one for point in findings.points[:1] for one in point.comparisons if one.metric == THROUGHPUT]
+    found = [one for one in found if one.ratio is not None]
+    if not found:
+        return findings.answer.sentence
+    parts = [_compare_side(findings.points[0], one) for one in sorted(found, key=lambda one: -(one.ratio or 0))]
+    return f"{'; '.join(parts)}. ({describe_basis(found[0])})"
+
+
+def _compare_side(point: Point, found: Comparison) -> str:
+    assert found.ratio is not None
+    one, other, ratio = found.name, found.against_name, found.ratio
+    value, interval = ratio_text(ratio, found.low, found.high)
+    if not interval:
+        return f"{one} answers {value}× as many requests as {other}: no interval yet"
+    if found.outcome in ("same", "undecided"):
+        return f"{one} and {other} cannot be told apart: {value} ({interval})"
+    ends = (found.low, found.high)
+    cpu = point.comparison(found.label, CPU)
+    cpu_ratio = cpu.ratio if cpu is not None else None
+    if ratio < 1:
+        one, other = other, one
+        inverse = [1 / end if end else None for end in reversed(ends)]
+        value, interval = ratio_text(1 / ratio, *inverse)
+        cpu_ratio = 1 / cpu_ratio if cpu_ratio else None
+    cost = f", with {ratio_text(cpu_ratio, None, None)[0]}× the CPU each" if cpu_ratio else ""
+    return f"{one} answers {value}× ({interval}) as many requests as {other}{cost}"
+
+
+def list_ratios(findings: RunFindings) -> Iterator[RatioLine]:
+    """Yields the ratios of every side to the first one, and of its second copy."""
+    copies = findings.identical_copies
+    for point in findings.points[:1]:
+        order = {stack.label: index for index, stack in enumerate(_rank(point))}
+        both = [*point.comparisons, *(copies.comparisons if copies is not None else ())]
+        both = [one for one in both if one.metric in _TITLES and one.ratio is not None]
+        for one in sorted(both, key=lambda one: order.get(one.label, len(order))):
+            assert one.ratio is not None
+            value, interval = ratio_text(one.ratio, one.low, one.high)
+            yield RatioLine(one.name, _TITLES[one.metric], one, f"{value} ({interval})" if interval else value)
+
+
+def _rank(point: Point) -> list[StackFindings]:
+    """Returns the sides, the fastest first, without the second copy."""
+    sides = [stack for stack in point.stacks if stack.arm == "main"]
+    return sorted(sides, key=lambda stack: -(stack.measure(THROUGHPUT).value or 0.0))
+
+
+def render_comparison(run: RunFindings) -> RenderableType:
+    """Returns what `weir compare` prints."""
+    findings: RunFindings = sanitize(run)
+    parts: list[RenderableType] = [Text(summarize(findings), style="bold"), Text("")]
+    for point in findings.points[:1]:
+        columns = (Column(heading, justify="right", no_wrap=True) for heading in _HEADINGS)
+        table = _table(Column("", overflow="fold", max_width=26), *columns)
+        for side in _rank(point):
+            table.add_row(side.name, *(value_text(side.measure(metric)) for metric in TABLE_METRICS))
+        parts += [table, Text("")]
+    lines = list(list_ratios(findings))
+    if lines:
+        first = lines[0].comparison.against_name
+        table = _table(Column(f"÷ {first}", overflow="fold", max_width=26), "", Column("", justify="right"), "")
+        scale = _choose_scale([line.comparison for line in lines])
+        shown = ""
+        for line in lines:
+            bar = _draw_bar(line.comparison, scale)
+            table.add_row(line.side if line.side != shown else "", line.metric, line.text, Text(bar, style="cyan"))
+            shown = line.side
+        parts += [table, Text("")]
+    return Group(*parts, *map(Text, list_notes(findings)))
+
+
+def list_notes(findings: RunFindings) -> Iterator[str]:
+    """Yields what holds each side back, the noise, what weakens the answer, and what would change it."""
+    for one in findings.bottlenecks:
+        yield f"{one.name}: {one.what}" if one.kind != "unknown" else f"{one.name}: nothing that weir watched is full."
+    copies = findings.identical_copies
+    if copies is not None and copies.sentence:
+        yield f"Noise: {copies.sentence}"
+    for reason in findings.answer.reasons[:_MAX_REASONS]:
+        yield f"Suspect: {reason}"
+    if findings.answer.would_change:
+        yield f"Next: {findings.answer.would_change}"
+
+
+def _table(*columns: Column | str) -> Table:
+    return Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+
+
+def _choose_scale(compared: Sequence[Comparison]) -> float:
+    """Returns the logarithm of the ratio at either end of the bars, with 1 in their middle."""
+    ends = [abs(math.log(end)) for one in compared for end in (one.ratio, one.low, one.high) if end]
+    return min(max([math.log(1.1), *ends]), math.log(_MAX_RATIO))
+
+
+def _draw_bar(found: Comparison, scale: float) -> str:
+    """Returns the interval of a ratio as characters: `├─●─┤`, and `│` where the ratio is 1."""
+
+    def place(ratio: float) -> int:
+        share = max(-1.0, min(1.0, math.log(ratio) / scale))
+        return round((share + 1) / 2 * (_BAR_WIDTH - 1))
+
+    assert found.ratio is not None
+    cells = [" "] * _BAR_WIDTH
+    cells[place(1.0)] = "│"
+    if found.low is not None and found.high is not None and found.low > 0:
+        low, high = place(found.low), place(found.high)
+        cells[low : high + 1] = ["─"] * (high - low + 1)
+        cells[low], cells[high] = "├", "┤"
+    cells[place(found.ratio)] = "●"
+    return "".join(cells)
+
+
+def format_markdown(findings: RunFindings) -> str:
+    """Returns the answer as Markdown, for a pull request."""
+    lines = [f"**{summarize(findings)}**", ""]
+    for point in findings.points[:1]:
+        lines += [f"| | {' | '.join(_HEADINGS)} |", "|-" + "|-:" * len(_HEADINGS) + "|"]
+        for side in _rank(point):
+            cells = (value_text(side.measure(metric)) for metric in TABLE_METRICS)
+            lines.append(f"| {_escape(side.name)} | {' | '.join(cells)} |")
+    sides: dict[str, dict[str, str]] = {}
+    ratios = list(list_ratios(findings))
+    for line in ratios:
+        sides.setdefault(line.side, {})[line.metric] = line.text
+    if ratios:
+        lines += ["", f"| ÷ {_escape(ratios[0].comparison.against_name)} | {' | '.join(_TITLES.values())} |"]
+        lines.append("|-" + "|-:" * len(_TITLES) + "|")
+        for name, texts in sides.items():
+            lines.append(f"| {_escape(name)} | {' | '.join(texts.get(title, '–') for title in _TITLES.values())} |")
+    return "\n".join([*lines, "", *(f"- {note}" for note in list_notes(findings))]) + "\n"
+
+
+def _escape(text: str) -> str:
+    return text.replace("|", r"\|")

@@ -1,0 +1,115 @@
+"""The files of a commit in the cache, built once: `weir compare --git`.
+
+Each commit gets a clone of its own that shares the repository's objects. The user's repository has no entry of it, so
+that a killed weir leaves nothing there.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from weir.model.errors import TargetError, UsageError
+from weir.paths import find_cache_folder
+from weir.stacks.build import MARKER
+
+_KEPT = 10
+"""Clones that stay in the cache, the most recently used ones."""
+WORKING_TREE = "."
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """The files of one commit, or the working tree."""
+
+    folder: Path
+    commit: str
+    """Its hash; empty for the working tree."""
+
+
+def check_out(repository: Path, reference: str, build: str | None, run: Callable[[str, Path, Path], int]) -> Checkout:
+    """Returns the folder with the files of a commit, after its build. `.` is the working tree itself.
+
+    Args:
+        repository: a folder in the repository. The result is the same folder of the commit.
+        reference: a branch, a tag or a hash.
+        build: a shell command that builds the files; None: no build.
+        run: runs a shell command (command, working directory, log) and returns its exit status.
+
+    Raises UsageError: no repository, or no such reference. Raises TargetError: the build failed.
+    """
+    top = Path(_git(repository, "rev-parse", "--show-toplevel"))
+    below = repository.resolve().relative_to(top.resolve())
+    if reference == WORKING_TREE:
+        if build is not None:
+            _build(repository, build, run, find_cache_folder() / "commits" / "working-tree.log")
+        return Checkout(repository, "")
+    commit = _find_commit(top, reference)
+    _require_clean_submodules(top)
+    key = hashlib.sha256(f"{top}\0{build or ''}\0{below}".encode()).hexdigest()[:8]
+    clones = find_cache_folder() / "commits"
+    clone = clones / f"{commit[:12]}-{key}"
+    clones.mkdir(parents=True, exist_ok=True)
+    with (clones / f"{clone.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (clone / ".git" / MARKER).is_file():
+            shutil.rmtree(clone, ignore_errors=True)
+            _git(top, "clone", "--quiet", "--shared", "--no-checkout", str(top), str(clone))
+            _git(clone, "checkout", "--quiet", "--detach", commit)
+            if (clone / ".gitmodules").is_file():
+                _git(clone, "submodule", "--quiet", "update", "--init", "--recursive")
+            if build is not None:
+                _build(clone / below, build, run, clones / f"{clone.name}.log")
+            (clone / ".git" / MARKER).touch()
+        os.utime(clone)
+    _remove_old_clones(clones)
+    return Checkout(clone / below, commit)
+
+
+def _git(folder: Path, *words: str) -> str:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        raise UsageError("--git: found no git, expected it on the PATH", hint="install git") from None
+    except subprocess.CalledProcessError as error:
+        why = error.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise UsageError(f"--git: git {' '.join(words[:2])}: {why[0]}", hint="git status") from None
+    return done.stdout.strip()
+
+
+def _find_commit(top: Path, reference: str) -> str:
+    try:
+        return _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{reference}^{{commit}}")
+    except UsageError:
+        found = f"--git: found {reference!r}, expected a branch, a tag or a commit of {top}"
+        raise UsageError(found, hint=f"git -C {top} branch --all") from None
+
+
+def _require_clean_submodules(top: Path) -> None:
+    """Raises UsageError if a submodule has changes: a clone would not have them."""
+    for line in _git(top, "submodule", "status", "--recursive").splitlines() if (top / ".gitmodules").is_file() else ():
+        name = line.split()[1] if len(line.split()) > 1 else line
+        if (top / name / ".git").exists() and _git(top / name, "status", "--porcelain"):
+            found = f"--git: found changes in the submodule {name}, expected none: a commit does not have them"
+            raise UsageError(found, hint=f"git -C {top / name} stash, or commit them")
+
+
+def _build(folder: Path, build: str, run: Callable[[str, Path, Path], int], log: Path) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes(b"")
+    if (status := run(build, folder, log)) != 0:
+        last = log.read_text(errors="replace").strip().splitlines()[-3:]
+        failed = f"--build: {build!r} ended with exit status {status} in {folder}; log: {log}"
+        raise TargetError("\n  ".join([failed, *last]), hint=f"cd {folder} && {build}")
+
+
+def _remove_old_clones(clones: Path) -> None:
+    by_age = sorted((path for path in clones.iterdir() if path.is_dir()), key=lambda path: -path.stat().st_mtime)
+    for old in by_age[_KEPT:]:
+        with suppress(OSError):
+            shutil.rmtree(old)
