@@ -116,7 +116,7 @@ def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         folder = tmp_path / "stacks" / name
         folder.mkdir(parents=True)
         (folder / "server.py").write_text(SERVER)
-        command = json.dumps(["{python}", "server.py", "{port}", "{address}", *urls])
+        command = json.dumps(["{python}", "server.py", "{port}", "{host}", *urls])
         (folder / "stack.toml").write_text(
             f"""
 schema = 1

@@ -37,7 +37,7 @@ id = "{mode}"
 title = "A server that is {mode}"
 model = "thread per connection"
 [run]
-command = ["{{python}}", "server.py", "{{port}}", "{mode}", "{{address}}"]
+command = ["{{python}}", "server.py", "{{port}}", "{mode}", "{{host}}"]
 env = {{ ELSEWHERE = "{tmp_path / "elsewhere"}" }}
 ready = {{ path = "/", timeout_s = {2 if mode.startswith("never") else 20} }}
 [serves]

@@ -33,7 +33,7 @@ serves.hello = {{}}
 
 
 def with_service(folder: Path) -> Stack:
-    plain = stack(folder, "{address}:{port}")
+    plain = stack(folder, "{host}:{port}")
     return replace(plain, manifest=plain.manifest.model_copy(update={"services": {"postgres": Needed()}}))
 
 
@@ -113,12 +113,12 @@ def test_a_stack_that_listens_on_loopback_alone_cannot_be_asked_from_other_machi
     with pytest.raises(UsageError, match="--cluster: found thing, which listens on loopback only"):
         validate_stacks(there, [deaf], [])
     behind = replace(deaf, manifest=deaf.manifest.model_copy(update={"services": {"nginx": Needed()}}))
-    validate_stacks(there, [stack(tmp_path, "{address}:{port}"), behind], ["nginx"])
+    validate_stacks(there, [stack(tmp_path, "{host}:{port}"), behind], ["nginx"])
     validate_stacks(replace(here, advertised_address="127.0.0.1"), [deaf], [])
 
 
 def test_a_stack_that_listens_on_loopback_alone_cannot_have_a_network_of_its_own(tmp_path: Path) -> None:
     placement = place(Cpus(), CONTAINER, available=[0, 1])
-    with pytest.raises(UsageError, match=r"stack\.toml: run\.command: found no '{address}'"):
+    with pytest.raises(UsageError, match=r"stack\.toml: run\.command: found no '{host}'"):
         validate_stacks(placement, [stack(tmp_path, "{port}")], [])
-    validate_stacks(placement, [stack(tmp_path, "{address}:{port}")], [])
+    validate_stacks(placement, [stack(tmp_path, "{host}:{port}")], [])

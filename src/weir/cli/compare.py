@@ -170,6 +170,12 @@ def compare(
         {} if workload else _choose_answer(checks, any_answer=any_answer),
         {label: check.warmup_s for label, check in checks.items()},
     )
+    block_s = sum(planned.trial_s for planned in study.cells(1))
+    if block_s > settings["budget_s"]:
+        found = (
+            f"--budget: found {settings['budget_s']:g} s, expected at least {block_s:.0f} s: a block takes that long"
+        )
+        raise UsageError(found, hint="a larger --budget, or a shorter --duration or --warmup")
     if save is not None:
         save.write_text(study.text)
     with ExitStack() as stack:

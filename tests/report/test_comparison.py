@@ -1,0 +1,60 @@
+"""What `weir compare` prints, from runs whose truth is known."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
+from weir.findings import RunFindings, of_run
+from weir.report.comparison import format_markdown, list_ratios, render_comparison, summarize
+from weir.store import RunReader
+
+
+def findings_of(tmp_path: Path, study: SyntheticStudy) -> RunFindings:
+    with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
+        found = of_run(reader)
+    assert isinstance(found, RunFindings)
+    return found
+
+
+def printed(findings: RunFindings, width: int = 80) -> str:
+    output = io.StringIO()
+    Console(file=output, width=width).print(render_comparison(findings))
+    return output.getvalue()
+
+
+def test_the_sentence_tells_the_faster_side_with_the_interval_and_the_cost(tmp_path: Path) -> None:
+    sentence = summarize(findings_of(tmp_path, SyntheticStudy(duration_s=2.0)))
+    assert sentence.startswith("Sanic answers ")
+    assert "as many requests as Flask, with 0." in sentence
+    assert "× the CPU each" in sentence
+
+
+def test_two_copies_cannot_be_told_apart_and_the_sentence_says_so(tmp_path: Path) -> None:
+    twin = replace(FLASK, name="twin", title="Twin")
+    sentence = summarize(findings_of(tmp_path, SyntheticStudy(duration_s=2.0, stacks=(FLASK, twin))))
+    assert "cannot be told apart: 1.0" in sentence or "cannot be told apart: 0.9" in sentence
+
+
+def test_the_fastest_side_comes_first_and_each_ratio_has_a_bar_that_holds_it(tmp_path: Path) -> None:
+    findings = findings_of(tmp_path, SyntheticStudy(duration_s=2.0, stacks=(FLASK, SANIC, NETTY)))
+    text = printed(findings)
+    throughput = {stack.name: stack.measure("throughput_rps").value or 0.0 for stack in findings.points[0].stacks}
+    fastest = max(throughput, key=lambda name: throughput[name])
+    assert text.index(f"\n{fastest}") < text.index("\nFlask")
+    bars = [line for line in text.splitlines() if "●" in line]
+    assert len(bars) == len(list(list_ratios(findings)))
+
+
+def test_markdown_has_the_sentence_and_both_tables(tmp_path: Path) -> None:
+    text = format_markdown(findings_of(tmp_path, SyntheticStudy(duration_s=2.0)))
+    assert text.startswith("**Sanic answers ")
+    assert "| | req/s |" in text
+    assert "| ÷ Flask | requests/s |" in text
+
+
+def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
+    text = printed(findings_of(tmp_path, SyntheticStudy(duration_s=2.0)))
+    assert max(len(line) for line in text.splitlines()) <= 80

@@ -1,0 +1,127 @@
+"""The study that a comparison at the prompt is."""
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from weir.load_spec import LoadSpec
+from weir.model.errors import UsageError
+from weir.stacks.manifest import Stack
+from weir.stacks.unmanaged import ExternalStack
+from weir.study.comparison import Side, choose_path, name_sides, parse_side, write_study
+from weir.study.study import Study, parse_study
+
+URL = "http://127.0.0.1:8001"
+
+
+def titles(*texts: str) -> list[str]:
+    return [side.title for side in name_sides([parse_side(text) for text in texts])]
+
+
+def names(*texts: str) -> list[str]:
+    return [side.name for side in name_sides([parse_side(text) for text in texts])]
+
+
+def study_of(sides: list[Side], spec: LoadSpec, scale: str = "quick", **settings: Any) -> Study:
+    named = name_sides(sides)
+    defaults: dict[str, Any] = {
+        "workload": None, "answer": {"status": 200}, "warmups_s": {side.name: 1.0 for side in named}, "precision": 0.05,
+        "budget_s": 120.0, "ready": {},
+    }  # fmt: skip
+    text = write_study(named, spec, **defaults | settings)
+    return parse_study(Path("compare.toml").absolute(), text, tomllib.loads(text), scale)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (f"{URL}/", "url"),
+        ("sanic", "stack"),
+        ("sanic --port {port}", "command"),
+        ("./run.sh {port}", "command"),
+        ("no-such-stack", "command"),
+    ],
+)
+def test_a_side_is_a_url_a_stack_or_else_a_command(text: str, kind: str) -> None:
+    assert parse_side(text).kind == kind
+
+
+def test_a_side_is_called_by_its_program_or_by_the_script_that_an_interpreter_runs() -> None:
+    assert titles("gunicorn -b {host}:{port} app:app", "/opt/bin/uvicorn asgi:app --port {port}") == [
+        "gunicorn",
+        "uvicorn",
+    ]
+    assert titles("python3 -m http.server {port}", "node server.js", "php -S {host}:{port}") == [
+        "http.server", "server.js", "php",
+    ]  # fmt: skip
+    assert titles(f"{URL}/", "http://127.0.0.1:8002/a") == ["127.0.0.1:8001", "127.0.0.1:8002/a"]
+
+
+def test_sides_of_one_program_are_told_apart_by_their_words_and_equal_ones_by_number() -> None:
+    assert titles("gunicorn -w 1 app:app", "gunicorn -w 4 app:app") == ["gunicorn 1", "gunicorn 4"]
+    assert titles("./serve {port}", "./serve {port}") == ["serve (1)", "serve (2)"]
+    assert names("./serve {port}", "./serve {port}") == ["serve-1", "serve-2"]
+
+
+def test_a_command_that_is_called_like_a_stack_has_another_name_in_the_study() -> None:
+    assert names("sanic app:app -p {port}", "uvicorn app:app") == ["sanic-command", "uvicorn"]
+
+
+def test_the_study_starts_commands_loads_urls_and_knows_stacks() -> None:
+    sides = [Side("./serve {port}", "command", env={"A": "1"}), Side(URL, "url", pids=()), Side("sanic", "stack")]
+    study = study_of(sides, LoadSpec(urls=("http://server/",), duration_s=2.0), workload="echo")
+    command, url, stack = [one.stack for one in study.cells(1) if one.cell.arm == "main"]
+    assert isinstance(command, Stack)
+    assert command.in_place
+    assert command.environment({}, {"port": "8000"}) == {"PORT": "8000", "A": "1"}
+    assert isinstance(url, ExternalStack)
+    assert url.url == URL
+    assert isinstance(stack, Stack)
+    assert not stack.in_place
+
+
+def test_the_first_side_is_the_baseline_and_runs_twice_in_each_block() -> None:
+    study = study_of([parse_side("./a"), parse_side("./b")], LoadSpec(urls=("http://server/",), duration_s=2.0))
+    assert [(one.stack.label, one.cell.arm) for one in study.cells(1)] == [("a", "main"), ("b", "main"), ("a", "aa")]
+    assert (study.file.method.width, study.file.method.budget_s) == (0.05, 120.0)
+
+
+def test_the_request_and_the_load_are_those_of_the_command_line() -> None:
+    spec = LoadSpec(
+        urls=("http://server/receive?x=1",), duration_s=2.0, connections=20, body=b'{"a": 1}', headers=(("X-Y", "z"),)
+    )
+    cell = study_of([parse_side("./a"), parse_side("./b")], spec).cells(1)[0]
+    request = cell.request("http://127.0.0.1:1")
+    assert (request.method, request.target, request.body) == ("POST", "http://127.0.0.1:1/receive?x=1", b'{"a": 1}')
+    assert request.headers == (("X-Y", "z"),)
+    assert cell.cell.load.connections == 20
+    rate = study_of([parse_side("./a"), parse_side("./b")], replace(spec, rate_rps=100.0)).cells(1)[0]
+    assert "100" in rate.cell.load.label
+
+
+def test_a_side_that_is_warm_sooner_is_warmed_up_for_less_long() -> None:
+    warmups_s = {"a": 5.0, "b": 1.0}
+    study = study_of(
+        [parse_side("./a"), parse_side("./b")], LoadSpec(urls=("http://server/",), duration_s=2.0), warmups_s=warmups_s
+    )
+    assert {one.stack.label: one.method.warmup_s for one in study.cells(1)} == warmups_s
+
+
+def test_the_scale_evidence_has_ten_blocks_and_no_budget() -> None:
+    spec = LoadSpec(urls=("http://server/",), duration_s=2.0)
+    method = study_of([parse_side("./a"), parse_side("./b")], spec, scale="evidence").file.method
+    assert (method.blocks, method.width, method.budget_s) == (10, None, None)
+
+
+def test_the_path_is_that_of_the_urls_unless_they_differ() -> None:
+    both = [parse_side(f"{URL}/a?b=1"), parse_side("http://127.0.0.1:8002/a?b=1")]
+    assert choose_path(both, None) == "/a?b=1"
+    assert choose_path([parse_side("./a")], None) == "/"
+    assert choose_path([parse_side("./a")], "/x") == "/x"
+    with pytest.raises(UsageError, match="expected the same of each side"):
+        choose_path([both[0], parse_side("http://127.0.0.1:8002/c")], None)
+    with pytest.raises(UsageError, match="expected one of them"):
+        choose_path(both, "/x")
