@@ -88,7 +88,20 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         git("add", "server.py")
         git("commit", "--quiet", "-m", mode)
     (tmp_path / "server.py").write_text(SERVER.read_text().replace("sys.argv[2]", repr("good")))
-    done = weir("compare", "--git", "HEAD~1", "HEAD", ".", *SHORT, "--budget", "12s", "--", sys.executable, "server.py", "{port}")
+    done = weir(
+        "compare",
+        "--git",
+        "HEAD~1",
+        "HEAD",
+        ".",
+        *SHORT,
+        "--budget",
+        "12s",
+        "--",
+        sys.executable,
+        "server.py",
+        "{port}",
+    )
     assert done.returncode == 0, done.stderr
     for name in ("HEAD~1", "HEAD", "working tree"):
         assert name in done.stdout

@@ -4,6 +4,7 @@ Markdown."""
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.console import Group, RenderableType
 from rich.table import Column, Table
@@ -20,7 +21,7 @@ _TITLES = {
     THROUGHPUT: "requests/s", P50: "p50", P99: "p99", CPU: "CPU per request", MEMORY: "memory", READY: "start-up",
 }  # fmt: skip
 _HEADINGS = ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s")
-_BAR_WIDTH = 24
+_BAR_WIDTH = 31
 _MAX_REASONS = 3
 _MAX_RATIO = 20.0
 """A bar ends here; the number beside it is the true end."""
@@ -97,16 +98,12 @@ def render_comparison(run: RunFindings) -> RenderableType:
             table.add_row(side.name, *(value_text(side.measure(metric)) for metric in TABLE_METRICS))
         parts += [table, Text("")]
     lines = list(list_ratios(findings))
-    if lines:
-        first = lines[0].comparison.against_name
-        table = _table(Column(f"÷ {first}", overflow="fold", max_width=26), "", Column("", justify="right"), "")
+    for side, own in groupby(lines, key=lambda line: line.side):
+        table = _table(Column("", min_width=17), Column("", justify="right", min_width=19, overflow="fold"), "")
         scale = _choose_scale([line.comparison for line in lines])
-        shown = ""
-        for line in lines:
-            bar = _draw_bar(line.comparison, scale)
-            table.add_row(line.side if line.side != shown else "", line.metric, line.text, Text(bar, style="cyan"))
-            shown = line.side
-        parts += [table, Text("")]
+        for line in own:
+            table.add_row(f"  {line.metric}", line.text, Text(_draw_bar(line.comparison, scale), style="cyan"))
+        parts += [Text(f"{side} ÷ {lines[0].comparison.against_name}", style="bold"), table, Text("")]
     return Group(*parts, *map(Text, list_notes(findings)))
 
 
@@ -124,7 +121,8 @@ def list_notes(findings: RunFindings) -> Iterator[str]:
 
 
 def _table(*columns: Column | str) -> Table:
-    return Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    has_headings = any(column.header for column in columns if isinstance(column, Column))
+    return Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=has_headings)
 
 
 def _choose_scale(compared: Sequence[Comparison]) -> float:
