@@ -21,7 +21,8 @@ def breakeven(
 
     Example: weir breakeven spring-webflux-r2dbc-pg spring-mvc-jdbc runs/blocking-vs-nonblocking-1
     """
-    from weir.findings import BREAK_EVEN_METRICS, break_evens_in
+    from weir.findings.break_even import METRICS as BREAK_EVEN_METRICS
+    from weir.findings.run_findings import break_evens_in
 
     chosen = options.choose_metrics(metrics, BREAK_EVEN_METRICS, "breakeven")
     path = find_run(run)

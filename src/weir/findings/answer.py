@@ -7,7 +7,7 @@ from dataclasses import replace
 from weir.findings.compare import describe_basis, invert
 from weir.findings.formatting import counted, listed, ratio_text, significant
 from weir.findings.metrics import THROUGHPUT
-from weir.findings.types import Answer, Comparison, LeftOut, Point, SameServer, StackFindings, TrialCounts
+from weir.findings.types import Answer, Comparison, OmittedTrial, Point, SameServer, StackFindings, TrialCounts
 from weir.model.records import Validity
 from weir.model.verdict import worst
 
@@ -19,7 +19,7 @@ def build_answer(
     points: Sequence[Point],
     generators: Sequence[SameServer],
     trials: TrialCounts,
-    left_out: Sequence[LeftOut],
+    omitted: Sequence[OmittedTrial],
     *,
     stopped_early: bool,
     is_interim: bool,
@@ -39,7 +39,7 @@ def build_answer(
         )
     if trials.used == 0:
         return Answer(
-            _nothing(trials, left_out) + tail,
+            _nothing(trials, omitted) + tail,
             "invalid",
             (),
             indicative,
@@ -184,10 +184,10 @@ def _rate(stack: StackFindings) -> str:
     return f"{rate} ({interval}, {counted(len(measure.trials), 'trial')})"
 
 
-def _nothing(trials: TrialCounts, left_out: Sequence[LeftOut]) -> str:
+def _nothing(trials: TrialCounts, omitted: Sequence[OmittedTrial]) -> str:
     if trials.finished == 0:
         return "No answer: no trial was finished."
-    reasons = Counter(reason for trial in left_out for reason in trial.reasons).most_common(1)
+    reasons = Counter(reason for trial in omitted for reason in trial.reasons).most_common(1)
     text = f"No answer: none of {counted(trials.finished, 'trial')} is usable."
     return (
         f"{text} Most frequent reason: {reasons[0][0].rstrip('.')} ({counted(reasons[0][1], 'trial')})."

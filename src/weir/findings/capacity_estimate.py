@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from weir import stats
-from weir.findings.formatting import counted, significant
+from weir.findings.formatting import counted, estimate_text, significant
 
 QUANTILES = (0.50, 0.90, 0.99)
 """The reported response times at the capacity."""
@@ -149,7 +149,7 @@ def combine_knee_searches(title: str, searches: Sequence[stats.Knee], *, is_fres
         throughput_rps=throughput,
         searches=tuple(searches),
         sentence=(
-            f"{title} answers {_interval(throughput)} req/s with {_interval(users)} users who ask again at once, "
+            f"{title} answers {estimate_text(throughput)} req/s with {estimate_text(users)} users who ask again at once, "
             f"{stats.KNEE_SHARE:.0%} of the most that any number of users reaches ({_basis(len(searches), is_fresh=is_fresh)})."
         ),
         would_change=_what_would_change(len(searches), is_fresh=is_fresh),
@@ -176,11 +176,9 @@ def _capacity_sentence(
     )
     seen = f", who then see {times}" if times else ""
     if users is not None:
-        who = f"{_interval(users.users)} users, each pausing {users.think_s:g} s between an answer and the next request"
-        return f"{title} carries {who}, within {objective}{seen}: that is {_interval(rate)} req/s ({basis})."
-    return (
-        f"{title} carries {_interval(rate)} req/s within {objective}{seen.replace('who then see', 'with')} ({basis})."
-    )
+        who = f"{estimate_text(users.users)} users, each pausing {users.think_s:g} s between an answer and the next request"
+        return f"{title} carries {who}, within {objective}{seen}: that is {estimate_text(rate)} req/s ({basis})."
+    return f"{title} carries {estimate_text(rate)} req/s within {objective}{seen.replace('who then see', 'with')} ({basis})."
 
 
 def _why_not(searches: Sequence[stats.SearchResult]) -> str:
@@ -215,12 +213,6 @@ def _what_would_change(searches: int, *, is_fresh: bool) -> str:
         )
     parts.append("Another machine, other data or another mix of requests carries something else.")
     return " ".join(parts)
-
-
-def _interval(estimate: stats.Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return significant(estimate.value)
-    return f"{significant(estimate.value)} ({significant(estimate.low)}–{significant(estimate.high)})"
 
 
 def _time(us: float) -> str:

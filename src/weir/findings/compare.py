@@ -69,7 +69,7 @@ def invert(comparison: Comparison) -> Comparison:
 
 def _draft(one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[int, str], indicative: bool) -> _Draft:
     pairs = pair_by_block(one, other, metric.of)
-    ratio = stats.paired_ratio(pairs.values, pairs.against) if pairs.blocks else None
+    ratio = pairs.ratio
     comparison = Comparison(
         metric=metric.key,
         label=one.cell.stack_label,
@@ -160,10 +160,7 @@ def _would_change(comparison: Comparison, spread: float | None, family: int) -> 
             parts.append(f"About {max(blocks, CLAIM_BLOCKS):,} blocks would narrow the interval to ±5 %.")
         elif comparison.indicative:
             parts.append(f"The interval is narrow enough; {CLAIM_BLOCKS} blocks would make it a claim.")
-    excludes_one = (
-        comparison.low is not None and comparison.high is not None and not comparison.low <= 1 <= comparison.high
-    )
-    if comparison.outcome == "undecided" and excludes_one:
+    if comparison.outcome == "undecided" and comparison.excludes_one:
         parts.append(
             f"Alone the interval excludes 1; corrected for {family} comparisons on this metric it does not suffice."
         )

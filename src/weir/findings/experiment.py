@@ -101,9 +101,9 @@ def evaluate_experiment(found: Bottleneck, before: CellTrials, after: CellTrials
     """Returns the outcome of an experiment from the cells before and after; None if no block has both."""
     assert found.experiment is not None
     pairs = pair_by_block(after, before, BY_KEY[THROUGHPUT].of)
-    if not pairs.blocks:
+    ratio = pairs.ratio
+    if ratio is None:
         return None
-    ratio = stats.paired_ratio(pairs.values, pairs.against)
     expected = found.experiment.predicted_ratio
     agrees = None
     if expected is not None and ratio.low is not None and ratio.high is not None:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
+from statistics import median, variance
 
 from weir.findings.evidence import pair_by_block
 from weir.findings.metrics import BY_KEY, THROUGHPUT
@@ -39,11 +39,9 @@ def measure_pilot(reader: RunReader) -> Pilot:
     for point in group_points(cells, trials):
         first = point.members[0]
         for other in point.members[1:]:
-            pairs = pair_by_block(other, first, BY_KEY[THROUGHPUT].of)
-            logs = [math.log(one / against) for one, against in zip(pairs.values, pairs.against, strict=True)]
+            logs = list(pair_by_block(other, first, BY_KEY[THROUGHPUT].of).log_ratios.values())
             if len(logs) > 1:
-                mean = sum(logs) / len(logs)
-                squares += sum((value - mean) ** 2 for value in logs)
+                squares += variance(logs) * (len(logs) - 1)
                 degrees += len(logs) - 1
     if not degrees:
         raise UsageError(

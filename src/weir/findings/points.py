@@ -83,17 +83,17 @@ def find_baseline(members: Sequence[CellTrials], named: str | None) -> CellTrial
     return next(iter([*wanted, *main]), None)
 
 
+def pair_with_baseline(members: Sequence[CellTrials], named: str | None) -> list[tuple[CellTrials, CellTrials]]:
+    """Pairs each stack with the baseline, without A/A copies."""
+    baseline = find_baseline(members, named)
+    main = [member for member in members if member.cell.arm == "main"]
+    return [(member, baseline) for member in main if baseline is not None and member is not baseline]
+
+
 def count_planned_comparisons(cells: Sequence[Cell], baseline: str | None) -> int:
     """Returns the number of planned comparisons on one metric: the family of Holm's correction."""
-    pairs = set()
-    for point in group_points(cells, []):
-        against = find_baseline(point.members, baseline)
-        pairs |= {
-            (member.cell.id, against.cell.id)
-            for member in point.members
-            if against and member.cell.arm == "main" and member is not against
-        }
-    return len(pairs)
+    pairs = [pair for point in group_points(cells, []) for pair in pair_with_baseline(point.members, baseline)]
+    return len({(member.cell.id, against.cell.id) for member, against in pairs})
 
 
 class PointNames:

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from weir.findings.compare import CLAIM_BLOCKS
-from weir.findings.evidence import is_used
+from weir.findings.evidence import group_reasons, is_used
 from weir.findings.formatting import counted, signed_percent
 from weir.findings.metrics import P50, P99
 from weir.findings.types import Audit, BrokenLaw, Caution, IdenticalCopies, Point, TrialCounts
 from weir.model.run_types import WEIR, RunInfo, Trial
-from weir.model.verdict import Reason
 from weir.stats import Estimate, exceeds_chance
 
 DRIFT_LIMIT = 0.02
@@ -35,7 +34,7 @@ def collect_cautions(
             _unequal_work(points),
             _invariants(used),
             _interrupted(counts) if stopped_early else (),
-            _left_out(counts),
+            _omitted(counts),
             _few_blocks(info),
             _extended(added_blocks),
             _copies_differ(copies),
@@ -109,7 +108,7 @@ def _interrupted(counts: TrialCounts) -> Iterator[Caution]:
     )
 
 
-def _left_out(counts: TrialCounts) -> Iterator[Caution]:
+def _omitted(counts: TrialCounts) -> Iterator[Caution]:
     if counts.left_out:
         yield Caution(
             f"{counted(counts.left_out, 'trial')} of {counts.finished:,} left out, {counts.retried:,} tried again; "
@@ -141,12 +140,7 @@ def _copies_differ(copies: IdenticalCopies | None) -> Iterator[Caution]:
 
 def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
     """One caution for each kind of reason, the most frequent first."""
-    kinds: dict[str, list[tuple[int, Reason]]] = {}
-    for trial in used:
-        for reason in trial.result.verdict.reasons:
-            if reason.validity == "suspect":
-                kinds.setdefault(reason.fact if reason.kind == "told" else reason.kind, []).append((trial.id, reason))
-    for found in sorted(kinds.values(), key=len, reverse=True):
+    for found in group_reasons(used, lambda reason: reason.validity == "suspect"):
         first, reason = found[0]
         which = "" if len(found) == 1 else f"; trial {first} for one"
         threshold, cause, next_step = (_sentence(text) for text in (reason.threshold, reason.cause, reason.next_step))

@@ -71,8 +71,8 @@ def get_axis_unit(axis: str) -> str:
     return {CONNECTIONS: "connections", RATE: "requests/s"}.get(axis, axis)
 
 
-def _where(point: _Placed, left_out: str | None, *, with_load: bool) -> str:
-    others = [coordinate_text(name, value) for name, value in point.coordinates.items() if name != left_out]
+def _where(point: _Placed, omitted: str | None, *, with_load: bool) -> str:
+    others = [coordinate_text(name, value) for name, value in point.coordinates.items() if name != omitted]
     load = [point.load_label] if with_load else []
     return ", ".join([point.workload, *load, *others])
 

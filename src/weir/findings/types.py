@@ -94,6 +94,11 @@ class Comparison:
     sentence: str
     would_change: str
 
+    @property
+    def excludes_one(self) -> bool:
+        """Whether its interval excludes 1."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+
 
 @dataclass(frozen=True, slots=True)
 class StatementPerRequest:
@@ -431,7 +436,7 @@ class Variation:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedTrial:
     """A trial that no average uses, and the reasons."""
 
     trial: int
@@ -628,7 +633,7 @@ class RunFindings:
     variation: Variation | None = None
     """None with fewer than two stacks in two blocks."""
     trials: TrialCounts
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedTrial, ...] = ()
     audit: Audit
     cautions: tuple[Caution, ...] = ()
     claims: tuple[str, ...] = ()
