@@ -29,6 +29,7 @@ from weir.findings.types import (
     Comparison,
     OmittedTrial,
     Point,
+    Progress,
     RunFindings,
     StackFindings,
     TrialCounts,
@@ -78,28 +79,8 @@ def of_run(reader: RunReader) -> RunFindings:
         _describe_point(info.published, group, tuple(islice(stacks, len(group.members))), comparisons, labels)
         for group, comparisons in zip(groups, compared, strict=True)
     ]
-    is_interim = reader.ended is None or (reader.stopped is not None and reader.stopped.rule == "first_answer")
-    stopped_early = (is_interim or reader.ended != "complete") and counts.tried < counts.planned
-    answer = build_answer(
-        points,
-        generators,
-        counts,
-        omitted,
-        stopped_early=stopped_early,
-        is_interim=is_interim,
-        indicative=info.indicative,
-    )
-    cautions = collect_cautions(
-        info,
-        trials,
-        counts,
-        points,
-        copies,
-        audit,
-        drifts,
-        stopped_early=stopped_early,
-        added_blocks=0 if reader.stopped is None else reader.stopped.added,
-    )
+    progress = _progress(reader, counts)
+    added_blocks = 0 if reader.stopped is None else reader.stopped.added
     return RunFindings(
         study=info.study,
         title=info.title,
@@ -109,7 +90,7 @@ def of_run(reader: RunReader) -> RunFindings:
         indicative=info.indicative,
         ended=reader.ended,
         stopped=reader.stopped,
-        answer=answer,
+        answer=build_answer(points, generators, counts, omitted, progress, indicative=info.indicative),
         points=tuple(points),
         generators=generators,
         what_ran=what_ran,
@@ -122,7 +103,7 @@ def of_run(reader: RunReader) -> RunFindings:
         trials=counts,
         left_out=omitted,
         audit=audit,
-        cautions=cautions,
+        cautions=collect_cautions(info, used, counts, points, copies, audit, drifts, progress, added_blocks),
         claims=info.claims,
         source=info.source,
     )
@@ -152,6 +133,13 @@ def _start_measuring(
         return break_evens, (one for one in stacks if isinstance(one, StackFindings))
 
     return wait
+
+
+def _progress(reader: RunReader, counts: TrialCounts) -> Progress:
+    is_interim = reader.ended is None or (reader.stopped is not None and reader.stopped.rule == "first_answer")
+    if counts.tried >= counts.planned or (reader.ended == "complete" and not is_interim):
+        return "complete"
+    return "interim" if is_interim else "interrupted"
 
 
 def _count_trials(cells: Sequence[Cell], trials: Sequence[Trial], info: RunInfo) -> TrialCounts:

@@ -14,6 +14,8 @@ FINDINGS_SCHEMA = 1
 
 Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measured"]
 """`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: none of these."""
+Progress = Literal["complete", "interim", "interrupted"]
+"""`interim`: the run goes on, or ended with its first answer; `interrupted`: trials are missing."""
 BottleneckKind = Literal["resource", "software limit", "blocked event loop", "load", "upstream", "generator", "unknown"]
 
 
