@@ -1,5 +1,6 @@
 """`weir breakeven`: where one stack of a run stops being the better one."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from typer import Argument
@@ -36,7 +37,7 @@ def breakeven(
             raise UsageError(f"weir breakeven: found {one} twice, expected two stacks", hint=f"weir report {run}")
         found = break_evens_in(reader, one, other, chosen)
     if json_:
-        print_json([crossover.to_json() for crossover in found])
+        print_json([asdict(crossover) for crossover in found])
         return
     if not found:
         print("No break-even: both stacks need measurements at two or more points that differ in one number only.")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -94,7 +94,7 @@ def capacity(
         print_text(found.sentence)
         print_text(f"  {found.would_change}", "dim")
     if json_ is not None:
-        write_json(found.to_json(), json_)
+        write_json(asdict(found), json_)
     if not found.is_known:
         raise typer.Exit(ExitCode.NOT_VALID)
 

@@ -78,10 +78,12 @@ def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change:
 
 def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None:
     """Returns the answer on generators; None if no two of them can be compared."""
-    pairs = [(one, found) for one in generators for found in _measured(one.comparisons(THROUGHPUT))]
+    pairs = [
+        (server, found) for server in generators for one in server.generators for found in _measured(one.comparisons)
+    ]
     if not pairs:
         return None
-    servers = [one for one in generators if _measured(one.comparisons(THROUGHPUT))]
+    servers = [server for server in generators if any(_measured(one.comparisons) for one in server.generators)]
     more = f" So for {len(servers) - _MOST_SERVERS} more, below." if len(servers) > _MOST_SERVERS else ""
     least = min((found for _, found in pairs), key=lambda found: found.pairs)
     below = "95 % intervals below, " if any(found.low is not None for _, found in pairs) else ""

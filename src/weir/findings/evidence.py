@@ -69,7 +69,7 @@ def group_reasons(trials: Sequence[Trial], wanted: Callable[[Reason], bool]) -> 
     return sorted(kinds.values(), key=len, reverse=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pairs:
     """Values of two cells in the blocks in which both have a used trial with the metric."""
 
@@ -81,7 +81,7 @@ class Pairs:
     reasons: tuple[str, ...]
     """Why the validity is not better."""
 
-    @property
+    @cached_property
     def ratio(self) -> stats.Ratio | None:
         """`values` ÷ `against`; None if no block has both."""
         return stats.paired_ratio(self.values, self.against) if self.blocks else None

@@ -87,14 +87,13 @@ def describe_experiment(found: Bottleneck, experiment: Experiment | None) -> str
 def find_proofs(found: Sequence[Bottleneck], cells: Sequence[CellTrials]) -> tuple[Proof, ...]:
     """Returns the experiments on the run's bottlenecks that the run's own cells are."""
     by_id = {of.cell.id: of for of in cells}
-    proofs = []
-    for one in found:
-        if one.experiment is not None:
-            before = by_id[one.cell]
-            after = next((of for of in cells if _is_changed(before.cell, of.cell, one.experiment)), None)
-            if after is not None and (proof := evaluate_experiment(one, before, after)) is not None:
-                proofs.append(proof)
-    return tuple(proofs)
+    proofs = [
+        evaluate_experiment(one, by_id[one.cell], after)
+        for one in found
+        if one.experiment is not None
+        for after in [of for of in cells if _is_changed(by_id[one.cell].cell, of.cell, one.experiment)][:1]
+    ]
+    return tuple(proof for proof in proofs if proof is not None)
 
 
 def evaluate_experiment(found: Bottleneck, before: CellTrials, after: CellTrials) -> Proof | None:
@@ -134,9 +133,11 @@ def _is_changed(cell: Cell, other: Cell, experiment: Experiment) -> bool:
         coordinates[experiment.name] = str(experiment.after)
     elif isinstance(load, ClosedLoad):
         load = replace(load, users=float(experiment.after))
-    return (other.stack_label, other.workload, other.arm, other.load, other.coordinates) == (
-        cell.stack_label, cell.workload, cell.arm, load, coordinates
-    )  # fmt: skip
+    return _identity(other) == _identity(replace(cell, load=load, coordinates=coordinates))
+
+
+def _identity(cell: Cell) -> tuple[object, ...]:
+    return cell.stack_label, cell.workload, cell.arm, cell.load, cell.coordinates
 
 
 def _predict_gain(found: Bottleneck, cell: Cell, servers: float) -> float | None:

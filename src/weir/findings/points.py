@@ -36,11 +36,6 @@ class PointCells:
         return None if isinstance(level, tuple) else float(level)
 
     @property
-    def load_label(self) -> str:
-        """The load's name on screen."""
-        return self.load.label
-
-    @property
     def where(self) -> str:
         """Everything but the load: 'echo, threads 200'."""
         return format_where(self.workload, self.coordinates)

@@ -275,11 +275,6 @@ class Point:
     ceilings: str = ""
     """A sentence on upper bounds and waves; empty if there are none."""
 
-    @property
-    def load_label(self) -> str:
-        """The load's name on screen."""
-        return self.load
-
     def comparison(self, label: str, metric: str) -> Comparison | None:
         return next((found for found in self.comparisons if found.label == label and found.metric == metric), None)
 
@@ -301,9 +296,6 @@ class BreakEven(StackFinding):
     blocks: int
     validity: Validity
     would_change: str
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -595,10 +587,6 @@ class SameServer:
     sentence: str
     """The notable differences, with intervals, costs and times."""
     would_change: str
-
-    def comparisons(self, metric: str) -> list[Comparison]:
-        """Returns the comparison of each generator with the reference on `metric`."""
-        return [found for one in self.generators if (found := one.comparison(metric)) is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
