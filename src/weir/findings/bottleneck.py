@@ -250,11 +250,9 @@ def _full_limit(heaviest: CellTrials) -> str:
     A limit declared in the manifest has precedence over a setting with a suggestive name.
     """
     in_hand = fmean(
-        [
-            (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (trial.result.summary.response_time_us.mean or 0.0) / 1e6
-            for trial in heaviest.trials
-            if trial.result.summary is not None
-        ]
+        (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (summary.response_time_us.mean or 0.0) / 1e6
+        for trial in heaviest.trials
+        if (summary := trial.result.summary) is not None
     )
     cell = heaviest.cell
     for ceiling in cell.ceilings:

@@ -93,14 +93,9 @@ def combine_capacity_searches(
     """Combines several searches.
 
     Args:
-        title: the searched server.
-        objective: the text of the objective.
-        missed_share: share of requests that may miss it.
-        searches: all searches.
+        title, objective, missed_share, searches, is_fresh, reasons: as in `Capacity`.
         answers: the responses of the searches that found a rate.
-        is_fresh: whether each search had a new process.
         think_s: mean pause of users; None: no users requested.
-        reasons: reasons for doubt.
     """
     rate = stats.estimate_capacity(searches)
     quantiles = stats.merge_quantiles([one.histogram for one in answers], QUANTILES) if answers else []

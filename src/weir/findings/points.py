@@ -65,7 +65,7 @@ def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCe
         values = _values(mine)
         for combination in product(*values.values()):
             coordinates = dict(zip(values, combination, strict=True))
-            members = [found[cell.id] for cell in mine if _stands_in(cell, coordinates)]
+            members = [found[cell.id] for cell in mine if cell.coordinates.items() <= coordinates.items()]
             if members:
                 points.append(PointCells(workload, load, coordinates, tuple(_copies_last(members))))
     return points
@@ -99,29 +99,24 @@ class PointNames:
         self._loads = {cell.load for cell in cells}
         self._varying = [name for name, values in _values(cells).items() if len(values) > 1]
 
-    def of(self, workload: str, load: Load, coordinates: Mapping[str, str]) -> str:
-        """'50 connections, threads 200'."""
-        parts = self._parts(load, coordinates)
-        if len(self._workloads) > 1:
-            parts.insert(0, workload)
-        return ", ".join(parts) or f"{workload}, {load.label}"
+    def of(self, place: PointCells | Cell) -> str:
+        """Names a point or a cell, without coordinates that it lacks: '50 connections, threads 200'."""
+        workload = [place.workload] if len(self._workloads) > 1 else []
+        return ", ".join(workload + self._parts(place)) or f"{place.workload}, {place.load.label}"
 
-    def of_cell(self, cell: Cell) -> str:
-        """Names a cell, without coordinates that it lacks."""
-        return self.of(cell.workload, cell.load, cell.coordinates)
-
-    def where(self, workload: str, load: Load, coordinates: Mapping[str, str]) -> str:
+    def where(self, point: PointCells) -> str:
         """Returns the beginning of a sentence: 'With 50 connections and threads 200 on echo: '; empty with a single
         point."""
-        parts = self._parts(load, coordinates)
-        with_parts = f"With {', '.join(parts)}" if parts else ""
+        parts = self._parts(point)
+        words = [f"With {', '.join(parts)}"] if parts else []
         if len(self._workloads) > 1:
-            return f"{with_parts} on {workload}: " if with_parts else f"On {workload}: "
-        return f"{with_parts}: " if with_parts else ""
+            words.append(f"{'on' if words else 'On'} {point.workload}")
+        return f"{' '.join(words)}: " if words else ""
 
-    def _parts(self, load: Load, coordinates: Mapping[str, str]) -> list[str]:
-        parts = [load.label] if len(self._loads) > 1 else []
-        return parts + [coordinate_text(name, coordinates[name]) for name in self._varying if name in coordinates]
+    def _parts(self, place: PointCells | Cell) -> list[str]:
+        parts = [place.load.label] if len(self._loads) > 1 else []
+        varying = [name for name in self._varying if name in place.coordinates]
+        return parts + [coordinate_text(name, place.coordinates[name]) for name in varying]
 
 
 def _values(cells: Sequence[Cell]) -> dict[str, list[str]]:
@@ -133,14 +128,10 @@ def _values(cells: Sequence[Cell]) -> dict[str, list[str]]:
     return {name: list(found) for name, found in values.items()}
 
 
-def _stands_in(cell: Cell, coordinates: Mapping[str, str]) -> bool:
-    return all(coordinates[name] == value for name, value in cell.coordinates.items())
-
-
 def _copies_last(members: Sequence[CellTrials]) -> list[CellTrials]:
-    systems: dict[tuple[str, str | None], list[CellTrials]] = {}
-    for member in members:
-        systems.setdefault((member.cell.stack, member.cell.variant), []).append(member)
-    return [
-        member for copies in systems.values() for member in sorted(copies, key=lambda member: member.cell.arm == "aa")
-    ]
+    systems = list(dict.fromkeys((member.cell.stack, member.cell.variant) for member in members))
+
+    def order(member: CellTrials) -> tuple[int, bool]:
+        return systems.index((member.cell.stack, member.cell.variant)), member.cell.arm == "aa"
+
+    return sorted(members, key=order)

@@ -34,7 +34,7 @@ def iter_main_ratios(info: RunInfo, cells: Sequence[Cell], trials: Sequence[Tria
             if (member.cell.id, baseline.cell.id) in seen:
                 continue
             seen.add((member.cell.id, baseline.cell.id))
-            where = f" at {labels.of(point.workload, point.load, point.coordinates)}" if len(points) > 1 else ""
+            where = f" at {labels.of(point)}" if len(points) > 1 else ""
             name = f"{names[member.cell.id]} ÷ {names[baseline.cell.id]}{where}"
             ratio = pair_by_block(member, baseline, BY_KEY[metric].of).ratio
             if ratio is None or ratio.low is None or ratio.high is None:

@@ -103,7 +103,7 @@ def compare_runs(
     checked = [_checked(olds[key], news[key], BY_KEY[metric]) for key in shared for metric in metrics]
     judged = _judged(checked, threshold)
     only = [
-        f"{_words(key)}: only in {reader.path}"
+        f"{key[0]} on {', '.join(key[1:])}: only in {reader.path}"
         for reader, mine, other in ((base, olds, news), (head, news, olds))
         for key in mine
         if key not in other
@@ -142,10 +142,6 @@ def _key(cell: Cell) -> tuple[str, ...]:
     coordinates = {**cell.coordinates, GENERATOR: cell.generator}
     texts = [f"{name} {value}" for name, value in sorted(coordinates.items()) if (name, value) != (GENERATOR, WEIR)]
     return (cell.stack_label, cell.workload, cell.load.label, *texts)
-
-
-def _words(key: tuple[str, ...]) -> str:
-    return f"{key[0]} on {', '.join(key[1:])}"
 
 
 def _checked(old: CellTrials, new: CellTrials, metric: Metric) -> CheckedMetric:
@@ -219,12 +215,10 @@ def _sentence(found: Gate) -> str:
 def _change(one: CheckedMetric) -> str:
     if one.change is None:
         return "–"
-    text = _percent(one.change.value)
-    if one.change.low is None or one.change.high is None:
-        return text
-    return f"{text} ({_percent(one.change.low)} to {_percent(one.change.high)})"
+    value, low, high = one.change.value, one.change.low, one.change.high
+    interval = "" if low is None or high is None else f" ({_percent(low)} to {_percent(high)})"
+    return _percent(value) + interval
 
 
 def _percent(ratio: float) -> str:
-    share = (ratio - 1) * 100
-    return f"{'−' if share < 0 else '+'}{abs(share):.1f} %"
+    return f"{'−' if ratio < 1 else '+'}{abs(ratio - 1) * 100:.1f} %"

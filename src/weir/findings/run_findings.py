@@ -1,9 +1,9 @@
 """Run file in, findings out."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 from weir import stats
 from weir.findings.aa_test import compare_copies
@@ -74,7 +74,9 @@ def of_run(reader: RunReader) -> RunFindings:
     drifts = _estimate_drifts(reader, used)
     baselines = filter(None, (find_baseline(group.members, info.baseline) for group in groups))
     what_ran = list_what_ran(cells, trials, names, next((one.cell.stack_label for one in baselines), None))
-    break_evens, stacks = results()
+    found = list(chain.from_iterable(results()))
+    break_evens = tuple(one for one in found if isinstance(one, BreakEven))
+    stacks = (one for one in found if isinstance(one, StackFindings))
     points = [
         _describe_point(info.published, group, tuple(islice(stacks, len(group.members))), comparisons, labels)
         for group, comparisons in zip(groups, compared, strict=True)
@@ -111,28 +113,21 @@ def of_run(reader: RunReader) -> RunFindings:
 
 def _start_measuring(
     reader: RunReader, groups: Sequence[PointCells], names: Mapping[int, str], info: RunInfo
-) -> Callable[[], tuple[tuple[BreakEven, ...], Iterator[StackFindings]]]:
+) -> Callable[[], list[tuple[BreakEven | StackFindings, ...]]]:
     """Starts what takes longest: break-evens, and the findings of each stack at each point, in this order."""
     jobs = [
         (member, member is find_baseline(group.members, info.baseline)) for group in groups for member in group.members
     ]
 
-    def measure(own: RunReader, job: tuple[CellTrials, bool] | None) -> StackFindings | tuple[BreakEven, ...]:
+    def measure(own: RunReader, job: tuple[CellTrials, bool] | None) -> tuple[BreakEven | StackFindings, ...]:
         if job is None:
             return find_break_evens(groups, names, info.baseline, indicative=info.indicative)
         member, is_baseline = job
-        return _measure(own, member, names[member.cell.id], is_baseline=is_baseline)
+        return (_measure(own, member, names[member.cell.id], is_baseline=is_baseline),)
 
     # Not by each worker.
     distributions.load_scipy_special()
-    results = start_parallel(reader, [None, *jobs], measure)
-
-    def wait() -> tuple[tuple[BreakEven, ...], Iterator[StackFindings]]:
-        break_evens, *stacks = results()
-        assert isinstance(break_evens, tuple)
-        return break_evens, (one for one in stacks if isinstance(one, StackFindings))
-
-    return wait
+    return start_parallel(reader, [None, *jobs], measure)
 
 
 def _progress(reader: RunReader, counts: TrialCounts) -> Progress:
@@ -255,8 +250,8 @@ def _describe_point(
         axis=group.axis,
         amount=group.amount,
         coordinates=group.coordinates,
-        label=labels.of(group.workload, group.load, group.coordinates),
-        where=labels.where(group.workload, group.load, group.coordinates),
+        label=labels.of(group),
+        where=labels.where(group),
         stacks=stacks,
         comparisons=tuple(comparisons),
         published=match_published(published, stacks, group.place),
@@ -268,9 +263,8 @@ def _describe_point(
 
 def _describe_omitted(trial: Trial, names: Mapping[int, str], labels: PointNames) -> OmittedTrial:
     cell, reasons = trial.cell, trial.result.verdict.texts or ("nothing was measured",)
-    return OmittedTrial(
-        trial.id, cell.stack_label, names[cell.id], labels.of_cell(cell), trial.block, trial.attempt, reasons
-    )
+    name, point = names[cell.id], labels.of(cell)
+    return OmittedTrial(trial.id, cell.stack_label, name, point, trial.block, trial.attempt, reasons)
 
 
 def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stats.Estimate]:

@@ -102,7 +102,7 @@ def _trial_rows(reader: RunReader, findings: RunFindings) -> list[dict[str, Any]
         values = [(metric, BY_KEY[metric].of(trial)) for metric in TABLE_METRICS]
         rows.append({
             "id": trial.id, "block": trial.block, "position": trial.position + 1, "attempt": trial.attempt,
-            "name": names[trial.cell.id], "point": labels.of_cell(trial.cell),
+            "name": names[trial.cell.id], "point": labels.of(trial.cell),
             "validity": trial.result.verdict.validity,
             "reasons": [*_window_text(trial), *trial.result.verdict.texts],
             "values": ["–" if value is None else display(metric).text(value) for metric, value in values],
