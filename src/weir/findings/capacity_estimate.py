@@ -33,8 +33,7 @@ class Capacity:
     is_fresh: bool
     """Whether each search had a new process."""
     rate_rps: stats.Estimate | None
-    """Over the searches; no interval with fewer than `stats.LEAST_SEARCHES`; None if a search lacks a bound on one
-    side."""
+    """Over the searches; no interval with fewer than `stats.MIN_SEARCHES`; None if a search lacks a bound."""
     searches: tuple[stats.SearchResult, ...]
     quantiles: tuple[stats.Quantile, ...]
     """Response times at the highest rates that held, in nanoseconds."""

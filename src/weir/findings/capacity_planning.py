@@ -146,10 +146,7 @@ class _Goal:
 
     def size_fleets(self, stations: Mapping[str, stats.Station]) -> dict[str, Fleet]:
         """Returns the fewest machines, within 2 % of a tier's, with no tier full and, if possible, the objective met."""
-        fleets = {
-            tier: Fleet(one, _count_machines(self.rate_rps, one.demand_s, one.servers))
-            for tier, one in stations.items()
-        }
+        fleets = {tier: Fleet(one, _count_machines(self.rate_rps, one)) for tier, one in stations.items()}
         if self.objective is None or self.find_figure_alone(fleets) is not None:
             return fleets
 
@@ -177,8 +174,8 @@ class _Goal:
         return mean_response_s([fleet], self.rate_rps) - mean_response_s([fleet], self.rate_rps * 1e-6)
 
 
-def _count_machines(rate_rps: float, demand_s: float, servers: float) -> int:
-    return max(1, math.ceil(rate_rps * demand_s / (BUSY_FRACTION * servers)))
+def _count_machines(rate_rps: float, machine: stats.Station) -> int:
+    return max(1, math.ceil(rate_rps * machine.demand_s / (BUSY_FRACTION * machine.servers)))
 
 
 def plan_machines(
@@ -331,8 +328,7 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
 
 
 def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
-    """Returns the stack's bottleneck and cell: of several the one with the fewest processes, then the highest
-    throughput."""
+    """Returns the stack's bottleneck with the fewest processes, then the highest throughput; and its cell."""
     found = [one for one in of_run(reader).bottlenecks if one.tiers]
     labels = sorted({one.label for one in found})
     if not labels:
@@ -392,7 +388,7 @@ def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | Non
         return None
     demand = stats.mean_interval([station.demand_s for station in needed])
     threads = min(station.servers for station in needed)
-    machines = [_count_machines(rate_rps, end, threads) for end in _ends(demand)]
+    machines = [_count_machines(rate_rps, stats.Station(end, threads)) for end in _ends(demand)]
     return _describe_tier(_AGENT, machines, threads, demand, rate_rps)
 
 

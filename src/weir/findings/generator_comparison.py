@@ -59,13 +59,7 @@ _QUANTILES: tuple[tuple[Literal["p50", "p99"], float, str, str], ...] = (
 def compare_generators(
     cells: Sequence[CellTrials], names: Mapping[int, str], *, indicative: bool
 ) -> tuple[SameServer, ...]:
-    """Returns every server and load with several generators.
-
-    Args:
-        cells: the run's cells with their trials.
-        names: the short name of each cell's stack, by the cell's id.
-        indicative: whether the run has fewer blocks than a claim needs.
-    """
+    """Returns every server and load with several generators. `names` has the short name of each cell's stack."""
     servers = _groups(cells)
     pairs = [
         (member, reference)
@@ -286,8 +280,7 @@ def _at_cost(one: GeneratorFindings) -> str:
 
 
 def _describe_wrong_p99(one: GeneratorFindings) -> tuple[float, str] | None:
-    """Returns the distance of a generator's p99 from the kernel's, and words for it; None if they agree or are
-    unknown."""
+    """Returns the distance of a p99 from the kernel's, and words for it; None if they agree or are unknown."""
     ratio = next((ratio for ratio in one.against_kernel if ratio.quantile == "p99"), None)
     said_us, seen_us = one.measure(REPORTED_P99).value, one.measure(KERNEL_P99).value
     if ratio is None or not said_us or not seen_us or ratio.within_rounding or 1 / OFF < ratio.ratio < OFF:

@@ -18,8 +18,7 @@ class Pilot:
     """A run's measurements of itself."""
 
     spread: float
-    """Standard deviation of the log ratio of throughput of two trials in one block, pooled over all compared pairs of
-    cells."""
+    """Standard deviation of the log ratio of throughput of two trials in a block, pooled over all pairs of cells."""
     pairs: int
     """Degrees of freedom behind it."""
     overhead_s: dict[str, float]
@@ -44,10 +43,8 @@ def measure_pilot(reader: RunReader) -> Pilot:
                 squares += variance(logs) * (len(logs) - 1)
                 degrees += len(logs) - 1
     if not degrees:
-        raise UsageError(
-            f"--pilot: {reader.path}: found no two blocks in which two stacks can be compared, expected some",
-            hint="--assume-cv 5%",
-        )
+        problem = "found no two blocks in which two stacks can be compared, expected some"
+        raise UsageError(f"--pilot: {reader.path}: {problem}", hint="--assume-cv 5%")
     overheads: dict[str, list[float]] = {}
     for trial, following in pairwise(trials):
         phases_s = trial.result.phases_s

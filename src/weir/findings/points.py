@@ -56,16 +56,15 @@ def format_where(workload: str, coordinates: Mapping[str, str]) -> str:
 
 def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCells]:
     """Groups cells into points, in the order of the cells."""
-    found = {of.cell.id: of for of in group_by_cell(cells, trials)}
-    together: dict[tuple[str, Load], list[Cell]] = {}
-    for cell in sorted(cells, key=lambda cell: cell.id):
-        together.setdefault((cell.workload, cell.load), []).append(cell)
+    together: dict[tuple[str, Load], list[CellTrials]] = {}
+    for of in group_by_cell(sorted(cells, key=lambda cell: cell.id), trials):
+        together.setdefault((of.cell.workload, of.cell.load), []).append(of)
     points = []
     for (workload, load), mine in together.items():
-        values = _values(mine)
+        values = _values([of.cell for of in mine])
         for combination in product(*values.values()):
             coordinates = dict(zip(values, combination, strict=True))
-            members = [found[cell.id] for cell in mine if cell.coordinates.items() <= coordinates.items()]
+            members = [of for of in mine if of.cell.coordinates.items() <= coordinates.items()]
             if members:
                 points.append(PointCells(workload, load, coordinates, tuple(_copies_last(members))))
     return points
@@ -105,8 +104,7 @@ class PointNames:
         return ", ".join(workload + self._parts(place)) or f"{place.workload}, {place.load.label}"
 
     def where(self, point: PointCells) -> str:
-        """Returns the beginning of a sentence: 'With 50 connections and threads 200 on echo: '; empty with a single
-        point."""
+        """Returns the beginning of a sentence: 'With 50 connections on echo: '; empty with a single point."""
         parts = self._parts(point)
         words = [f"With {', '.join(parts)}"] if parts else []
         if len(self._workloads) > 1:
@@ -129,9 +127,5 @@ def _values(cells: Sequence[Cell]) -> dict[str, list[str]]:
 
 
 def _copies_last(members: Sequence[CellTrials]) -> list[CellTrials]:
-    systems = list(dict.fromkeys((member.cell.stack, member.cell.variant) for member in members))
-
-    def order(member: CellTrials) -> tuple[int, bool]:
-        return systems.index((member.cell.stack, member.cell.variant)), member.cell.arm == "aa"
-
-    return sorted(members, key=order)
+    systems = [(one.cell.stack, one.cell.variant) for one in members]
+    return sorted(members, key=lambda one: (systems.index((one.cell.stack, one.cell.variant)), one.cell.arm == "aa"))

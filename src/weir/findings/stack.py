@@ -76,11 +76,7 @@ def list_what_ran(
 ) -> tuple[WhatRan, ...]:
     """Returns the build and the runtime of each stack, in the order of the study.
 
-    Args:
-        cells: all cells of the run.
-        trials: its finished trials in their order, rejected ones too.
-        names: the short name of each cell's stack, by the cell's id.
-        baseline: the label of the baseline.
+    `trials` are all finished ones in their order, rejected ones too. `names` has the short name of each cell's stack.
     """
     found: list[WhatRan] = []
     for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():
