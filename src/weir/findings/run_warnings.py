@@ -178,9 +178,9 @@ def _drift(drifts: dict[int, Estimate]) -> Iterator[Caution]:
         if moved.low is not None and moved.high is not None and (moved.low > DRIFT_LIMIT or moved.high < -DRIFT_LIMIT)
     }
     if moving:
-        farthest, most = max(moving.items(), key=lambda item: abs(item[1]))
+        trial, most = max(moving.items(), key=lambda item: abs(item[1]))
         yield Caution(
-            f"Throughput drifted within {counted(len(moving), 'trial')}, most in trial {farthest} ({signed_percent(most)}).",
+            f"Throughput drifted within {counted(len(moving), 'trial')}, most in trial {trial} ({signed_percent(most)}).",
             "More than 2 % from the start to the end of the window is no steady state.",
             "The server was still warming up, or something else used its CPU.",
             "A longer warm-up (warmup_s) or a longer window (duration_s).",
