@@ -18,8 +18,9 @@ try:
 except ImportError as missing:
     raise ImportError("weir.frames: polars is not installed here; try: pip install 'weirbench[frames]'") from missing
 
-from weir.findings import METRICS, RunFindings, of_run
+from weir.findings import RunFindings, of_run
 from weir.findings.evidence import is_used
+from weir.findings.metrics import METRICS
 from weir.model.errors import UsageError
 from weir.model.run_types import Cell
 from weir.store import RunReader, SampleRow, ThreadStateRow

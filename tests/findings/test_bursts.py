@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from tests.support.synthetic_run import FLASK, SyntheticStudy, write_run
-from weir.findings import StackFindings, of_run
+from weir.findings import of_run
 from weir.findings.bursts import describe_waves, find_waves
 from weir.findings.evidence import CellTrials, group_by_cell
 from weir.findings.stack import measure_stack
-from weir.findings.types import Wave
+from weir.findings.types import StackFindings, Wave
 from weir.model import hdr as histogram
 from weir.model.load import ClosedLoad, Load
 from weir.model.run_types import Ceiling

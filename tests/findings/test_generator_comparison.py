@@ -9,10 +9,11 @@ import pytest
 
 from tests.support.synthetic_generator import SyntheticGenerator
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStack, SyntheticStudy, judged, write_run
-from weir.findings import RunFindings, SameServer, of_run
+from weir.findings import RunFindings, of_run
 from weir.findings.generator_comparison import count_planned_generator_comparisons
 from weir.findings.metrics import GENERATOR_CPU, GENERATOR_MEMORY, KERNEL_P99, REPORTED_P99, THROUGHPUT
 from weir.findings.regression import compare_runs
+from weir.findings.types import SameServer
 from weir.model.errors import UsageError
 from weir.model.run_types import TrialResult
 from weir.model.verdict import Reason, TrialVerdict

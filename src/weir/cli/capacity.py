@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,7 @@ from weir.parsing import parse_duration, parse_think_time, write_duration
 from weir.stacks.manifest import read_stack
 
 if TYPE_CHECKING:
-    from weir.findings import Capacity, KneeFinding
+    from weir.findings.capacity_estimate import Capacity, KneeFinding
     from weir.lab.capacity_probe import SearchSettings, Target
     from weir.stats import Attempt, Goal
 
@@ -94,7 +94,7 @@ def capacity(
         print_text(found.sentence)
         print_text(f"  {found.would_change}", "dim")
     if json_ is not None:
-        write_json(found.to_json(), json_)
+        write_json(asdict(found), json_)
     if not found.is_known:
         raise typer.Exit(ExitCode.NOT_VALID)
 
@@ -151,7 +151,7 @@ def _count_searches(searches: int, tell: Callable[[str], None]) -> Iterator[None
 
 
 def _find_knee(target: "Target", searches: int, most_users: int, tell: Callable[[str], None]) -> "KneeFinding":
-    from weir.findings import combine_knee_searches
+    from weir.findings.capacity_estimate import combine_knee_searches
     from weir.findings.formatting import counted
     from weir.lab.capacity_probe import find_knee
 
@@ -168,7 +168,7 @@ def _find_knee(target: "Target", searches: int, most_users: int, tell: Callable[
 def _find_capacity(
     target: "Target", searches: int, settings: "SearchSettings", think_s: float | None, tell: Callable[[str], None]
 ) -> "Capacity":
-    from weir.findings import Answers, combine_capacity_searches
+    from weir.findings.capacity_estimate import Answers, combine_capacity_searches
     from weir.lab.capacity_probe import find_capacity
 
     def on_attempt(attempt: "Attempt") -> None:

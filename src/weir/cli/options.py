@@ -123,7 +123,7 @@ def parse_counts(text: str) -> tuple[int, ...]:
 def choose_metrics(asked: list[str] | None, usual: Sequence[str], command: str) -> Sequence[str]:
     """Returns the metrics of `--metric`, by default the usual ones. Raises UsageError for an unknown metric."""
     # Here and not above: findings take as long to import as all else, and `weir load` does not need them.
-    from weir.findings import BY_KEY
+    from weir.findings.metrics import BY_KEY
 
     for metric in asked or ():
         if metric not in BY_KEY:

@@ -165,7 +165,7 @@ def _print_cells(cells: Sequence[PlannedCell]) -> None:
         cell = planned.cell
         settings = ", ".join(f"{name} {value}" for name, value in cell.settings.items() if name not in cell.coordinates)
         times = (f"{planned.method.warmup_s:g}", f"{planned.duration_s:g}")
-        table.add_row(str(cell.id), cell.stack_label, names.of_cell(cell), settings or "–", *times)
+        table.add_row(str(cell.id), cell.stack_label, names.of(cell), settings or "–", *times)
     stdout.print(table)
     if len(cells) > _MOST_CELLS:
         stdout.print(f"and {len(cells) - _MOST_CELLS} more: --json has them all")

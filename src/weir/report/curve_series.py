@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.findings import BY_KEY, BreakEven, Point, RunFindings, StackFindings
+from weir.findings import RunFindings
 from weir.findings.formatting import amount as amount_text
 from weir.findings.formatting import significant
-from weir.findings.metrics import CPU, MEAN, MEMORY, P99, THROUGHPUT
+from weir.findings.metrics import BY_KEY, CPU, MEAN, MEMORY, P99, THROUGHPUT
 from weir.findings.sweep import CONNECTIONS, LOADS, RATE, AxisSeries, get_axis_unit, group_by_axis
+from weir.findings.types import BreakEven, Point, StackFindings
 from weir.model.run_types import Trial
 from weir.report.interval_plot import colours_of
 from weir.report.number_format import display

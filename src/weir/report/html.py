@@ -5,11 +5,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from weir.findings import BY_KEY, GeneratorFindings, LoadFindings, RunFindings, StackFindings
+from weir.findings import LoadFindings, RunFindings
 from weir.findings.formatting import significant
-from weir.findings.metrics import GENERATOR_CPU, GENERATOR_MEMORY, THROUGHPUT
+from weir.findings.metrics import BY_KEY, GENERATOR_CPU, GENERATOR_MEMORY, THROUGHPUT
 from weir.findings.points import PointNames
 from weir.findings.regression import Gate
+from weir.findings.types import GeneratorFindings, StackFindings
 from weir.model.run_types import Trial
 from weir.parallel import start_parallel, without_gc
 from weir.report import exports
@@ -101,7 +102,7 @@ def _trial_rows(reader: RunReader, findings: RunFindings) -> list[dict[str, Any]
         values = [(metric, BY_KEY[metric].of(trial)) for metric in TABLE_METRICS]
         rows.append({
             "id": trial.id, "block": trial.block, "position": trial.position + 1, "attempt": trial.attempt,
-            "name": names[trial.cell.id], "point": labels.of_cell(trial.cell),
+            "name": names[trial.cell.id], "point": labels.of(trial.cell),
             "validity": trial.result.verdict.validity,
             "reasons": [*_window_text(trial), *trial.result.verdict.texts],
             "values": ["–" if value is None else display(metric).text(value) for metric, value in values],

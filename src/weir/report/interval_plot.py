@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weir.findings import BY_KEY, Comparison, IdenticalCopies, Point, Variation
 from weir.findings.formatting import ratio_text
+from weir.findings.metrics import BY_KEY
+from weir.findings.types import Comparison, IdenticalCopies, Point, Variation
 from weir.report.number_format import display, interval_text, value_text
 
 MARGIN_PERCENT = 2.0

@@ -3,8 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from weir.findings import Held, Measure, metrics
+from weir.findings import metrics
 from weir.findings.formatting import significant
+from weir.findings.types import Held, Measure
 
 TABLE_METRICS = (metrics.THROUGHPUT, metrics.P50, metrics.P99, metrics.CPU, metrics.MEMORY, metrics.READY)
 """The columns of the table of a point."""

@@ -15,8 +15,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from weir.findings import BY_KEY
 from weir.findings.formatting import significant
+from weir.findings.metrics import BY_KEY
 from weir.model.errors import WeirError
 from weir.report import number_format, sentences
 from weir.report.number_format import display, interval_text, value_text

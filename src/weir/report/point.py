@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from weir.findings import BY_KEY, LoadFindings, Point, RunFindings
-from weir.findings.metrics import CPU, MEMORY, P99, READY, THROUGHPUT
+from weir.findings import LoadFindings, RunFindings
+from weir.findings.metrics import BY_KEY, CPU, MEMORY, P99, READY, THROUGHPUT
+from weir.findings.types import Point
 from weir.report.charts import PointCharts
 from weir.report.interval_plot import colours_of, measure_strip, ratio_strip, tile_rows
 from weir.report.number_format import display

@@ -8,10 +8,11 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from weir.findings import BY_KEY, Caution, Point, RunFindings
+from weir.findings import RunFindings
 from weir.findings.formatting import counted
-from weir.findings.metrics import CPU, GENERATOR_CPU, THROUGHPUT
+from weir.findings.metrics import BY_KEY, CPU, GENERATOR_CPU, THROUGHPUT
 from weir.findings.trial_phases import PHASES, StackTimes
+from weir.findings.types import Caution, Point
 from weir.model.sanitize import sanitize
 from weir.report import number_format
 from weir.report.number_format import GENERATOR_METRICS, TABLE_METRICS, display, interval_text, value_text
