@@ -164,8 +164,8 @@ def _notes(trials: Sequence[Trial]) -> tuple[str, ...]:
 
 def _rounding_s(trial: Trial, quantile: float) -> float:
     """Returns the rounding of a printed time."""
-    claim = trial.result.claim
-    figure = None if claim is None else claim.quantiles_s.get(quantile)
+    reported = trial.result.reported_result
+    figure = None if reported is None else reported.quantiles_s.get(quantile)
     return 0.0 if figure is None else figure.rounding
 
 
