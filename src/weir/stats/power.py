@@ -51,7 +51,7 @@ def blocks_to_detect(ratio: float, spread: float, comparisons: int = 1) -> int:
     """Returns the fewest blocks that detect a true ratio of `ratio`.
 
     >>> blocks_to_detect(1.05, spread=0.07)
-    18
+    19
 
     Raises ValueError: the ratio is not above 1.
     """

@@ -14,7 +14,7 @@ of 100 trials with independent noise, in about 3 with r = 0.3, and in about 11 w
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -127,10 +127,10 @@ def _levels(observed: Array) -> list[int]:
     scaled = ((observed - observed.mean()) / noise).reshape(-1, 1)
     penalty = _PENALTY * math.log(len(observed)) * (1 + autocorrelation) / (1 - autocorrelation)
     found: list[int] = ruptures.KernelCPD(kernel="linear", min_size=_SHORTEST).fit_predict(scaled, pen=penalty)
-    return _apart(observed, found[:-1])
+    return _apart(observed, map(int, found[:-1]))
 
 
-def _apart(observed: Array, changes: Sequence[int]) -> list[int]:
+def _apart(observed: Array, changes: Iterable[int]) -> list[int]:
     """Joins levels that differ by at most the tolerance, the closest first. Returns the remaining change points."""
     kept = list(changes)
     while kept:
@@ -170,7 +170,7 @@ def _drift(values: Sequence[float]) -> Estimate | None:
     if len(observed) < POINTS // 2:
         return None
     cleaned = _without_spikes(observed)
-    moved = drift(np.arange(len(cleaned)), cleaned)
+    moved = drift(np.arange(len(cleaned), dtype=np.float64), cleaned)
     if moved is None or moved.low is None or moved.high is None:
         return moved
     _, autocorrelation = _noise(cleaned)
