@@ -203,9 +203,17 @@ def _curve(findings: RunFindings, along: AxisSeries[Point], limited: Set[int]) -
     sentence = " ".join([*_changes_of_sides(crossings, THROUGHPUT), *_peaks(findings, where, unit)])
     may_be_limited = [amount for amount in measured if used[amount] & limited]
     return CurveSeries(
-        axis, where, unit, amounts, measured, drawn, crossings, knees, may_be_limited,
+        axis,
+        where,
+        unit,
+        amounts,
+        measured,
+        drawn,
+        crossings,
+        knees,
+        may_be_limited,
         sentence or "No two stacks change sides.",
-    )  # fmt: skip
+    )
 
 
 def _figures(key: str, stack: StackFindings | None) -> tuple[float | None, float | None, float | None]:

@@ -27,10 +27,19 @@ from weir.store import RunReader
 
 _LOCUST_PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 99.9, 99.99, 100)
 _LOCUST = (
-    "Type", "Name", "Request Count", "Failure Count", "Median Response Time", "Average Response Time",
-    "Min Response Time", "Max Response Time", "Average Content Size", "Requests/s", "Failures/s",
+    "Type",
+    "Name",
+    "Request Count",
+    "Failure Count",
+    "Median Response Time",
+    "Average Response Time",
+    "Min Response Time",
+    "Max Response Time",
+    "Average Content Size",
+    "Requests/s",
+    "Failures/s",
     *(f"{percent:g}%" for percent in _LOCUST_PERCENTILES),
-)  # fmt: skip
+)
 JMETER_PERCENTILES = (50, 90, 95, 99, 0, 100)
 
 
@@ -185,13 +194,21 @@ def table(findings: RunFindings) -> str:
     columns = ("workload", "load", "point", "stack", "name", "metric", "unit", "value", "low", "high", "trials", "note")
     rows = [
         [
-            point.workload, point.load, point.label, stack.label, stack.name, measure.metric, measure.unit,
-            *map(_number, (measure.value, measure.low, measure.high)), str(len(measure.trials)), measure.note,
+            point.workload,
+            point.load,
+            point.label,
+            stack.label,
+            stack.name,
+            measure.metric,
+            measure.unit,
+            *map(_number, (measure.value, measure.low, measure.high)),
+            str(len(measure.trials)),
+            measure.note,
         ]
         for point in findings.points
         for stack in point.stacks
         for measure in ([] if isinstance(findings, LoadFindings) else stack.measures)
-    ]  # fmt: skip
+    ]
     if isinstance(findings, LoadFindings):
         target, (point,) = findings.summary.target, findings.points
         place = (point.workload, point.load, point.label, target, target)

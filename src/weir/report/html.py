@@ -48,18 +48,26 @@ def render_html(
         template_of(name)
     curves = curve_series(findings, reader.trials())
     values: dict[str, Any] = {
-        "info": reader.info, "findings": findings, "several": len(findings.points) > 1, "curves": curves,
+        "info": reader.info,
+        "findings": findings,
+        "several": len(findings.points) > 1,
+        "curves": curves,
         "planes": planes_of(findings),
         "variation": findings.variation and variation_strip(findings.variation, findings.identical_copies),
         "readings": readings_of(reader, findings, exports.collect_samples(reader, findings)),
-        "against": against, "load": load and load_values(load),
+        "against": against,
+        "load": load and load_values(load),
         "answer_text": (load.answer.sentence, load.basis) if load else _split_basis(findings.answer.sentence),
         "answer_strip": ratio_strip(findings.answer.comparisons, colours_of(*findings.points)),
-        "trials": _trial_rows(reader, findings), "overview": overview_of(findings),
-        "generator_cells": _generator_cells, "generator_intervals": _generator_intervals,
-        "objectives": findings.objectives(), "environment": flat(reader.info.environment),
-        "settings": _settings(findings), "placement": _placement(reader),
-    }  # fmt: skip
+        "trials": _trial_rows(reader, findings),
+        "overview": overview_of(findings),
+        "generator_cells": _generator_cells,
+        "generator_intervals": _generator_intervals,
+        "objectives": findings.objectives(),
+        "environment": flat(reader.info.environment),
+        "settings": _settings(findings),
+        "placement": _placement(reader),
+    }
     of_points = begun()
     numbers = range(len(findings.points))
     done = start_parallel(reader, numbers, lambda _, number: point_part(findings, of_points[number], number))()
@@ -99,14 +107,21 @@ def _trial_rows(reader: RunReader, findings: RunFindings) -> list[dict[str, Any]
     for trial in reader.trials():
         summary = trial.result.summary
         values = [(metric, BY_KEY[metric].of(trial)) for metric in TABLE_METRICS]
-        rows.append({
-            "id": trial.id, "block": trial.block, "position": trial.position + 1, "attempt": trial.attempt,
-            "name": names[trial.cell.id], "point": labels.of_cell(trial.cell),
-            "validity": trial.result.verdict.validity,
-            "reasons": [*_window_text(trial), *trial.result.verdict.texts],
-            "values": ["–" if value is None else display(metric).text(value) for metric, value in values],
-            "failed": summary.requests.failed if summary else None, "logs": sorted(trial.result.logs.values()),
-        })  # fmt: skip
+        rows.append(
+            {
+                "id": trial.id,
+                "block": trial.block,
+                "position": trial.position + 1,
+                "attempt": trial.attempt,
+                "name": names[trial.cell.id],
+                "point": labels.of_cell(trial.cell),
+                "validity": trial.result.verdict.validity,
+                "reasons": [*_window_text(trial), *trial.result.verdict.texts],
+                "values": ["–" if value is None else display(metric).text(value) for metric, value in values],
+                "failed": summary.requests.failed if summary else None,
+                "logs": sorted(trial.result.logs.values()),
+            }
+        )
     return rows
 
 

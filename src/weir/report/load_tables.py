@@ -28,11 +28,17 @@ def load_values(findings: LoadFindings) -> dict[str, Any]:
     """Returns the values that `load.html.j2` needs."""
     summary, events = findings.summary, findings.events
     return {
-        "is_open": isinstance(findings.trial.cell.load, OpenLoad), "tiles": _tiles(findings), "columns": COLUMNS,
-        "clocks": clock_rows(summary), "parts": list(part_rows(summary)), "slowest": _slowest_rows(summary),
-        "events": events[:MOST_EVENTS], "more_events": max(0, len(events) - MOST_EVENTS),
-        "plan": _plan_rows(findings), "ms": milliseconds,
-    }  # fmt: skip
+        "is_open": isinstance(findings.trial.cell.load, OpenLoad),
+        "tiles": _tiles(findings),
+        "columns": COLUMNS,
+        "clocks": clock_rows(summary),
+        "parts": list(part_rows(summary)),
+        "slowest": _slowest_rows(summary),
+        "events": events[:MOST_EVENTS],
+        "more_events": max(0, len(events) - MOST_EVENTS),
+        "plan": _plan_rows(findings),
+        "ms": milliseconds,
+    }
 
 
 def _tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:

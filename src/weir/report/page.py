@@ -43,9 +43,13 @@ def render_page(template: str, data: str, **values: Any) -> str:
     bundle = load_web_assets()
     # The policy allows script and style by their hashes, so the page must contain the same bytes.
     return template_of(template).render(
-        **values, script=Markup(bundle.script), style=Markup(bundle.style), script_hash=hash_for_policy(bundle.script),
-        style_hash=hash_for_policy(bundle.style), data=Markup(data),
-    )  # fmt: skip
+        **values,
+        script=Markup(bundle.script),
+        style=Markup(bundle.style),
+        script_hash=hash_for_policy(bundle.script),
+        style_hash=hash_for_policy(bundle.style),
+        data=Markup(data),
+    )
 
 
 def template_of(name: str) -> Template:
@@ -87,15 +91,22 @@ def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=_Unindented("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=_Unindented("weir.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
     environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading, whole=_whole)
     environment.globals.update(
-        display=display, sentences=sentences, significant=significant, found_text=number_format.found_text,
-        size_text=number_format.size_text, size_ratio_text=number_format.size_ratio_text,
+        display=display,
+        sentences=sentences,
+        significant=significant,
+        found_text=number_format.found_text,
+        size_text=number_format.size_text,
+        size_ratio_text=number_format.size_ratio_text,
         table_metrics=[(BY_KEY[metric], display(metric)) for metric in number_format.TABLE_METRICS],
-    )  # fmt: skip
+    )
     return environment
 
 

@@ -36,10 +36,20 @@ def point_part(findings: RunFindings, charts: PointCharts, number: int) -> Point
     tiles = [(BY_KEY[metric], display(metric), rows) for metric in TILE_METRICS if (rows := tile_rows(point, metric))]
     strips = [] if is_load else [measure_strip(point, metric) for metric in RESOURCE_METRICS]
     markup = template_of(TEMPLATE).render(
-        findings=findings, is_load=is_load, point=point, number=number, several=len(findings.points) > 1,
-        series=series, answers=answers, colours=colours, tiles=tiles, throughput=measure_strip(point, THROUGHPUT),
+        findings=findings,
+        is_load=is_load,
+        point=point,
+        number=number,
+        several=len(findings.points) > 1,
+        series=series,
+        answers=answers,
+        colours=colours,
+        tiles=tiles,
+        throughput=measure_strip(point, THROUGHPUT),
         ratios=ratio_strip([found for found in point.comparisons if found.metric == THROUGHPUT], colours),
         published={(one.stack, one.metric): one.value for one in point.published if one.metric in BY_KEY},
-        resources=list(filter(None, strips)), show_dots=len(findings.points) <= _MOST_WITH_DOTS, metrics=BY_KEY,
-    )  # fmt: skip
+        resources=list(filter(None, strips)),
+        show_dots=len(findings.points) <= _MOST_WITH_DOTS,
+        metrics=BY_KEY,
+    )
     return PointPart(markup, island({**plain(series), "answers": plain(answers)}))

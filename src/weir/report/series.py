@@ -51,11 +51,16 @@ def shown_at(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
     main = [member for member in point.members if member.cell.arm == "main"]
     return [
         Shown(
-            member.cell.stack_label, names[member.cell.id], colour, member.evidence.used, member.cell.ceilings,
+            member.cell.stack_label,
+            names[member.cell.id],
+            colour,
+            member.evidence.used,
+            member.cell.ceilings,
             any(trial.result.summary is not None and trial.result.summary.requests.failed for trial in member.used),
         )
-        for colour, member in enumerate(main) if member.used
-    ]  # fmt: skip
+        for colour, member in enumerate(main)
+        if member.used
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,26 +144,41 @@ def point_series(reader: RunReader, load: Load, shown: Sequence[Shown], together
         networks = [reader.readings(NetworkSampleRow, trial) for trial in mine]
         threads = [reader.readings(ThreadStateRow, trial) for trial in mine]
         p50, p90, p99 = quantiles_over_time(reader, mine, coarse_edges)
-        stacks.append(StackSeries(
-            label=stack.label, name=stack.name, colour=stack.colour, trials=len(mine), of_trials=len(stack.trials),
-            rate_rps=line_of(mean_of(rates)),
-            # fmin and fmax ignore the slices that a trial did not see.
-            rate_low_rps=line_of(np.fmin.reduce(rates)), rate_high_rps=line_of(np.fmax.reduce(rates)),
-            failed_rps=line_of(mean_of(failed)) if failed else [],
-            p50_ms=p50, p90_ms=p90, p99_ms=p99,
-            tiers=process_series.tier_lines(samples, coarse_edges),
-            machine_percent=process_series.machine_lines(cpus, coarse_edges, reader.info.placement),
-            distribution_ms=latency_distribution(histograms[stack.label], nines),
-            service_ms=_service_times(reader, stack.trials, nines) if has_two_clocks else [],
-            waiting=waiting_lines(trials, edges), errors_rps=error_lines(trials, edges),
-            memory_mb=process_series.memory_lines(samples, coarse_edges),
-            traffic_mb_s=process_series.traffic_lines(samples, networks, coarse_edges),
-            threads=process_series.thread_lines(threads, threads_edges),
-        ))  # fmt: skip
+        stacks.append(
+            StackSeries(
+                label=stack.label,
+                name=stack.name,
+                colour=stack.colour,
+                trials=len(mine),
+                of_trials=len(stack.trials),
+                rate_rps=line_of(mean_of(rates)),
+                # fmin and fmax ignore the slices that a trial did not see.
+                rate_low_rps=line_of(np.fmin.reduce(rates)),
+                rate_high_rps=line_of(np.fmax.reduce(rates)),
+                failed_rps=line_of(mean_of(failed)) if failed else [],
+                p50_ms=p50,
+                p90_ms=p90,
+                p99_ms=p99,
+                tiers=process_series.tier_lines(samples, coarse_edges),
+                machine_percent=process_series.machine_lines(cpus, coarse_edges, reader.info.placement),
+                distribution_ms=latency_distribution(histograms[stack.label], nines),
+                service_ms=_service_times(reader, stack.trials, nines) if has_two_clocks else [],
+                waiting=waiting_lines(trials, edges),
+                errors_rps=error_lines(trials, edges),
+                memory_mb=process_series.memory_lines(samples, coarse_edges),
+                traffic_mb_s=process_series.traffic_lines(samples, networks, coarse_edges),
+                threads=process_series.thread_lines(threads, threads_edges),
+            )
+        )
     return PointSeries(
-        middles(edges), middles(coarse_edges), [round(value, 4) for value in nines], stacks, middles(threads_edges),
-        has_intervals=any(intervals.values()), offered_rps=_offered_rates(load, middles(edges)),
-    )  # fmt: skip
+        middles(edges),
+        middles(coarse_edges),
+        [round(value, 4) for value in nines],
+        stacks,
+        middles(threads_edges),
+        has_intervals=any(intervals.values()),
+        offered_rps=_offered_rates(load, middles(edges)),
+    )
 
 
 def _offered_rates(load: Load, times_s: Sequence[float]) -> Line:
