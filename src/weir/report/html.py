@@ -1,5 +1,6 @@
 """The HTML report of a run or a load: one offline file, with the same bytes from the same run file anywhere."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from weir.report.interval_plot import colours_of, ratio_strip, variation_strip
 from weir.report.load_tables import load_values
 from weir.report.number_format import GENERATOR_METRICS, TABLE_METRICS, display, interval_text, value_text
 from weir.report.overview import overview_of
-from weir.report.page import flat, island, plain, render_page, template_of, write_page
+from weir.report.page import island, plain, render_page, template_of, write_page
 from weir.report.point import RUN_TEMPLATES, TEMPLATE, point_part
 from weir.report.process_series import cpus_by_role
 from weir.report.scatter import planes_of
@@ -46,11 +47,11 @@ def render_html(
     # Compiled once here, and not once by each worker.
     for name in (TEMPLATE,) if load else (TEMPLATE, *RUN_TEMPLATES):
         template_of(name)
+    # The workers read the charts meanwhile.
     curves = curve_series(findings, reader.trials())
     values: dict[str, Any] = {
         "info": reader.info,
         "findings": findings,
-        "several": len(findings.points) > 1,
         "curves": curves,
         "planes": planes_of(findings),
         "variation": findings.variation and variation_strip(findings.variation, findings.identical_copies),
@@ -59,21 +60,19 @@ def render_html(
         "load": load and load_values(load),
         "answer_text": (load.answer.sentence, load.basis) if load else _split_basis(findings.answer.sentence),
         "answer_strip": ratio_strip(findings.answer.comparisons, colours_of(*findings.points)),
-        "trials": _trial_rows(reader, findings),
+        "trials": list(_trial_rows(reader, findings)),
         "overview": overview_of(findings),
         "generator_cells": _generator_cells,
         "generator_intervals": _generator_intervals,
-        "objectives": findings.objectives(),
-        "environment": flat(reader.info.environment),
         "settings": _settings(findings),
         "placement": _placement(reader),
     }
     of_points = begun()
     numbers = range(len(findings.points))
     done = start_parallel(reader, numbers, lambda _, number: point_part(findings, of_points[number], number))()
-    points = ",".join(part.data for part in done)
+    points = ",".join(part for _, part in done)
     data = f'{{"curves":{island([plain(curve) for curve in curves])},"points":[{points}]}}'
-    return render_page("report.html.j2", data, parts=[Markup(part.markup) for part in done], **values)
+    return render_page("report.html.j2", data, parts=[Markup(markup) for markup, _ in done], **values)
 
 
 def _generator_cells(one: GeneratorFindings) -> list[str]:
@@ -100,29 +99,15 @@ def _split_basis(sentence: str) -> tuple[str, str]:
     return (head.rstrip(), mark + tail) if mark else (sentence, "")
 
 
-def _trial_rows(reader: RunReader, findings: RunFindings) -> list[dict[str, Any]]:
+def _trial_rows(reader: RunReader, findings: RunFindings) -> Iterator[tuple[Trial, str, str, list[str], list[str]]]:
+    """Yields each trial with the names of its stack and of its point, its figures, and its reasons."""
     labels = PointNames(reader.cells())
     names = {stack.cell: stack.name for point in findings.points for stack in point.stacks}
-    rows = []
     for trial in reader.trials():
-        summary = trial.result.summary
-        values = [(metric, BY_KEY[metric].of(trial)) for metric in TABLE_METRICS]
-        rows.append(
-            {
-                "id": trial.id,
-                "block": trial.block,
-                "position": trial.position + 1,
-                "attempt": trial.attempt,
-                "name": names[trial.cell.id],
-                "point": labels.of_cell(trial.cell),
-                "validity": trial.result.verdict.validity,
-                "reasons": [*_window_text(trial), *trial.result.verdict.texts],
-                "values": ["–" if value is None else display(metric).text(value) for metric, value in values],
-                "failed": summary.requests.failed if summary else None,
-                "logs": sorted(trial.result.logs.values()),
-            }
-        )
-    return rows
+        known = [(metric, BY_KEY[metric].of(trial)) for metric in TABLE_METRICS]
+        figures = ["–" if value is None else display(metric).text(value) for metric, value in known]
+        reasons = [*_window_text(trial), *trial.result.verdict.texts]
+        yield trial, names[trial.cell.id], labels.of_cell(trial.cell), figures, reasons
 
 
 def _window_text(trial: Trial) -> list[str]:

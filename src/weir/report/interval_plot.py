@@ -1,7 +1,7 @@
 """Positions of dots and intervals on one axis, in percent of its width; the template draws them as SVG."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from weir.findings import BY_KEY, Comparison, IdenticalCopies, Point, Variation
@@ -172,11 +172,8 @@ def linear_ticks(largest: float) -> list[float]:
 def logarithmic_ticks(low: float, high: float) -> list[float]:
     """Returns at most seven round values from `low` to `high`, if steps of ten allow it."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-        inside = [value for power in powers for step in steps if low <= (value := step * 10.0**power) <= high]
-        if len(inside) <= 7:
-            break
-    return inside
+    scales = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
+    return _at_most_seven(low, high, ([step * 10.0**power for power in powers for step in steps] for steps in scales))
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
@@ -184,8 +181,14 @@ def ratio_ticks(low: float, high: float) -> list[float]:
     coarse = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
     medium = sorted({*coarse, 0.25, 0.33, 0.67, 1.5, 3.0, 4.0, 6.0, 8.0})
     fine = sorted({*medium, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25})
-    for ticks in (fine, medium, coarse):
-        inside = [value for value in ticks if low <= value <= high]
+    return _at_most_seven(low, high, (fine, medium, coarse))
+
+
+def _at_most_seven(low: float, high: float, scales: Iterable[list[float]]) -> list[float]:
+    """Returns the values from `low` to `high` of the first scale with at most seven of them, or of the last scale."""
+    inside: list[float] = []
+    for scale in scales:
+        inside = [value for value in scale if low <= value <= high]
         if len(inside) <= 7:
             break
     return inside

@@ -37,7 +37,6 @@ def load_values(findings: LoadFindings) -> dict[str, Any]:
         "events": events[:MOST_EVENTS],
         "more_events": max(0, len(events) - MOST_EVENTS),
         "plan": _plan_rows(findings),
-        "ms": milliseconds,
     }
 
 

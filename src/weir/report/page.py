@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from weir.findings import BY_KEY
-from weir.findings.formatting import significant
+from weir.findings.formatting import milliseconds, significant
 from weir.model.errors import WeirError
 from weir.report import number_format, sentences
 from weir.report.number_format import display, interval_text, value_text
@@ -97,9 +97,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading, whole=_whole)
+    environment.filters.update(
+        value=value_text, interval=interval_text, when=_when, flat=flat, heading=_heading, whole=_whole
+    )
     environment.globals.update(
         display=display,
+        metrics=BY_KEY,
+        milliseconds=milliseconds,
         sentences=sentences,
         significant=significant,
         found_text=number_format.found_text,

@@ -1,7 +1,5 @@
 """The part of a page about one point, as text: several processes render the points, and text passes fastest."""
 
-from dataclasses import dataclass
-
 from weir.findings import BY_KEY, LoadFindings, Point, RunFindings
 from weir.findings.metrics import CPU, MEMORY, P99, READY, THROUGHPUT
 from weir.report.charts import PointCharts
@@ -18,16 +16,9 @@ _MOST_WITH_DOTS = 12
 """With more points, their resources show no dots for trials; the table of trials has the values."""
 
 
-@dataclass(frozen=True, slots=True)
-class PointPart:
-    """One point's escaped markup, and the data of its charts from `island`."""
-
-    markup: str
-    data: str
-
-
-def point_part(findings: RunFindings, charts: PointCharts, number: int) -> PointPart:
-    """Returns the part of the page about the point with this number, from 0."""
+def point_part(findings: RunFindings, charts: PointCharts, number: int) -> tuple[str, str]:
+    """Returns the part of the page about the point with this number, from 0: its escaped markup, and the data of its
+    charts from `island`."""
     point: Point = findings.points[number]
     series, answers = charts.series, charts.answers
     colours = colours_of(point)
@@ -40,7 +31,6 @@ def point_part(findings: RunFindings, charts: PointCharts, number: int) -> Point
         is_load=is_load,
         point=point,
         number=number,
-        several=len(findings.points) > 1,
         series=series,
         answers=answers,
         colours=colours,
@@ -50,6 +40,5 @@ def point_part(findings: RunFindings, charts: PointCharts, number: int) -> Point
         published={(one.stack, one.metric): one.value for one in point.published if one.metric in BY_KEY},
         resources=list(filter(None, strips)),
         show_dots=len(findings.points) <= _MOST_WITH_DOTS,
-        metrics=BY_KEY,
     )
-    return PointPart(markup, island({**plain(series), "answers": plain(answers)}))
+    return markup, island({**plain(series), "answers": plain(answers)})

@@ -146,8 +146,8 @@ def _overview(overview: Overview | None) -> list[RenderableType]:
         return []
     columns = (Column(heading, justify="right", overflow="fold") for heading in overview.headings)
     table = _table("All points", _names("", 30), *columns)
-    for row in overview.rows:
-        table.add_row(Text(row.label), *map(Text, row.cells))
+    for label, cells in overview.rows:
+        table.add_row(Text(label), *map(Text, cells))
     return [table, Text("")]
 
 
