@@ -199,20 +199,18 @@ def _curve(findings: RunFindings, along: AxisSeries[Point], limited: Set[int]) -
         for label, name in names.items()
         if (law := laws.get(label)) is not None and law.knee is not None and measured[0] < law.knee < measured[-1]
     ]
-    drawn = [one for one in charts if any(value is not None for line in one.lines for value in line.values)]
     sentence = " ".join([*_changes_of_sides(crossings, THROUGHPUT), *_peaks(findings, where, unit)])
-    may_be_limited = [amount for amount in measured if used[amount] & limited]
     return CurveSeries(
-        axis,
-        where,
-        unit,
-        amounts,
-        measured,
-        drawn,
-        crossings,
-        knees,
-        may_be_limited,
-        sentence or "No two stacks change sides.",
+        axis=axis,
+        where=where,
+        unit=unit,
+        amounts=amounts,
+        measured=measured,
+        charts=[one for one in charts if any(value is not None for line in one.lines for value in line.values)],
+        crossings=crossings,
+        knees=knees,
+        limited=[amount for amount in measured if used[amount] & limited],
+        sentence=sentence or "No two stacks change sides.",
     )
 
 

@@ -28,6 +28,7 @@ SHORTEST_COARSE_SLICE_S = 0.5
 slow stack has too few requests for a p99."""
 _REQUESTS_FOR_P99 = 1200
 """Gives a p99 at least ten samples beyond it in every slice, although slices differ."""
+_PERCENTILES = (0.5, 0.9, 0.99)
 _FEWEST_SLICES = 6
 """A slow load has at least this many slices, with fewer requests in each."""
 
@@ -48,19 +49,14 @@ class Shown:
 
 def shown_at(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
     """Returns the stacks that the charts of a point show; `names` has the name of each cell by its id."""
-    main = [member for member in point.members if member.cell.arm == "main"]
-    return [
-        Shown(
-            member.cell.stack_label,
-            names[member.cell.id],
-            colour,
-            member.evidence.used,
-            member.cell.ceilings,
-            any(trial.result.summary is not None and trial.result.summary.requests.failed for trial in member.used),
-        )
-        for colour, member in enumerate(main)
-        if member.used
-    ]
+    shown = []
+    for colour, member in enumerate(member for member in point.members if member.cell.arm == "main"):
+        if member.used:
+            cell, summaries = member.cell, [trial.result.summary for trial in member.used]
+            has_failed = any(summary is not None and summary.requests.failed for summary in summaries)
+            label, name = cell.stack_label, names[cell.id]
+            shown.append(Shown(label, name, colour, member.evidence.used, cell.ceilings, has_failed))
+    return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +133,8 @@ def point_series(reader: RunReader, load: Load, shown: Sequence[Shown], together
     for stack in shown:
         mine = {trial: intervals[trial] for trial in drawn[stack.label]}
         trials = list(mine.values())
-        rates = np.array([rates_of(rows, edges, "completed") for rows in trials])
-        failed = [rates_of(rows, edges, "failed") for rows in trials] if stack.has_failed else []
+        rates = np.array([rates_of(rows, edges, [row.completed for row in rows]) for rows in trials])
+        failed = [rates_of(rows, edges, [row.failed for row in rows]) for rows in trials] if stack.has_failed else []
         samples = [sampled[trial] for trial in mine]
         cpus = [reader.readings(CpuSampleRow, trial) for trial in mine]
         networks = [reader.readings(NetworkSampleRow, trial) for trial in mine]
@@ -225,10 +221,9 @@ def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
 
 def nines_of(samples: Sequence[Samples]) -> list[float]:
     """Returns a grid from p0 to the deepest quantile for which a stack has enough samples."""
-    deepest = math.log10(
-        max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)]) / stats.SAMPLES_BEYOND
-    )
-    return [float(value) for value in np.linspace(0, deepest, 120)]
+    most = max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)])
+    nines: list[float] = np.linspace(0, math.log10(most / stats.SAMPLES_BEYOND), 120).tolist()
+    return nines
 
 
 def quantiles_over_time(
@@ -241,26 +236,19 @@ def quantiles_over_time(
     slot = at[found.part]
     inside = (slot >= 0) & (slot < len(edges) - 1)
     samples, quantiles = stats.quantiles_by_group(
-        slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, (0.5, 0.9, 0.99)
+        slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, _PERCENTILES
     )
-    lines: list[Line] = []
-    for probability, values in zip((0.5, 0.9, 0.99), quantiles, strict=True):
-        # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
-        enough = samples * (1 - probability) >= 10 - 1e-6
-        lines.append(line_of(np.where(enough, values / 1e6, np.nan)))
-    return lines[0], lines[1], lines[2]
-
-
-def rates_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
-    """Returns requests per second in each slice; NaN if the trial saw none of it."""
-    return _rates(rows, edges, [getattr(row, field) for row in rows])
+    # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
+    beyond = np.outer(1 - np.array(_PERCENTILES), samples)
+    p50, p90, p99 = map(line_of, np.where(beyond >= 10 - 1e-6, quantiles / 1e6, np.nan))
+    return p50, p90, p99
 
 
 def error_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
     """Returns failed requests per second of each kind that occurred, the mean over trials."""
     kinds = sorted({kind for rows in trials for row in rows for kind, count in row.errors.items() if count})
     return [
-        mean_line(kind, [_rates(rows, edges, [row.errors.get(kind, 0) for row in rows]) for rows in trials])
+        mean_line(kind, [rates_of(rows, edges, [row.errors.get(kind, 0) for row in rows]) for rows in trials])
         for kind in kinds
     ]
 
@@ -285,10 +273,11 @@ def _middle(row: IntervalRow) -> float:
     return (row.start_s + row.end_s) / 2
 
 
-def _rates(rows: Sequence[IntervalRow], edges: Array, numbers: Sequence[int]) -> Array:
+def rates_of(rows: Sequence[IntervalRow], edges: Array, counts: Sequence[int]) -> Array:
+    """Returns requests per second in each slice, from a count for each interval; NaN if the trial saw none of it."""
     middles = [_middle(row) for row in rows]
-    counts, _ = np.histogram(middles, edges, weights=numbers)
+    together, _ = np.histogram(middles, edges, weights=counts)
     covered, _ = np.histogram(middles, edges, weights=[row.end_s - row.start_s for row in rows])
     with np.errstate(divide="ignore", invalid="ignore"):
-        rates: Array = np.where(covered > 0, counts / covered, np.nan)
+        rates: Array = np.where(covered > 0, together / covered, np.nan)
     return rates
