@@ -17,10 +17,9 @@ from weir.report import exports
 from weir.report.charts import Charts, begin_charts
 from weir.report.curve_series import curve_series
 from weir.report.interval_plot import colours_of, ratio_strip, variation_strip
-from weir.report.load_tables import load_values
 from weir.report.number_format import GENERATOR_METRICS, TABLE_METRICS, display, interval_text, value_text
 from weir.report.overview import overview_of
-from weir.report.page import island, plain, render_page, template_of, write_page
+from weir.report.page import island, render_page, template_of, write_page
 from weir.report.point import RUN_TEMPLATES, TEMPLATE, point_part
 from weir.report.process_series import cpus_by_role
 from weir.report.scatter import planes_of
@@ -57,7 +56,7 @@ def render_html(
         "variation": findings.variation and variation_strip(findings.variation, findings.identical_copies),
         "readings": readings_of(reader, findings, exports.collect_samples(reader, findings)),
         "against": against,
-        "load": load and load_values(load),
+        "load": load is not None,
         "answer_text": (load.answer.sentence, load.basis) if load else _split_basis(findings.answer.sentence),
         "answer_strip": ratio_strip(findings.answer.comparisons, colours_of(*findings.points)),
         "trials": list(_trial_rows(reader, findings)),
@@ -71,7 +70,7 @@ def render_html(
     numbers = range(len(findings.points))
     done = start_parallel(reader, numbers, lambda _, number: point_part(findings, of_points[number], number))()
     points = ",".join(part for _, part in done)
-    data = f'{{"curves":{island([plain(curve) for curve in curves])},"points":[{points}]}}'
+    data = f'{{"curves":{island(curves)},"points":[{points}]}}'
     return render_page("report.html.j2", data, parts=[Markup(markup) for markup, _ in done], **values)
 
 
@@ -120,18 +119,17 @@ def _window_text(trial: Trial) -> list[str]:
 
 def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
     """Returns (name, title, model, settings) of each stack; a varied setting has all its values."""
-    stacks: dict[str, StackFindings] = {}
-    values: dict[str, dict[str, dict[str, None]]] = {}
+    found: dict[str, list[StackFindings]] = {}
     for point in findings.points:
         for stack in point.stacks:
             if stack.arm == "main":
-                stacks.setdefault(stack.label, stack)
-                for key, value in stack.settings.items():
-                    values.setdefault(stack.label, {}).setdefault(key, {})[value] = None
+                found.setdefault(stack.label, []).append(stack)
     rows = []
-    for label, stack in stacks.items():
-        settings = [f"{key} = {' or '.join(found)}" for key, found in values.get(label, {}).items()]
-        rows.append((label, stack.title, stack.model, ", ".join(settings) or "defaults"))
+    for label, same in found.items():
+        values = dict.fromkeys(item for stack in same for item in stack.settings.items())
+        keys = dict.fromkeys(key for key, _ in values)
+        settings = [f"{key} = {' or '.join(value for name, value in values if name == key)}" for key in keys]
+        rows.append((label, same[0].title, same[0].model, ", ".join(settings) or "defaults"))
     return rows
 
 

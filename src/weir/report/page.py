@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from weir.findings import BY_KEY
 from weir.findings.formatting import milliseconds, significant
 from weir.model.errors import WeirError
-from weir.report import number_format, sentences
+from weir.report import load_tables, number_format, sentences
 from weir.report.number_format import display, interval_text, value_text
 from weir.web_assets import hash_for_policy, load_web_assets
 
@@ -57,18 +57,15 @@ def template_of(name: str) -> Template:
     return _environment().get_template(name)
 
 
-def plain(value: Any) -> Any:
-    """Returns dataclasses as mappings, at any depth; unlike `asdict` it does not copy the many lines of numbers."""
-    if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, list | tuple) and value and is_dataclass(value[0]):
-        return [plain(one) for one in value]
-    return value
+def fields_of(record: Any) -> dict[str, Any]:
+    """Returns the fields of a dataclass; unlike `asdict` it does not copy the many lines of numbers."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def island(data: Any) -> str:
-    """Returns JSON for a script element: nothing in it can end the element or start a comment."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    """Returns JSON for a script element: nothing in it can end the element or start a comment. Dataclasses become
+    objects."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=fields_of)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
@@ -104,6 +101,7 @@ def _environment() -> Environment:
         display=display,
         metrics=BY_KEY,
         milliseconds=milliseconds,
+        load_tables=load_tables,
         sentences=sentences,
         significant=significant,
         found_text=number_format.found_text,

@@ -5,7 +5,7 @@ from weir.findings.metrics import CPU, MEMORY, P99, READY, THROUGHPUT
 from weir.report.charts import PointCharts
 from weir.report.interval_plot import colours_of, measure_strip, ratio_strip, tile_rows
 from weir.report.number_format import display
-from weir.report.page import island, plain, template_of
+from weir.report.page import fields_of, island, template_of
 
 RESOURCE_METRICS = (CPU, MEMORY, READY)
 TILE_METRICS = (THROUGHPUT, P99, CPU, MEMORY)
@@ -41,4 +41,4 @@ def point_part(findings: RunFindings, charts: PointCharts, number: int) -> tuple
         resources=list(filter(None, strips)),
         show_dots=len(findings.points) <= _MOST_WITH_DOTS,
     )
-    return markup, island({**plain(series), "answers": plain(answers)})
+    return markup, island(fields_of(series) | {"answers": answers})
