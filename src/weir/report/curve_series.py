@@ -14,7 +14,7 @@ from weir.findings.formatting import significant
 from weir.findings.metrics import CPU, MEAN, MEMORY, P99, THROUGHPUT
 from weir.findings.sweep import CONNECTIONS, LOADS, RATE, AxisSeries, get_axis_unit, group_by_axis
 from weir.model.run_types import Trial
-from weir.report.interval_plot import colours_of
+from weir.report.interval_plot import assign_colours
 from weir.report.number_format import display
 from weir.report.timeseries import Line
 from weir.stats import Crossing
@@ -135,7 +135,7 @@ class CurveSeries:
         )
 
 
-def curve_series(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
+def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
     """Returns the charts of each set of points that differ in one number only, first those over the amount of load. A
     setting that varies together with the load has charts only if stacks change sides along it. The verdicts of `trials`
     tell at which amounts the generator may have been the limit."""
@@ -166,7 +166,7 @@ def _curve(findings: RunFindings, along: AxisSeries[Point], limited: Set[int]) -
     if any(laws.values()):
         between = np.geomspace(measured[0], measured[-1], _LAW_POINTS)
         amounts = sorted({*measured, *(round(float(amount), 3) for amount in between)})
-    colours = colours_of(*points)
+    colours = assign_colours(*points)
     names = {stack.label: stack.name for point in points for stack in point.stacks if stack.arm == "main"}
     found = {
         label: {amount: stack for amount, point in by_amount.items() for stack in point.stacks if stack.label == label}

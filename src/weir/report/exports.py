@@ -136,7 +136,7 @@ def render_json(findings: RunFindings) -> str:
     return json.dumps(findings.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def jmeter(rows: Sequence[Sampled]) -> str:
+def render_jmeter(rows: Sequence[Sampled]) -> str:
     """Returns JMeter's aggregate report: whole milliseconds; the last row merges all others."""
     return csv_text(AGGREGATE_COLUMNS, [_jmeter_row(row) for row in [*rows, _merge(rows, "TOTAL")]])
 
@@ -153,7 +153,7 @@ def _jmeter_row(row: Sampled) -> list[Any]:
     ]
 
 
-def locust(rows: Sequence[Sampled]) -> str:
+def render_locust(rows: Sequence[Sampled]) -> str:
     """Returns Locust's `_stats.csv`: milliseconds; the last row merges all others."""
     return csv_text(_LOCUST, [_locust_row(row) for row in [*rows, _merge(rows, "Aggregated")]])
 
@@ -168,7 +168,7 @@ def _locust_row(row: Sampled) -> list[Any]:
     ]
 
 
-def hgrm(rows: Sequence[Sampled]) -> str:
+def render_hgrm(rows: Sequence[Sampled]) -> str:
     """Returns percentile distributions in HdrHistogram's format, in milliseconds, each below its name."""
     return "\n".join(_distribution(row) for row in rows)
 
@@ -188,7 +188,7 @@ def _distribution(row: Sampled) -> str:
     return "\n".join(lines) + "\n"
 
 
-def table(findings: RunFindings) -> str:
+def render_csv(findings: RunFindings) -> str:
     """Returns every metric of every stack at every point as CSV; for a load, every number of its JSON by key."""
     columns = ("workload", "load", "point", "stack", "name", "metric", "unit", "value", "low", "high", "trials", "note")
     if isinstance(findings, LoadFindings):
@@ -241,7 +241,7 @@ def _unit(key: str) -> str:
     return "requests" if counts & {key.split(".")[-1]} or {"requests", "status", "errors"} & set(key.split(".")) else ""
 
 
-def markdown(findings: RunFindings) -> str:
+def render_markdown(findings: RunFindings) -> str:
     """Returns the answer, a table for each point or the tables of a load, and what weakens the answer."""
     answer = findings.answer
     load = findings if isinstance(findings, LoadFindings) else None

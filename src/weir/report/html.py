@@ -15,15 +15,15 @@ from weir.model.run_types import Trial
 from weir.parallel import start_parallel, without_gc
 from weir.report import exports
 from weir.report.charts import Charts, begin_charts
-from weir.report.curve_series import curve_series
-from weir.report.interval_plot import colours_of, ratio_strip, variation_strip
+from weir.report.curve_series import build_curves
+from weir.report.interval_plot import assign_colours, ratio_strip, variation_strip
 from weir.report.number_format import GENERATOR_METRICS, TABLE_METRICS, display, interval_text, value_text
-from weir.report.overview import overview_of
-from weir.report.page import island, render_page, template_of, write_page
-from weir.report.point import RUN_TEMPLATES, TEMPLATE, point_part
+from weir.report.overview import build_overview
+from weir.report.page import embed_json, get_template, render_page, write_page
+from weir.report.point import RUN_TEMPLATES, TEMPLATE, render_point
 from weir.report.process_series import cpus_by_role
-from weir.report.scatter import planes_of
-from weir.report.tool_summaries import readings_of
+from weir.report.scatter import build_planes
+from weir.report.tool_summaries import build_summaries
 from weir.store import RunReader
 
 
@@ -45,22 +45,22 @@ def render_html(
     load = findings if isinstance(findings, LoadFindings) else None
     # Compiled once here, and not once by each worker.
     for name in (TEMPLATE,) if load else (TEMPLATE, *RUN_TEMPLATES):
-        template_of(name)
+        get_template(name)
     # The workers read the charts meanwhile.
-    curves = curve_series(findings, reader.trials())
+    curves = build_curves(findings, reader.trials())
     values: dict[str, Any] = {
         "info": reader.info,
         "findings": findings,
         "curves": curves,
-        "planes": planes_of(findings),
+        "planes": build_planes(findings),
         "variation": findings.variation and variation_strip(findings.variation, findings.identical_copies),
-        "readings": readings_of(reader, findings, exports.collect_samples(reader, findings)),
+        "summaries": build_summaries(reader, findings, exports.collect_samples(reader, findings)),
         "against": against,
         "load": load is not None,
         "answer_text": (load.answer.sentence, load.basis) if load else _split_basis(findings.answer.sentence),
-        "answer_strip": ratio_strip(findings.answer.comparisons, colours_of(*findings.points)),
+        "answer_strip": ratio_strip(findings.answer.comparisons, assign_colours(*findings.points)),
         "trials": list(_trial_rows(reader, findings)),
-        "overview": overview_of(findings),
+        "overview": build_overview(findings),
         "generator_cells": _generator_cells,
         "generator_intervals": _generator_intervals,
         "settings": _settings(findings),
@@ -68,9 +68,9 @@ def render_html(
     }
     of_points = begun()
     numbers = range(len(findings.points))
-    done = start_parallel(reader, numbers, lambda _, number: point_part(findings, of_points[number], number))()
+    done = start_parallel(reader, numbers, lambda _, number: render_point(findings, of_points[number], number))()
     points = ",".join(part for _, part in done)
-    data = f'{{"curves":{island(curves)},"points":[{points}]}}'
+    data = f'{{"curves":{embed_json(curves)},"points":[{points}]}}'
     return render_page("report.html.j2", data, parts=[Markup(markup) for markup, _ in done], **values)
 
 

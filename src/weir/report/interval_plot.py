@@ -66,7 +66,7 @@ def measure_strip(point: Point, metric: str) -> Strip | None:
     def place(value: float | None) -> float | None:
         return None if value is None else _percent(max(0.0, value * shown.scale) / end)
 
-    colours = colours_of(point)
+    colours = assign_colours(point)
     rows = []
     for stack, measure in measures:
         at, low, high = (place(value) for value in (measure.value, measure.low, measure.high))
@@ -83,7 +83,7 @@ def tile_rows(point: Point, metric: str) -> tuple[Row, ...]:
     largest = max((measure.value for _, measure in measures if measure.value is not None), default=0.0)
     if largest <= 0:
         return ()
-    colours = colours_of(point)
+    colours = assign_colours(point)
     rows = []
     for stack, measure in measures:
         at = None if measure.value is None else round(100 * measure.value / largest, 3)
@@ -143,7 +143,7 @@ def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Str
     return Strip("spread of throughput", "%", tuple(rows), ticks)
 
 
-def colours_of(*points: Point) -> dict[str, int]:
+def assign_colours(*points: Point) -> dict[str, int]:
     """Returns the number of each stack's colour; an A/A copy has its original's."""
     colours: dict[str, int] = {}
     for point in points:

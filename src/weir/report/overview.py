@@ -26,7 +26,7 @@ class Overview:
     """The label of each row, and a text for each column."""
 
 
-def overview_of(findings: RunFindings) -> Overview | None:
+def build_overview(findings: RunFindings) -> Overview | None:
     """Returns the table; None for a single point."""
     if len(findings.points) < 2:
         return None

@@ -38,11 +38,11 @@ def write_page(page: str, path: Path) -> None:
 
 
 def render_page(template: str, data: str, **values: Any) -> str:
-    """Returns a whole page from a template, its `values`, and the data of the charts from `island`. Raises WeirError:
+    """Returns a whole page from a template, its `values`, and the data of the charts from `embed_json`. Raises WeirError:
     the web bundle is missing."""
     bundle = load_web_assets()
     # The policy allows script and style by their hashes, so the page must contain the same bytes.
-    return template_of(template).render(
+    return get_template(template).render(
         **values,
         script=Markup(bundle.script),
         style=Markup(bundle.style),
@@ -52,30 +52,30 @@ def render_page(template: str, data: str, **values: Any) -> str:
     )
 
 
-def template_of(name: str) -> Template:
+def get_template(name: str) -> Template:
     """Returns a template, compiled once: compiling takes as long as rendering a thousand trials."""
     return _environment().get_template(name)
 
 
-def fields_of(record: Any) -> dict[str, Any]:
+def read_fields(record: Any) -> dict[str, Any]:
     """Returns the fields of a dataclass; unlike `asdict` it does not copy the many lines of numbers."""
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
-def island(data: Any) -> str:
+def embed_json(data: Any) -> str:
     """Returns JSON for a script element: nothing in it can end the element or start a comment. Dataclasses become
     objects."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=fields_of)
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=read_fields)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Returns a nested mapping as rows (dotted name, text)."""
     rows: list[tuple[str, str]] = []
     for key, value in values.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
-            rows += flat(value, f"{name}.")
+            rows += flatten(value, f"{name}.")
         elif isinstance(value, list | tuple):
             rows.append((name, ", ".join(str(item) for item in value) or "–"))
         elif isinstance(value, int) and not isinstance(value, bool):
@@ -95,7 +95,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        value=value_text, interval=interval_text, when=_when, flat=flat, heading=_heading, whole=_whole
+        value=value_text, interval=interval_text, when=_when, flatten=flatten, heading=_heading, whole=_whole
     )
     environment.globals.update(
         display=display,
