@@ -12,7 +12,7 @@ from weir.generators.registry import GENERATORS, TOOLS, get_tool
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, LoadPlan, OpenLoad, Request, Session, Think, Tls
 from weir.model.records import GeneratorUse, LoadSummary
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 
 URL = "http://127.0.0.1:8080/a?b=1"
 PLAN = LoadPlan(Request("GET", URL), ClosedLoad(8), 5.0, timeout_s=2.0, threads=2)
@@ -173,10 +173,10 @@ def test_an_unknown_generator_is_told_the_names_of_all() -> None:
         get_tool("siege")
 
 
-def said(plan: LoadPlan = PLAN, **claim: object) -> LoadSummary:
+def said(plan: LoadPlan = PLAN, **result: object) -> LoadSummary:
     values: dict[str, object] = {"requests": 100, "failed": 0, "throughput_rps": Figure(50.0)}
     generator = GeneratorUse(version="x 1", cpu_fraction=0.25, peak_rss_bytes=1, threads=2, cpus=[], clock="c")
-    whole = Claim(name="x", **{**values, **claim})  # type: ignore[arg-type]
+    whole = ReportedResult(name="x", **{**values, **result})  # type: ignore[arg-type]
     return build_load_end(plan, whole, generator, load_s=4.0, stopped="duration").summary
 
 

@@ -56,7 +56,7 @@ def _print(title: str, loads: list[AuditedLoad]) -> None:
     for load in loads:
         if load.violations:
             stdout.print()
-            print_text(load.claim.name, "bold")
+            print_text(load.result.name, "bold")
         for violation in load.violations:
             word, style = _MARKS[violation.kind]
             stdout.print(Text.assemble((f"  {word}  ", style), violation.law))
@@ -67,10 +67,10 @@ def _print(title: str, loads: list[AuditedLoad]) -> None:
     loads_text = f"{len(loads)} load{'s' if len(loads) != 1 else ''}"
     cap_text = f", {at_cap} at the cap of its own load" if at_cap else ""
     stdout.print(f"{loads_text}: {broken} with impossible figures{cap_text}")
-    if not broken and all(load.claim.users is None for load in loads):
+    if not broken and all(load.result.users is None for load in loads):
         stdout.print("the number of users is unknown, and most laws need it: give --users")
 
 
 def _to_json(load: AuditedLoad) -> dict[str, object]:
     breaches = [asdict(violation) for violation in load.violations]
-    return {"name": load.claim.name, "possible": load.is_possible, "breaches": breaches}
+    return {"name": load.result.name, "possible": load.is_possible, "breaches": breaches}

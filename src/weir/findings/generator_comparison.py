@@ -163,7 +163,8 @@ def _compare_with_kernel(member: CellTrials) -> tuple[SaidAgainstKernel, ...]:
         said_us, seen_us, is_rounding = [], [], []
         for trial in member.used:
             if (said := _METRICS[reported].of(trial)) and (seen := _METRICS[kernel].of(trial)):
-                figure = None if trial.result.claim is None else trial.result.claim.quantiles_s.get(quantile)
+                result = trial.result.reported_result
+                figure = None if result is None else result.quantiles_s.get(quantile)
                 said_us.append(said)
                 seen_us.append(seen)
                 is_rounding.append(abs(said - seen) <= (0.0 if figure is None else figure.rounding * 1e6))

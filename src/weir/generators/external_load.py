@@ -18,7 +18,7 @@ from weir.model.errors import GeneratorError, NotWrittenError, TargetError, Usag
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
 from weir.model.records import GeneratorUse, LoadEnd, LoadStarted
-from weir.model.reported_result import Claim
+from weir.model.reported_result import ReportedResult
 
 OUTPUT = "output.txt"
 """The file with a tool's output, in its folder."""
@@ -36,7 +36,7 @@ class ExternalLoad(Closing):
     `output.txt`, and its other files. Raises UsageError (the tool does not support this load, or is not installed),
     GeneratorError (the tool cannot be started), NotWrittenError (there is no space for its files)."""
 
-    claim: Claim
+    reported_result: ReportedResult
     """The tool's report, with the rounding of each figure. Set after `result` has returned."""
 
     def __init__(self, tool: Tool, plan: LoadPlan, observer: LoadObserver | None = None, *, folder: Path) -> None:
@@ -112,8 +112,8 @@ class ExternalLoad(Closing):
                 clock=self._tool.clock,
             )  # fmt: skip
             stopped = "signal" if self._stopped else "duration" if self._plan.requests is None else "complete"
-            self.claim = self._read_report()
-            self._end = build_load_end(self._plan, self.claim, generator, load_s=load_s, stopped=stopped)
+            self.reported_result = self._read_report()
+            self._end = build_load_end(self._plan, self.reported_result, generator, load_s=load_s, stopped=stopped)
         except Exception as error:
             self._failure = error
         finally:
@@ -155,7 +155,7 @@ class ExternalLoad(Closing):
         while time.monotonic() < self._deadline_s and self._host.wait_ended(_NAME, _LOOK_S) is None:
             yield
 
-    def _read_report(self) -> Claim:
+    def _read_report(self) -> ReportedResult:
         try:
             return self._tool.read(self._log.read_text(errors="replace"), self._log.parent)
         except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:

@@ -15,7 +15,7 @@ from weir.generators.command_lines import format_milliseconds, write_body_file
 from weir.generators.external_tool import get_rate
 from weir.generators.installation import DATA
 from weir.model.load import ClosedLoad, LoadPlan
-from weir.model.reported_result import Claim
+from weir.model.reported_result import ReportedResult
 from weir.stacks.toolchain import build_base_environment
 
 START_MARKER = "weir: the load begins"
@@ -148,6 +148,6 @@ def build_locust_arguments(plan: LoadPlan, folder: Path) -> list[str]:
     return ["-f", "locustfile.py", "-u", users, "-r", users, *options]
 
 
-def add_locust_failures(claim: Claim, folder: Path) -> Claim:
+def add_locust_failures(result: ReportedResult, folder: Path) -> ReportedResult:
     """Adds the failures by kind, which Locust writes into a second table."""
-    return replace(claim, errors=read_locust_failures((folder / _LOCUST_FAILURES).read_text()))
+    return replace(result, errors=read_locust_failures((folder / _LOCUST_FAILURES).read_text()))

@@ -18,7 +18,7 @@ from weir.model.errors import GeneratorError
 from weir.model.load import LoadPlan, constant_from_s
 from weir.model.load_observer import LoadObservers
 from weir.model.records import LOST_AGENT, Interval, LoadEnd
-from weir.model.reported_result import Claim
+from weir.model.reported_result import ReportedResult
 from weir.model.run_types import WEIR, MeasurementWindow, TrialEvent
 from weir.observe.packet_capture import TrialCapture, capture_packets
 from weir.services.service_host import ServiceHost
@@ -39,7 +39,7 @@ class Measurement:
     """The part of the load that counts."""
     recorder: Recorder
     """Knows when the load started, and the samples of the server."""
-    claim: Claim | None
+    reported_result: ReportedResult | None
     """The report of a generator other than weir's, with the rounding of each figure."""
     tap: TrialCapture
     after: PostLoadCheck
@@ -112,7 +112,7 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
         intervals=watch.intervals,
         window=_window(trial, watch, end, has_ended=stack_ended is not None),
         recorder=recorder,
-        claim=load.claim if isinstance(load, ExternalLoad) else None,
+        reported_result=load.reported_result if isinstance(load, ExternalLoad) else None,
         tap=tap,
         after=after,
         stack_ended=stack_ended,

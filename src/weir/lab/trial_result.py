@@ -2,7 +2,8 @@
 
 from base64 import b64encode
 
-from weir.audit.trial_claims import find_trial_violations
+from weir.audit.laws import find_violations
+from weir.audit.trial_results import build_reported_results
 from weir.lab.context import TrialContext
 from weir.lab.measurement import Measurement
 from weir.lab.stack_process import RunningStack
@@ -60,7 +61,7 @@ def judge_measurement(
         runtime=running.runtime,
         work=measured.after.work,
         discrepancies=measured.after.discrepancies,
-        claim=measured.claim,
+        reported_result=measured.reported_result,
         tap=measured.tap.result,
     )
 
@@ -72,7 +73,9 @@ def _verdict(
     # The CPUs of an external server are unknown, unless the study names its processes.
     cpus, used_s = len({*placement.stack, *placement.services}) or None, used.duration_s
     networks = [] if resources is None else resources.networks
-    broken = find_trial_violations(load, planned.cell.load, resources, cpus=cpus, used_s=used_s, said=measured.claim)
+    results = build_reported_results(
+        load, planned.cell.load, resources, cpus=cpus, used_s=used_s, reported=measured.reported_result
+    )
     return judge(
         Facts(
             stack=planned.stack.label,
@@ -104,7 +107,9 @@ def _verdict(
             retransmits=sum(network.tcp_retransmits for network in networks),
             listen_overflows=sum(network.listen_overflows for network in networks),
             listen_drops=sum(network.listen_drops for network in networks),
-            broken_laws=[(f"{law.found} ({law.law})", law.cause) for law in broken if law.kind == "impossible"],
+            broken_laws=[
+                (f"{law.found} ({law.law})", law.cause) for law in find_violations(*results) if law.kind == "impossible"
+            ],
             generator=list(zip(load.verdict.kinds, load.verdict.reasons, strict=True)),
             other_generator="" if trial.generator == WEIR else trial.generator,
             generator_cpu_fraction=load.generator.cpu_fraction,
