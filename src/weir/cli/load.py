@@ -87,13 +87,18 @@ def load(
     plan = read_flags(tuple(urls), given).to_plan()
     file = None if out is None else choose_file(out)
     request = _Request(
-        plan if file is None else choose_interval(plan), file, hdr, watch or [],
+        plan if file is None else choose_interval(plan),
+        file,
+        hdr,
+        watch or [],
         [parse_objective(text) for text in objectives or []],
         [parse_abort_condition(text) for text in abort_on or []],
         # The null server measures this machine, and not the agents' nodes.
         checks_generator=not no_generator_limit and cluster is None,
-        live=live, listen=listen, quiet=quiet,
-    )  # fmt: skip
+        live=live,
+        listen=listen,
+        quiet=quiet,
+    )
     with load_from(ClusterFlags(cluster, agents, shares, share_nodes)) as source:
         outcome = _measure(request, source)
     summary, resources = outcome.summary, outcome.resources

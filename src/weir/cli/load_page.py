@@ -86,9 +86,14 @@ def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str |
         return TrialEnded(validity=verdict.validity, reasons=verdict.texts, run=run)
     times = summary.response_time_us
     return TrialEnded(
-        validity=verdict.validity, reasons=verdict.texts, run=run,
-        throughput_rps=summary.throughput_rps, p50_us=times.p50, p99_us=times.p99, failed=summary.requests.failed,
-    )  # fmt: skip
+        validity=verdict.validity,
+        reasons=verdict.texts,
+        run=run,
+        throughput_rps=summary.throughput_rps,
+        p50_us=times.p50,
+        p99_us=times.p99,
+        failed=summary.requests.failed,
+    )
 
 
 def make_stop_button() -> Callable[[], bool]:

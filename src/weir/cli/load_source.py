@@ -38,9 +38,12 @@ class ClusterFlags:
     def values(self) -> dict[str, str | int | bool | None]:
         """The values of the flags beside `--cluster`."""
         return {
-            "--agents": self.agents, "--agent-threads": self.shares, "--share-nodes": self.share_nodes,
-            "--stacks-here": self.stacks_here, "--services-here": self.services_here,
-        }  # fmt: skip
+            "--agents": self.agents,
+            "--agent-threads": self.shares,
+            "--share-nodes": self.share_nodes,
+            "--stacks-here": self.stacks_here,
+            "--services-here": self.services_here,
+        }
 
     @property
     def words(self) -> list[str]:

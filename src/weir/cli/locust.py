@@ -113,10 +113,17 @@ def _record(process: LocustProcess, file: Path | None, *, live: bool, listen: st
                     observers.add(stack.enter_context(live_load(plan, listen=listen)))
                 observers.on_start(
                     LoadStarted(
-                        version=__version__, pid=line.pid, backend="python", wait="gevent", threads=line.processes,
-                        cpus=[], connected=0, start_monotonic_ns=line.at_ns, start_unix_ns=line.unix_ns,
+                        version=__version__,
+                        pid=line.pid,
+                        backend="python",
+                        wait="gevent",
+                        threads=line.processes,
+                        cpus=[],
+                        connected=0,
+                        start_monotonic_ns=line.at_ns,
+                        start_unix_ns=line.unix_ns,
                     )
-                )  # fmt: skip
+                )
             elif isinstance(line, Restarted) and not has_restarted:
                 has_restarted = True
                 say("weir: Locust has started another test: weir records the first one alone")

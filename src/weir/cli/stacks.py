@@ -50,12 +50,16 @@ def list_(json_: options.Json = False) -> None:
 def _to_json(stack: Stack) -> dict[str, object]:
     manifest = stack.manifest
     return {
-        "id": manifest.id, "title": manifest.title, "model": manifest.model,
-        "serves": list(manifest.serves), "variants": list(manifest.variants),
+        "id": manifest.id,
+        "title": manifest.title,
+        "model": manifest.model,
+        "serves": list(manifest.serves),
+        "variants": list(manifest.variants),
         "limits": {name: limit.default for name, limit in stack.limits.items()},
-        "missing": _list_missing(stack), "missing_of_variants": _list_missing_of_variants(stack),
+        "missing": _list_missing(stack),
+        "missing_of_variants": _list_missing_of_variants(stack),
         "folder": str(Path(stack.folder)),
-    }  # fmt: skip
+    }
 
 
 def _list_missing(stack: Stack) -> list[str]:

@@ -142,10 +142,12 @@ def _estimate_detection(study: Study, cells: Sequence[PlannedCell], spread: floa
     comparisons = count_planned_generator_comparisons(planned) or count_planned_comparisons(planned, method.baseline)
     ratio = minimum_detectable_ratio(spread, method.blocks, comparisons) if comparisons else None
     return {
-        "comparisons": comparisons, "power": 0.8, "spread": spread,
+        "comparisons": comparisons,
+        "power": 0.8,
+        "spread": spread,
         "detectable_ratio": ratio if ratio is None or math.isfinite(ratio) else None,
         "blocks_for_5_percent": blocks_to_detect(_AIM, spread, comparisons) if comparisons else None,
-    }  # fmt: skip
+    }
 
 
 def _to_json(planned: PlannedCell) -> dict[str, Any]:

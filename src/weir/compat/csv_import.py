@@ -26,7 +26,7 @@ from weir.model.records import (
     Quantiles,
     RequestCounts,
     Verdict,
-)  # fmt: skip
+)
 from weir.model.resources import StackResources
 from weir.model.run_types import Cell, Placement, RunInfo, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
@@ -227,9 +227,14 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
     if numbers.keys() & {"cpu_s", "pss_bytes", "private_bytes"}:
         pss, private = (round(numbers[name]) if name in numbers else None for name in ("pss_bytes", "private_bytes"))
         resources = StackResources(
-            cpu_user_s=numbers.get("cpu_s", 0.0), cpu_system_s=0.0, peak_threads=0, peak_processes=0, pss_bytes=pss,
-            private_bytes=private, steal_fraction=None,
-        )  # fmt: skip
+            cpu_user_s=numbers.get("cpu_s", 0.0),
+            cpu_system_s=0.0,
+            peak_threads=0,
+            peak_processes=0,
+            pss_bytes=pss,
+            private_bytes=private,
+            steal_fraction=None,
+        )
     clocks: dict[str, Any] = {f"{clock}_us": Quantiles() for clock in CLOCKS}
     clocks["response_time_us"] = Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers})
     all_requests = completed + failed
@@ -238,7 +243,13 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
         target="",
         duration_s=duration_s,
         requests=RequestCounts(
-            intended=all_requests, sent=all_requests, completed=completed, ok=completed, failed=failed, unanswered=0, unsent=0,
+            intended=all_requests,
+            sent=all_requests,
+            completed=completed,
+            ok=completed,
+            failed=failed,
+            unanswered=0,
+            unsent=0,
         ),
         throughput_rps=numbers.get("throughput_rps", completed / duration_s),
         # The table has no statuses, and every response needs one.
@@ -248,7 +259,7 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
         generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
         verdict=Verdict(validity="valid"),
         **clocks,
-    )  # fmt: skip
+    )
     reasons = (Reason("failed requests", "invalid", f"{failed:,} requests failed"),) if failed else ()
     return TrialResult(TrialVerdict(reasons), summary, resources=resources, ready_s=numbers.get("ready_s"))
 

@@ -58,10 +58,20 @@ def measure_on_null_server(
     with NullServer(server_cpus, address=address) as server:
         request = replace(plan.request, target=f"http://{server.address}{_path_of(plan.request.target)}")
         on_null = LoadPlan(
-            request, ClosedLoad(plan.load.connections), duration_s / tries, plan.timeout_s, plan.interval_s,
-            keep_alive=plan.keep_alive, pipeline=plan.pipeline, kernel_timestamps=plan.kernel_timestamps,
-            threads=plan.threads, cpus=plan.cpus, seed=plan.seed, part=plan.part, held=plan.held,
-        )  # fmt: skip
+            request,
+            ClosedLoad(plan.load.connections),
+            duration_s / tries,
+            plan.timeout_s,
+            plan.interval_s,
+            keep_alive=plan.keep_alive,
+            pipeline=plan.pipeline,
+            kernel_timestamps=plan.kernel_timestamps,
+            threads=plan.threads,
+            cpus=plan.cpus,
+            seed=plan.seed,
+            part=plan.part,
+            held=plan.held,
+        )
         reached_rps = max(_throughput_rps(on_null, start) for _ in range(tries))
     if not reached_rps:
         raise TargetError("weir-engine serve null: found no responses, expected some", hint="weir doctor")

@@ -19,9 +19,17 @@ _MOST_SAMPLERS = 10_000
 _SAMPLERS = frozenset(["HTTPSamplerProxy", "HTTPSampler2", "HTTPSampler"])
 _CONTROLLERS = frozenset(["GenericController", "RecordingController", "LoopController", "TransactionController"])
 _WITHOUT_LOAD = frozenset(
-    ["ResultCollector", "Summariser", "BackendListener", "TestFragmentController", "WorkBench", "HttpMirrorControl",
-     "ProxyControl", "Arguments"]
-)  # fmt: skip
+    [
+        "ResultCollector",
+        "Summariser",
+        "BackendListener",
+        "TestFragmentController",
+        "WorkBench",
+        "HttpMirrorControl",
+        "ProxyControl",
+        "Arguments",
+    ]
+)
 """Elements that put no load on a server: listeners, and elements that JMeter does not run by themselves."""
 _LISTENERS = ("ResultCollector", "Visualizer")
 """The ends of the names of further listeners."""

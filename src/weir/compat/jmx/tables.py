@@ -47,10 +47,21 @@ def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
     fixed = [[_describe_sampler(sampler) for sampler in native.group.samplers] for native in samples.groups]
     threads = [f"{native.group.name} {native.group.number}-" for native in samples.groups]
     columns = (
-        samples.started_ns // 1_000_000, samples.elapsed_ms, samples.group, samples.step, samples.thread,
-        samples.status, samples.outcome, samples.received_bytes, samples.body_bytes, samples.sent_bytes,
-        samples.group_threads, samples.all_threads, samples.latency_ms, samples.connect_ms,
-    )  # fmt: skip
+        samples.started_ns // 1_000_000,
+        samples.elapsed_ms,
+        samples.group,
+        samples.step,
+        samples.thread,
+        samples.status,
+        samples.outcome,
+        samples.received_bytes,
+        samples.body_bytes,
+        samples.sent_bytes,
+        samples.group_threads,
+        samples.all_threads,
+        samples.latency_ms,
+        samples.connect_ms,
+    )
     for begin in range(0, len(samples.group), _ROWS_AT_A_TIME):
         # Python writes its own integers faster than numpy's.
         rows = zip(*(column[begin : begin + _ROWS_AT_A_TIME].tolist() for column in columns), strict=True)
@@ -67,11 +78,25 @@ def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
                 code, message = f"Non HTTP response code: {name}", f"Non HTTP response message: {words}"
             writer.writerow(
                 (
-                    at_ms, elapsed, label, code, message, f"{threads[group]}{thread}", "text" if body else "",
-                    "false" if outcome_index else "true", failure if outcome == "check" else "", got, sent, own,
-                    all_, url, latency, 0, connect,
+                    at_ms,
+                    elapsed,
+                    label,
+                    code,
+                    message,
+                    f"{threads[group]}{thread}",
+                    "text" if body else "",
+                    "false" if outcome_index else "true",
+                    failure if outcome == "check" else "",
+                    got,
+                    sent,
+                    own,
+                    all_,
+                    url,
+                    latency,
+                    0,
+                    connect,
                 )
-            )  # fmt: skip
+            )
 
 
 def _describe_sampler(sampler: Sampler) -> tuple[str, str, str]:

@@ -46,8 +46,13 @@ def summarize(recording: Recording, *, target: str, stopped: str, version: str, 
         target=target,
         duration_s=duration_s,
         requests=records.RequestCounts(
-            intended=sent, sent=sent, completed=tally.completed, ok=tally.ok, failed=tally.failed,
-            unanswered=unanswered, unsent=0,
+            intended=sent,
+            sent=sent,
+            completed=tally.completed,
+            ok=tally.ok,
+            failed=tally.failed,
+            unanswered=unanswered,
+            unsent=0,
         ),
         throughput_rps=tally.completed / duration_s,
         status={str(status): count for status, count in sorted(tally.statuses.items())},
@@ -69,7 +74,7 @@ def summarize(recording: Recording, *, target: str, stopped: str, version: str, 
         ),
         steps=_summarize_steps(recording.tallies),
         verdict=_judge(recording, tally, max(busy), times),
-    )  # fmt: skip
+    )
     histograms = {f"{clock}_ns": histogram.to_text() for clock, histogram in clocks.items()}
     return LoadEnd(stopped=stopped, summary=summary, histograms=histograms)
 
