@@ -164,14 +164,8 @@ def _run(groups: Sequence[_Group]) -> bool:
             loads.append(stack.enter_context(EngineLoad(group.plan, observers)))
         interrupted = False
         for group, load in zip(groups, loads, strict=True):
-            try:
-                group.end = load.result()
-            except KeyboardInterrupt:
-                interrupted = True
-                for other in loads:
-                    other.stop()
-                group.end = load.result()
-            interrupted = interrupted or group.end.stopped == "signal"
+            group.end = load.result_or_stop(*loads)
+            interrupted |= group.end.stopped == "signal"
     return interrupted
 
 

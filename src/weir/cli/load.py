@@ -168,11 +168,7 @@ def _measure(request: _Request, source: LoadSource) -> _Outcome:
         watch = stack.enter_context(Watch(pids, observer.on_sample)) if pids else None
         running = stack.enter_context(source.start(plan, observer))
         stack.enter_context(stop.connected(running))
-        try:
-            end = running.result()
-        except KeyboardInterrupt:
-            running.stop()
-            end = running.result()
+        end = running.result_or_stop()
         resources = None
         if watch is not None:
             watch.close()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from weir.cli import options
 from weir.cli.output import say
-from weir.generators.handle import LOCAL, LoadHandle, LoadSource
+from weir.generators.engine import LOCAL
+from weir.generators.handle import LoadHandle, LoadSource
 from weir.model.errors import UsageError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver

@@ -87,7 +87,7 @@ def locust(
     for text in end.summary.verdict.lines:
         say(f"weir: {text}")
     if weir_json is not None:
-        write_json(end.summary.model_dump(by_alias=True), weir_json)
+        write_json(end.summary.model_dump(by_alias=True), weir_json, "--weir-json")
     if file is not None:
         say(f"kept: weir report {file}")
     if code == ExitCode.DONE and strict and end.summary.verdict.validity != "valid":

@@ -136,15 +136,15 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2), flush=True)
 
 
-def write_json(value: Any, target: str) -> None:
-    """Writes a value as JSON to the file `target`, `-` for standard output. Raises UsageError if it cannot."""
+def write_json(value: Any, target: str, flag: str = "--json") -> None:
+    """Writes a value as JSON to the file `target` of a flag, `-` for standard output. Raises UsageError if it cannot."""
     if target == "-":
         print_json(value)
         return
     try:
         Path(target).write_text(json.dumps(value, indent=2) + "\n")
     except OSError as error:
-        raise UsageError(f"--json: {target}: cannot be written: {error.strerror}") from None
+        raise UsageError(f"{flag}: {target}: cannot be written: {error.strerror}") from None
 
 
 def at_terminal() -> bool:

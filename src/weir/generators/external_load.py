@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from weir.engine_process import Closing
 from weir.generators.external_tool import Tool
+from weir.generators.handle import LoadHandle
 from weir.generators.normalize import build_load_end, compute_cpu_fraction
 from weir.host import Ended, Host
 from weir.model.errors import GeneratorError, NotWrittenError, TargetError, UsageError
@@ -30,8 +30,8 @@ _LOOK_S = 0.05
 _SHOWN_LINES = 3
 
 
-class ExternalLoad(Closing):
-    """A running load by an external tool, bound to `plan.cpus`. A `LoadHandle`. weir calls only `on_start` of the
+class ExternalLoad(LoadHandle):
+    """A running load by an external tool, bound to `plan.cpus`. weir calls only `on_start` of the
     observer, on the watcher's thread, when it sees the start of the load. `folder` gets the tool's output,
     `output.txt`, and its other files. Raises UsageError (the tool does not support this load, or is not installed),
     GeneratorError (the tool cannot be started), NotWrittenError (there is no space for its files)."""
