@@ -195,23 +195,15 @@ def _print_order(order: Sequence[Sequence[int]]) -> None:
 
 def _describe_time(coming: TimeEstimate, *, is_measured: bool) -> list[str]:
     how = "as in the pilot" if is_measured else "assumed, --pilot RUN knows"
-    load, warmup, pauses, starts_and_stops, checks, extensions = map(
-        format_duration,
-        (
-            coming.load_s,
-            coming.warmup_s,
-            coming.pauses_s,
-            coming.starts_and_stops_s,
-            coming.checks_s,
-            coming.extensions_s,
-        ),
-    )
+    load, warmup, pauses = map(format_duration, (coming.load_s, coming.warmup_s, coming.pauses_s))
+    starts_and_stops, checks = format_duration(coming.starts_and_stops_s), format_duration(coming.checks_s)
     lines = [
         f"load {load}, warm-up {warmup}, pauses {pauses}, starts and stops {starts_and_stops} ({how})",
         f"before it: checks and ceilings {checks}; builds and repeated trials come on top",
     ]
     if coming.extensions_s:
-        lines.append(f"trials without a steady state go on for longer: at most {extensions} altogether")
+        most = format_duration(coming.extensions_s)
+        lines.append(f"trials without a steady state go on for longer: at most {most} altogether")
     return lines
 
 
