@@ -83,12 +83,7 @@ class _Group(LoadObserver):
 
 
 def run_plan(plan: TestPlan, outputs: Outputs, arguments: Sequence[str]) -> bool:
-    """Runs a test plan. Returns whether it was interrupted.
-
-    Args:
-        plan: the test plan.
-        outputs: the files to write.
-        arguments: the command line behind `weir`, for the run file.
+    """Runs a test plan. Returns whether it was interrupted. `arguments` follow `weir` on the command line.
 
     Raises:
         UsageError: a file cannot be written, or the engine refuses the plan.

@@ -156,7 +156,7 @@ def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackR
                 end_ns = start_ns + int(end.summary.duration_s * 1e9)
                 resources = compute_stack_resources(watch.samples, start_ns=start_ns, end_ns=end_ns, stack_cpus=())
         judged = [judge(condition, end) for condition in request.objectives]
-        update = {"slowest": end.slowest, "objectives": [one.to_json() for one in judged] or None}
+        update: dict[str, Any] = {"slowest": end.slowest, "objectives": [one.to_json() for one in judged] or None}
         update["aborted"] = abort.reason and abort.reason.to_json()
         summary = end.summary.model_copy(update=update)
         # The page and the lines end before the null server runs.

@@ -2,8 +2,6 @@
 
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -90,7 +88,7 @@ def check(
     stacks = [read_stack(name) for name in names] if names else read_all_stacks()
     placement, failed = use_all_cpus(), list[WeirError]()
     results: list[dict[str, object]] = []
-    with _open_host() as (host, services):
+    with Host() as host, Services(host, on_step=_print_step) as services:
         for stack in stacks:
             result: dict[str, object] = {"stack": stack.label, "workloads": list(stack.serves)}
             result |= {"ok": True, "problem": None}
@@ -133,15 +131,14 @@ def start(
     stack = read_stack(name)
     placement = place(Cpus())
     planned = build_check_cells(stack, placement)[0]
-    with _open_host() as (host, services):
+    with Host() as host, Services(host, on_step=_print_step) as services:
         built = build_stack(host, stack, _print_step)
         log = built.folder.with_name(f"{built.folder.name}-start.log")
         process = services.running_with_stack(built, planned, placement, "start", inputs=random.Random(), port=port)
         with process as (needed, running):
             url, pid = running.base_url, running.pids[0]
             if json_:
-                facts = {"stack": stack.label, "url": url, "pid": pid, "log": str(log), "ready_s": running.ready_s}
-                print_json(facts)
+                print_json({"stack": stack.label, "url": url, "pid": pid, "log": str(log), "ready_s": running.ready_s})
             else:
                 known = f"PID {pid}, ready in {running.ready_s or 0:.2f} s, log: {log}"
                 print(f"{stack.label} listens on {url}/ ({known}); Ctrl-C ends it", flush=True)
@@ -151,12 +148,6 @@ def start(
             except KeyboardInterrupt:
                 return
             raise TargetError(f"{stack.label}: {how}; log: {log}")
-
-
-@contextmanager
-def _open_host() -> Iterator[tuple[Host, Services]]:
-    with Host() as host, Services(host, on_step=_print_step) as services:
-        yield host, services
 
 
 def _print_step(step: str) -> None:

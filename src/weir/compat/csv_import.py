@@ -15,18 +15,10 @@ from typing import Any
 from pydantic import Field
 
 from weir import __version__
+from weir.model import records
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
-from weir.model.records import (
-    CLOCKS,
-    ByteCounts,
-    ErrorCounts,
-    GeneratorUse,
-    LoadSummary,
-    Quantiles,
-    RequestCounts,
-    Verdict,
-)
+from weir.model.records import CLOCKS, Quantiles
 from weir.model.resources import StackResources
 from weir.model.run_types import Cell, Placement, RunInfo, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
@@ -237,27 +229,19 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
         )
     clocks: dict[str, Any] = {f"{clock}_us": Quantiles() for clock in CLOCKS}
     clocks["response_time_us"] = Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers})
-    all_requests = completed + failed
-    summary = LoadSummary(
+    counts = {"intended": completed + failed, "sent": completed + failed, "completed": completed, "ok": completed}
+    summary = records.LoadSummary(
         schema_number=1,
         target="",
         duration_s=duration_s,
-        requests=RequestCounts(
-            intended=all_requests,
-            sent=all_requests,
-            completed=completed,
-            ok=completed,
-            failed=failed,
-            unanswered=0,
-            unsent=0,
-        ),
+        requests=records.RequestCounts(**counts, failed=failed, unanswered=0, unsent=0),
         throughput_rps=numbers.get("throughput_rps", completed / duration_s),
         # The table has no statuses, and every response needs one.
         status={"unknown": completed},
-        errors=ErrorCounts(),
-        bytes=ByteCounts(),
-        generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
-        verdict=Verdict(validity="valid"),
+        errors=records.ErrorCounts(),
+        bytes=records.ByteCounts(),
+        generator=records.GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
+        verdict=records.Verdict(validity="valid"),
         **clocks,
     )
     reasons = (Reason("failed requests", "invalid", f"{failed:,} requests failed"),) if failed else ()

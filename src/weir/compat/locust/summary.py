@@ -20,14 +20,9 @@ _MORE_CPU = "more --processes, fewer users, FastHttpUser, or weir convert"
 
 
 def summarize(recording: Recording, *, target: str, stopped: str, version: str, measures_lag: bool) -> LoadEnd:
-    """Returns the end of a load.
+    """Returns the end of a load on the hosts `target` with a version of Locust.
 
-    Args:
-        recording: the records of all processes of Locust.
-        target: the hosts.
-        stopped: the cause of the end: `duration`, `complete` or `signal`.
-        version: of Locust.
-        measures_lag: whether the schedule lag is known.
+    `stopped` is the cause of the end: `duration`, `complete` or `signal`.
     """
     tally, duration_s = _add_up(recording.tallies.values()), recording.duration_s
     processes = recording.load_processes
