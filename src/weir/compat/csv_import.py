@@ -67,10 +67,7 @@ class ColumnMapping:
 
 def read_mapping(path: Path | None, options: Sequence[str]) -> ColumnMapping:
     """Returns the mapping of a TOML file, of `field=column[:unit]` options, or of both: options override the file.
-
-    Raises:
-        UsageError: a field or the form is unknown, or a required field is missing.
-    """
+    Raises UsageError: a field or the form is unknown, or a required field is missing."""
     file = MappingFile()
     if path is not None:
         file = validate(MappingFile, read_toml(path, what="a mapping of columns"), path=path)
@@ -145,11 +142,8 @@ class Imported:
 
 
 def read_table(path: Path, mapping: ColumnMapping) -> Imported:
-    """Returns the trials of a CSV file. Without a column for blocks the n-th row of a cell belongs to block n.
-
-    Raises:
-        UsageError: the file cannot be read, lacks a column, or holds no trial.
-    """
+    """Returns the trials of a CSV file. Without a column for blocks the n-th row of a cell belongs to block n. Raises
+    UsageError: the file cannot be read, lacks a column, or holds no trial."""
     try:
         reader = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
     except FileNotFoundError:
@@ -249,11 +243,8 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
 
 
 def write_imported(imported: Imported, settings: MappingFile, source: Path, out: Path, *, command: str) -> None:
-    """Writes the trials of a file into the run file `out`.
-
-    Raises:
-        UsageError: the baseline is no stack of the file, or there is a run file already.
-    """
+    """Writes the trials of a file into the run file `out`. Raises UsageError: the baseline is no stack of the file, or
+    there is a run file already."""
     cells = list(imported.cells.values())
     stacks = list(dict.fromkeys(cell.stack for cell in cells))
     baseline = settings.baseline or stacks[0]

@@ -26,10 +26,7 @@ _LISTENERS = ("ResultCollector", "Visualizer", "Summariser", "BackendListener")
 
 def read_test_plan(path: Path, properties: Mapping[str, str]) -> TestPlan:
     """Returns the test plan in a .jmx file. `properties` are the values for `__P` and `__property`: `-Jname=value`.
-
-    Raises:
-        UsageError: the file cannot be read, is not a test plan, has an invalid number, or has no load.
-    """
+    Raises UsageError: the file cannot be read, is not a test plan, has an invalid number, or has no load."""
     root = read_tree(path)
     found: dict[tuple[int, str], Unsupported] = {}
 

@@ -58,11 +58,8 @@ class Scope:
 
 
 def parse_number(element: Element, text: str, name: str) -> float:
-    """Returns the number that a property has. -1 is the only negative one.
-
-    Raises:
-        UsageError: the text is not a number.
-    """
+    """Returns the number that a property has. -1 is the only negative one. Raises UsageError: the text is not a
+    number."""
     try:
         found = float(text)
         if 0 <= found < 1e15 or found == -1:

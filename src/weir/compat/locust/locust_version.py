@@ -23,11 +23,8 @@ _ANSWER_S = 60
 
 
 def find_python(python: str | None) -> str:
-    """Returns the Python that runs Locust: weir's own, or the one that `--python` names.
-
-    Raises:
-        UsageError: it is no Python, or has no Locust, or one outside `RANGE`.
-    """
+    """Returns the Python that runs Locust: weir's own, or the one that `--python` names. Raises UsageError: it is no
+    Python, or has no Locust, or one outside `RANGE`."""
     version = _own_version() if python is None else _version_in(python)
     place = "weir's environment" if python is None else f"--python: {python}"
     hint = install_command("locust") if python is None else f"{python} -m pip install 'locust{RANGE}'"
