@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from weir.cli import options
-from weir.cli.completion import studies
 from weir.cli.output import make_table, print_json, stdout
 from weir.cli.report import open_study_run
 from weir.generators.registry import get_tool
@@ -60,9 +59,7 @@ def schema() -> None:
 
 @app.command()
 def check(
-    study: Annotated[
-        str, Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.", autocompletion=studies)
-    ],
+    study: Annotated[str, options.STUDY],
     scale: options.Scale = None,
     assume_cv: Annotated[
         str | None,
