@@ -52,7 +52,7 @@ def suggest_remedy(error: OSError) -> str | None:
     """Returns the next step for an output that takes no data; None if the error has another cause."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "check the space left on the disk"
-    # `open_closed_streams` makes a closed standard output one that cannot be written.
+    # `weir.cli.main` has opened a closed standard output, which cannot be written.
     return "redirect standard output to a file or to /dev/null" if error.errno == errno.EBADF else None
 
 

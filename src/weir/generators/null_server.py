@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from weir.compat.flags import format_path
 from weir.engine_process import Closing, EngineProcess, Record
 from weir.generators.engine import EngineLoad
 from weir.generators.handle import LoadHandle
@@ -87,5 +88,4 @@ def _path_of(target: str) -> str:
     if target.startswith("unix:"):
         _, colon, path = target.removeprefix("unix:").partition(":")
         return path if colon else "/"
-    parts = urlsplit(target)
-    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return format_path(urlsplit(target))
