@@ -174,14 +174,9 @@ def read_table(path: Path, mapping: ColumnMapping) -> Imported:
         if missing or not texts["stack"]:
             imported.incomplete.append((line, missing[0] if texts["stack"] else "stack"))
             continue
-        place = texts["stack"], texts["workload"] or "requests", round(numbers["connections"])
-        if place not in imported.cells:
-            stack, workload, connections = place
-            number = len(imported.cells) + 1
-            imported.cells[place] = Cell(
-                number, stack, None, workload, ClosedLoad(connections), title=stack, started=False
-            )
-        cell, block = imported.cells[place], texts["block"]
+        stack, workload, connections = texts["stack"], texts["workload"] or "requests", round(numbers["connections"])
+        new = Cell(len(imported.cells) + 1, stack, None, workload, ClosedLoad(connections), title=stack, started=False)
+        cell, block = imported.cells.setdefault((stack, workload, connections), new), texts["block"]
         rows_by_cell[cell.id] += 1
         if block and not (block.isdigit() and int(block) > 0):
             raise UsageError(f"{path}: line {line}: block: found {block!r}, expected a whole number from 1 on")
