@@ -131,7 +131,7 @@ class _Request:
 
 
 def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackResources | None, ExitCode]:
-    """Makes, keeps, shows and judges the load. Returns its summary, the use of the watched processes, and the exit code."""
+    """Makes, keeps, shows and judges the load. Returns summary, use of the watched processes, and exit code."""
     plan, stop = request.plan, StopSwitch()
     abort = AbortWatch(request.abort_conditions, stop.stop)
     with ExitStack() as stack:

@@ -137,7 +137,7 @@ def print_json(value: Any) -> None:
 
 
 def write_json(value: Any, target: str, flag: str = "--json") -> None:
-    """Writes a value as JSON to the file `target` of a flag, `-` for standard output. Raises UsageError if it cannot."""
+    """Writes a value as JSON to a flag's file, `-` for standard output. Raises UsageError if it cannot."""
     if target == "-":
         print_json(value)
         return

@@ -31,7 +31,7 @@ _FAILURES = (("reset", _RESET), ("protocol", _PROTOCOL), ("connect", {"OSError"}
 class Recorder:
     """Records the requests of one process of Locust, and reports them to weir's socket from a thread of its own.
 
-    `responses` are the classes of responses of Locust's own HTTP clients. `measures_lag`: users note their schedule lag.
+    `responses` are the classes of responses of Locust's own HTTP clients. `measures_lag`: users note their lag.
     """
 
     def __init__(self, path: str, responses: tuple[type, ...], *, measures_lag: bool) -> None:
