@@ -138,10 +138,14 @@ def _open_target(
     if workload is None:
         raise UsageError(f"WORKLOAD: missing; expected one that {target} serves", hint="weir stacks list")
     return open_stack_target(
-        read_stack(target), workload,
-        warmup_s=options.read_flag("--warmup", parse_duration, warmup), warmup_users=users, timeout_s=spec.timeout_s,
-        seed=_SEED, on_step=lambda step: tell(f"weir: {step}"),
-    )  # fmt: skip
+        read_stack(target),
+        workload,
+        warmup_s=options.read_flag("--warmup", parse_duration, warmup),
+        warmup_users=users,
+        timeout_s=spec.timeout_s,
+        seed=_SEED,
+        on_step=lambda step: tell(f"weir: {step}"),
+    )
 
 
 def _count_searches(searches: int, tell: Callable[[str], None]) -> Iterator[None]:
@@ -182,6 +186,7 @@ def _find_capacity(
         settings.goal.missed_share,
         [one.search for one in found],
         [Answers(one.histogram, one.mean_s) for one in found if one.histogram is not None and one.mean_s is not None],
-        is_fresh=target.is_fresh, think_s=think_s,
+        is_fresh=target.is_fresh,
+        think_s=think_s,
         reasons=list(dict.fromkeys(reason for one in found for reason in one.reasons)),
-    )  # fmt: skip
+    )

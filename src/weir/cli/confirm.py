@@ -102,12 +102,8 @@ def _test(
         study, planned, of=change.of, name=change.name, before=change.before, after=change.after, blocks=blocks
     )
     folder = folder or find_free_folder(Path("runs"), experiment.name)
-    start(
-        experiment,
-        folder,
-        command=shlex.join(["weir", *sys.argv[1:]]),
-        observer=RunObserver() if quiet else ProgressLines(),
-    )
+    observer = RunObserver() if quiet else ProgressLines()
+    start(experiment, folder, command=shlex.join(["weir", *sys.argv[1:]]), observer=observer)
     with RunReader(folder) as tested:
         before, after = group_by_cell(tested.cells(), tested.trials())
     return evaluate_experiment(replace(one, cell=before.cell.id), before, after)

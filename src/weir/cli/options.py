@@ -9,11 +9,13 @@ from typing import Annotated, Any, TypeVar
 
 from typer import Argument, Option
 
+from weir.cli.completion import studies
 from weir.load_spec import SETTINGS, Setting
 from weir.model.errors import InvalidValueError, UsageError
 
 T = TypeVar("T")
 
+STUDY = Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.", autocompletion=studies)
 Run = Annotated[Path, Argument(metavar="RUN", help="Run folder or run file.")]
 Json = Annotated[bool, Option("--json", help="Print JSON in place of text.")]
 JsonFile = Annotated[str | None, Option("--json", help="Write the result as JSON to this file, - for standard output.")]

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from weir.cli import options
-from weir.cli.completion import studies
 from weir.cli.load_source import ClusterFlags, RunElsewhere, load_and_services, run_elsewhere
 from weir.cli.output import at_terminal, say
 from weir.cli.remote_control import RunThere, driven_run, live_there
@@ -32,9 +31,7 @@ from weir.study.time_estimate import describe_plan, estimate_time
 
 
 def run(
-    study: Annotated[
-        str | None, Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.", autocompletion=studies)
-    ] = None,
+    study: Annotated[str | None, options.STUDY] = None,
     scale: options.Scale = None,
     out: Annotated[Path | None, Option("--out", help="Run folder to create. Default: runs/STUDY-N.")] = None,
     resume_: Annotated[Path | None, Option("--resume", metavar="RUN", help="Continue an interrupted run.")] = None,

@@ -16,8 +16,9 @@ from pathlib import Path
 from weir.cluster.agent import HELD_S, get_machine_id
 from weir.cluster.agents import CHECK_HINT, LOST_S, AgentHandle, AgentLostError, RemoteEngine, StallGuard
 from weir.cluster.merge import IntervalMerger, add_reason, merge_ends
-from weir.engine_process import Closing, Record
+from weir.engine_process import Record
 from weir.generators.engine import EngineLoad
+from weir.generators.handle import LoadHandle
 from weir.model.errors import GeneratorError, NoAgentLeftError, UsageError, WeirError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
@@ -86,8 +87,8 @@ class _Share(LoadObserver):
         self.whole.on_agent_event(self, event)
 
 
-class SharedLoad(Closing):
-    """A running load by several agents: a `LoadHandle`.
+class SharedLoad(LoadHandle):
+    """A running load by several agents.
 
     The loss of an agent ends the load; `result` then reports the other agents' measurement, with an invalid verdict.
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from weir.engine_process import Closing
 from weir.generators.external_tool import Tool
+from weir.generators.handle import LoadHandle
 from weir.generators.normalize import build_load_end, compute_cpu_fraction
 from weir.host import Ended, Host
 from weir.model.errors import GeneratorError, NotWrittenError, TargetError, UsageError
@@ -30,8 +30,8 @@ _LOOK_S = 0.05
 _SHOWN_LINES = 3
 
 
-class ExternalLoad(Closing):
-    """A running load by an external tool, bound to `plan.cpus`. A `LoadHandle`. weir calls only `on_start` of the
+class ExternalLoad(LoadHandle):
+    """A running load by an external tool, bound to `plan.cpus`. weir calls only `on_start` of the
     observer, on the watcher's thread, when it sees the start of the load. `folder` gets the tool's output,
     `output.txt`, and its other files. Raises UsageError (the tool does not support this load, or is not installed),
     GeneratorError (the tool cannot be started), NotWrittenError (there is no space for its files)."""
@@ -107,10 +107,13 @@ class ExternalLoad(Closing):
             cpu_s = ended.cpu_user_s + ended.cpu_system_s - spent_s
             threads, cpus = self._tool.count_threads(self._plan), len(self._plan.cpus) or os.cpu_count() or 1
             generator = GeneratorUse(
-                version=self._version, cpu_fraction=compute_cpu_fraction(cpu_s, load_s, threads, cpus),
-                peak_rss_bytes=ended.peak_rss_bytes, threads=threads, cpus=list(self._plan.cpus),
+                version=self._version,
+                cpu_fraction=compute_cpu_fraction(cpu_s, load_s, threads, cpus),
+                peak_rss_bytes=ended.peak_rss_bytes,
+                threads=threads,
+                cpus=list(self._plan.cpus),
                 clock=self._tool.clock,
-            )  # fmt: skip
+            )
             stopped = "signal" if self._stopped else "duration" if self._plan.requests is None else "complete"
             self.reported_result = self._read_report()
             self._end = build_load_end(self._plan, self.reported_result, generator, load_s=load_s, stopped=stopped)
@@ -130,10 +133,19 @@ class ExternalLoad(Closing):
                 break
         started_unix_ns = time.time_ns() - (time.monotonic_ns() - begun_ns)
         threads, cpus = self._tool.count_threads(self._plan), list(self._plan.cpus)
-        self._observer.on_start(LoadStarted(
-            version=self._version, pid=self.pid, backend=self._tool.name, wait="", threads=threads, cpus=cpus,
-            connected=0, start_monotonic_ns=begun_ns, start_unix_ns=started_unix_ns,
-        ))  # fmt: skip
+        self._observer.on_start(
+            LoadStarted(
+                version=self._version,
+                pid=self.pid,
+                backend=self._tool.name,
+                wait="",
+                threads=threads,
+                cpus=cpus,
+                connected=0,
+                start_monotonic_ns=begun_ns,
+                start_unix_ns=started_unix_ns,
+            )
+        )
         return begun_ns, spent_s
 
     def _await_end(self) -> Ended:

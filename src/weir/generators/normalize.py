@@ -20,11 +20,19 @@ def build_load_end(
     rate_rps = counts.completed / duration_s if result.throughput_rps is None else result.throughput_rps.value
     clocks = ("service_time_us", "schedule_lag_us", "connect_time_us", "time_to_first_byte_us")
     summary = records.LoadSummary(
-        schema_number=1, target=plan.title, duration_s=duration_s, requests=counts, throughput_rps=rate_rps,
-        status=dict(result.statuses), errors=errors, response_time_us=_quantiles(result),
-        **dict.fromkeys(clocks, Quantiles()), bytes=records.ByteCounts(received=result.received_bytes or 0),
-        generator=generator, verdict=records.Verdict(validity="valid"),
-    )  # fmt: skip
+        schema_number=1,
+        target=plan.title,
+        duration_s=duration_s,
+        requests=counts,
+        throughput_rps=rate_rps,
+        status=dict(result.statuses),
+        errors=errors,
+        response_time_us=_quantiles(result),
+        **dict.fromkeys(clocks, Quantiles()),
+        bytes=records.ByteCounts(received=result.received_bytes or 0),
+        generator=generator,
+        verdict=records.Verdict(validity="valid"),
+    )
     return LoadEnd(stopped=stopped, histograms={}, summary=summary)
 
 

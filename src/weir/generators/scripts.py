@@ -25,8 +25,13 @@ JAVA = "java>=11"
 _LOCUST_FAILURES = "report_failures.csv"
 _K6_STATISTICS = ("avg", "min", "med", "p(75)", "p(90)", "p(95)", "p(99)", "p(99.9)", "p(99.99)", "max")
 _JMETER_NOT_SAVED = (
-    "response_message", "data_type", "assertion_results_failure_message", "thread_counts", "url", "idle_time"
-)  # fmt: skip
+    "response_message",
+    "data_type",
+    "assertion_results_failure_message",
+    "thread_counts",
+    "url",
+    "idle_time",
+)
 """Columns of samples that weir does not read and that cost time to write."""
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from weir.generators.handle import LOCAL, LoadSource
+from weir.generators.engine import LOCAL
+from weir.generators.handle import LoadSource
 from weir.host import Host
 from weir.lab.observer import RunControls, RunObserver
 from weir.lab.stack_process import list_process_names

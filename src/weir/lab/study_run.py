@@ -15,7 +15,8 @@ from typing import Any
 
 from weir import __version__
 from weir.engine_process import pin_to_cpus
-from weir.generators.handle import LOCAL, LoadSource
+from weir.generators.engine import LOCAL
+from weir.generators.handle import LoadSource
 from weir.host import Host
 from weir.lab.adaptive_points import refine_crossings
 from weir.lab.blocks import require_time, run_blocks

@@ -4,8 +4,9 @@ import math
 import shutil
 from pathlib import Path
 
+from weir.generators.engine import LOCAL
 from weir.generators.external_load import ExternalLoad
-from weir.generators.handle import LOCAL, LoadHandle, LoadSource
+from weir.generators.handle import LoadHandle, LoadSource
 from weir.generators.null_server import measure_on_null_server
 from weir.generators.registry import get_tool
 from weir.model.load import LoadPlan

@@ -62,11 +62,8 @@ FORMATS = (
 
 
 def read_report(text: str, name: str) -> list[ReportedResult] | None:
-    """Returns the results in a report, or None if no known tool wrote it.
-
-    Raises:
-        ReportError: it looks like the report of a tool, and a figure is missing or no number.
-    """
+    """Returns the results in a report, or None if no known tool wrote it. Raises ReportError: it looks like the report
+    of a tool, and a figure is missing or no number."""
     found = next((known for known in FORMATS if known.matches(text)), None)
     if found is None:
         return None
