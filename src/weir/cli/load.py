@@ -14,7 +14,7 @@ from typer import Argument, Option
 from weir.cli import options
 from weir.cli.load_page import live_load
 from weir.cli.load_recording import LoadRecording, choose_file, choose_interval
-from weir.cli.load_source import ClusterFlags, load_from
+from weir.cli.load_source import ClusterFlags, open_load_source
 from weir.cli.load_summary import summary_text
 from weir.cli.output import at_terminal, print_lines, say, teller, write_json
 from weir.cli.terminal_progress import LiveView
@@ -94,7 +94,7 @@ def load(
         checks_generator=not no_generator_limit and cluster is None,
         live=live, listen=listen, quiet=quiet,
     )  # fmt: skip
-    with load_from(ClusterFlags(cluster, agents, shares, share_nodes)) as source:
+    with open_load_source(ClusterFlags(cluster, agents, shares, share_nodes)) as source:
         outcome = _measure(request, source)
     summary, resources = outcome.summary, outcome.resources
     if json_ != "-":

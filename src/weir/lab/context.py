@@ -31,7 +31,7 @@ class RunContext:
     placement: Placement
     observer: RunObserver
     controls: RunControls
-    load_from: LoadSource = LOCAL
+    load_source: LoadSource = LOCAL
     """Where weir's own engine makes the loads."""
 
 

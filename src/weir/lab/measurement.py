@@ -61,7 +61,7 @@ def warm_up(trial: TrialContext, running: RunningStack) -> None:
             plan = _plan(trial, running, method.warmup_s).answered_to_the_end()
             with (
                 prioritize_jit_threads(running.pids if trial.built is not None else ()),
-                trial.run.load_from.start(plan, None) as load,
+                trial.run.load_source.start(plan, None) as load,
                 skip.stops(load),
             ):
                 verdict = load.result().summary.verdict
@@ -91,7 +91,7 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
         sample_stack(run.host, planned.stack, observer.on_sample),
         capture_packets(running.base_urls, planned.cell.load.connections, enabled=trial.method.tap) as tap,
         timed(phases_s, "load"),
-        begin_load(trial.generator, plan, observer, folder=trial.generator_folder, load_from=run.load_from) as load,
+        begin_load(trial.generator, plan, observer, folder=trial.generator_folder, load_source=run.load_source) as load,
         stop.connected(load),
         run.controls.skip.stops(load),
         # In a study of failures the end of the stack is a result: the load continues.
