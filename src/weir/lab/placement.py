@@ -63,8 +63,7 @@ def place(
     stack, load = placed.get("stack", tuple(usable)), placed.get("load", tuple(usable[:1]))
     services = placed.get("services", load if wishes.get("services") == "load" else stack) if with_services else ()
     placement = Placement(load=load, stack=stack, services=services, control=placed.get("control", load))
-    limits, own_network = _build_limits(cpus), _build_network(network) if network is not None else None
-    return _note_shared_cpus(replace(placement, limits=limits, network=own_network))
+    return _note_shared_cpus(replace(placement, limits=_build_limits(cpus), network=_build_network(network)))
 
 
 def use_all_cpus(placement: Placement | None = None) -> Placement:
@@ -116,8 +115,8 @@ def _build_limits(cpus: Cpus) -> dict[str, Limits]:
     }
 
 
-def _build_network(table: NetworkTable) -> Network | None:
-    if table.isolation == "none":
+def _build_network(table: NetworkTable | None) -> Network | None:
+    if table is None or table.isolation == "none":
         return None
     published_port = table.publish or table.port
     return Network(port=table.port, published_port=published_port, delay_ms=table.delay_ms, loss=table.loss)

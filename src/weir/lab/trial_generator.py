@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from functools import partial
 from pathlib import Path
 
 from weir.generators.external_load import ExternalLoad
@@ -49,11 +50,8 @@ def measure_generator_limit(
     def start(on_null: LoadPlan) -> LoadHandle:
         return begin_load(generator, on_null, folder=folder, load_source=load_source)
 
+    measure = partial(measure_on_null_server, plan, server_cpus=server_cpus, start=start)
     if generator == WEIR:
-        address = load_source.address
-        return measure_on_null_server(
-            plan, duration_s=_CEILING_S, server_cpus=server_cpus, start=start, address=address
-        )
+        return measure(duration_s=_CEILING_S, address=load_source.address)
     # As long as in a trial, since some generators warm up; one try of whole seconds, since some accept no others.
-    duration_s = min(math.ceil(plan.duration_s), MAX_CEILING_S)
-    return measure_on_null_server(plan, duration_s=duration_s, server_cpus=server_cpus, start=start, tries=1)
+    return measure(duration_s=min(math.ceil(plan.duration_s), MAX_CEILING_S), tries=1)

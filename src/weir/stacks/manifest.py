@@ -17,12 +17,12 @@ from weir.model.requirements import UnmetRequirement
 from weir.model.variables import Variable
 from weir.paths import find_data_folder
 from weir.services.dataset import read_dataset
-from weir.services.manifest import StandbyService, list_service_ids, read_service
+from weir.services.manifest import StandbyService, read_service
 from weir.services.service_needs import find_unmet_need
 from weir.stacks.runtime import Runtime, infer_runtime
 from weir.stacks.toolchain import NEED, find_unmet_needs
 from weir.stacks.workload import Workload
-from weir.toml_file import Table, read_toml, validate
+from weir.toml_file import Table, list_data_files, read_toml, validate
 
 _FIELD = re.compile(r"\{([a-z0-9_.-]+)\}")
 RUN_FIELDS = frozenset({"address", "port", "artifact", "cpus", "python"})
@@ -389,8 +389,8 @@ def _check_services(
 ) -> None:
     """Checks the services under `key` of a manifest against the existing ones and against those `beside` them."""
     for name, needed in services.items():
-        if name not in list_service_ids():
-            raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(list_service_ids())}")
+        if name not in (known := list_data_files("services")):
+            raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(known)}")
         if name in beside:
             raise ValueError(f"{key}: found {name!r}, expected it once: the stack itself needs it")
         service = read_service(name)

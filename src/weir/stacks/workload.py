@@ -11,19 +11,16 @@ import random
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from weir.model.errors import UsageError
 from weir.model.load import Request
 from weir.model.template import pieces
-from weir.paths import find_data_folder
 from weir.services.dataset import load_truth, render
 from weir.stacks.invariant import Invariant
-from weir.toml_file import Table, read_toml, validate
+from weir.toml_file import DataFile, Table, read_data_file
 
 _DIGEST = re.compile(r"\{\{sha256 (?P<times>\d+) (?P<input>\d+)\}\}")
 
@@ -124,12 +121,9 @@ class Answer(PlainAnswer):
     rows: Rows | None = None
 
 
-class Workload(Table):
+class Workload(DataFile):
     """The file `workloads/ID.toml`."""
 
-    schema_number: Literal[1] = Field(alias="schema")
-    id: str
-    title: str
     description: str = ""
     dataset: str | None = None
     """Dataset of the stack's database."""
@@ -213,17 +207,7 @@ class Workload(Table):
 
 def read_workload(workload_id: str) -> Workload:
     """Reads a workload; raises UsageError if it does not exist, or its file is not valid."""
-    path = find_data_folder("workloads") / f"{workload_id}.toml"
-    known = ", ".join(path.stem for path in list_workload_files())
-    workload = validate(Workload, read_toml(path, what="a workload", hint=f"known workloads: {known}"), path=path)
-    if workload.id != path.stem:
-        raise UsageError(f"{path}: id: found {workload.id!r}, expected {path.stem!r}, the file's name")
-    return workload
-
-
-def list_workload_files() -> list[Path]:
-    """Returns the workload files of weir."""
-    return sorted(find_data_folder("workloads").glob("*.toml"))
+    return read_data_file(Workload, "workloads", workload_id)
 
 
 def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:

@@ -20,12 +20,12 @@ from weir.scenario import parse_scenario, read_scenario
 from weir.services.manifest import read_service
 from weir.stacks.manifest import Needed, Stack, read_stack
 from weir.stacks.unmanaged import ExternalStack
-from weir.stacks.workload import Workload, list_workload_files, read_workload
+from weir.stacks.workload import Workload, read_workload
 from weir.study.cell_bounds import find_upper_bounds
 from weir.study.file import Method, StudyFile
 from weir.study.load import LoadTable
 from weir.study.matrix import DEFAULT_VARIANT
-from weir.toml_file import validate
+from weir.toml_file import list_data_files, validate
 
 ASSUMED_OVERHEAD_S = 1.5
 """Start, check and stop of a stack without a pilot: Flask takes 0.5 s, Sanic 1.2 s, a JVM two to three."""
@@ -283,7 +283,7 @@ class _CellPlanner:
         own = self._file.workload.get(name)
         if own is None:
             return read_workload(name)
-        if name in (path.stem for path in list_workload_files()):
+        if name in list_data_files("workloads"):
             raise UsageError(f"workload.{name}: found the name of a workload that weir has, expected another name")
         return own.to_workload(name)
 
