@@ -215,6 +215,8 @@ class AgentHandle:
 class RemoteEngine(Engine):
     """A subcommand of `weir-engine` on a node."""
 
+    pid = 0
+
     def __init__(
         self,
         agent: AgentHandle,
@@ -225,7 +227,6 @@ class RemoteEngine(Engine):
     ) -> None:
         super().__init__(name, on_record, on_end)
         self._agent, self.number = agent, number
-        self._pid = 0
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._end: tuple[int | None, bytes] = (None, b"")
         self._lost: WeirError | None = None
@@ -238,7 +239,7 @@ class RemoteEngine(Engine):
 
     def begin(self, pid: int) -> None:
         """Starts the reader, once the process has this id."""
-        self._pid = pid
+        self.pid = pid
         self._reader.start()
 
     def take(self, kind: str, what: Any) -> None:
@@ -261,10 +262,6 @@ class RemoteEngine(Engine):
         self._lost = error
         self.failure = self.failure or error
         self._lines.put(None)
-
-    @property
-    def pid(self) -> int:
-        return self._pid
 
     def write_line(self, value: Record) -> None:
         self._send("write", json.dumps(value).encode() + b"\n")

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from weir.model.hdr import Hdr, bytes_of_text
 from weir.model.hdr_batch import merge
 from weir.model.records import (
+    CLOCKS,
     AgentSummary,
     ByteCounts,
     ErrorCounts,
@@ -30,7 +31,6 @@ from weir.model.records import (
 from weir.model.verdict import worst
 
 Counts = TypeVar("Counts", RequestCounts, ErrorCounts, ByteCounts, KernelTimestamps)
-_CLOCKS = ("response_time", "service_time", "schedule_lag", "connect_time", "time_to_first_byte")
 _INTERVAL_COUNTS = (
     "due", "sent", "completed", "ok", "failed", "in_flight", "queued", "bytes_sent", "bytes_received"
 )  # fmt: skip
@@ -118,7 +118,7 @@ def _merged_summary(
         throughput_rps=requests.completed / lasted_s if lasted_s else 0.0,
         status=_sums_by_key(part.status for part in parts),
         errors=_sum([part.errors for part in parts]),
-        **{f"{clock}_us": times(clock, [getattr(part, f"{clock}_us") for part in parts]) for clock in _CLOCKS},
+        **{f"{clock}_us": times(clock, [getattr(part, f"{clock}_us") for part in parts]) for clock in CLOCKS},
         tls_handshake_us=times("tls_handshake", handshakes) if handshakes else None,
         read_time_us=_mean_and_ends(reads) if reads else None,
         bytes=_sum([part.bytes for part in parts]),
