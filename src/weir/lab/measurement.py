@@ -80,7 +80,7 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
     names = [*trial.stack_processes, *services.names]
     recorder, stop = Recorder(trial.writer, trial.trial_id), StopSwitch()
     watch = _watch_for_steady_state(trial, stop)
-    plan = _plan(trial, running, planned.duration_s + (trial.extension_s if watch.may_end_load else 0.0))
+    plan = _plan(trial, running, planned.duration_s + (planned.extension_s if watch.may_end_load else 0.0))
     observer = LoadObservers(recorder, watch, run.observer)
     hosts, place = [run.host], services.place
     elsewhere: AbstractContextManager[None] = nullcontext()
@@ -141,7 +141,7 @@ def _watch_for_steady_state(trial: TrialContext, stop: StopSwitch) -> SteadyWatc
     planned, load = trial.planned, trial.planned.cell.load
     is_constant = can_be_steady(load, planned.duration_s, trial.interval_s) and not planned.load.ends_by_itself
     can_judge = trial.generator == WEIR and is_constant
-    may_end_load, level_s = can_judge and trial.extension_s > 0, constant_from_s(load) or 0.0
+    may_end_load, level_s = can_judge and planned.extension_s > 0, constant_from_s(load) or 0.0
     return SteadyWatch(planned.duration_s, stop.stop, level_s, can_judge=can_judge, may_end_load=may_end_load)
 
 

@@ -4,6 +4,7 @@ plan's JSON."""
 
 import math
 from base64 import b64encode
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
@@ -149,20 +150,20 @@ def highest(profile: Profile) -> float:
     return max(value for _, value in profile) if isinstance(profile, tuple) else profile
 
 
-def value_at(profile: Profile, at_s: float) -> float:
-    """Returns a profile's value at a moment: see `Profile`.
+def value_at(profile: Profile, at_s: float, *, before_step: bool = False) -> float:
+    """Returns a profile's value at a moment: see `Profile`. `before_step`: just before a step at that moment.
 
     >>> value_at(((0.0, 100.0), (10.0, 200.0), (10.0, 50.0)), 5.0)
     150.0
     """
     if not isinstance(profile, tuple):
         return profile
-    if at_s < profile[0][0]:
-        return profile[0][1]
-    for (start_s, low), (end_s, high) in pairwise(profile):
-        if start_s <= at_s < end_s:
-            return low + (high - low) * (at_s - start_s) / (end_s - start_s)
-    return profile[-1][1]
+    find = bisect_left if before_step else bisect_right
+    after = find(profile, at_s, key=lambda point: point[0])
+    if after in (0, len(profile)):
+        return profile[max(0, after - 1)][1]
+    (start_s, low), (end_s, high) = profile[after - 1 : after + 1]
+    return low + (high - low) * (at_s - start_s) / (end_s - start_s)
 
 
 def total(profile: Profile, until_s: float) -> float:
@@ -174,18 +175,11 @@ def total(profile: Profile, until_s: float) -> float:
     if not isinstance(profile, tuple):
         return profile * until_s
     times = sorted({0.0, until_s, *(at_s for at_s, _ in profile if 0 < at_s < until_s)})
-    # Just before a step the profile still has its earlier value.
-    spans = [(end - start, value_at(profile, start) + _value_before(profile, end)) for start, end in pairwise(times)]
-    return sum(length_s * both / 2 for length_s, both in spans)
-
-
-def _value_before(profile: tuple[Point, ...], at_s: float) -> float:
-    if at_s <= profile[0][0]:
-        return profile[0][1]
-    for (start_s, low), (end_s, high) in pairwise(profile):
-        if start_s < at_s <= end_s:
-            return low + (high - low) * (at_s - start_s) / (end_s - start_s)
-    return value_at(profile, at_s)
+    spans = pairwise(times)
+    return sum(
+        (end - start) * (value_at(profile, start) + value_at(profile, end, before_step=True)) / 2
+        for start, end in spans
+    )
 
 
 def constant_from_s(load: Load) -> float | None:
@@ -331,7 +325,7 @@ class LoadPlan:
         match self.load:
             case ClosedLoad(users):
                 points = users if isinstance(users, tuple) else ((0.0, users),)
-                last = (self.duration_s, _value_before(points, self.duration_s))
+                last = (self.duration_s, value_at(points, self.duration_s, before_step=True))
                 leaving = (*(point for point in points if point[0] < self.duration_s), last, (self.duration_s, 0.0))
                 # Without users before the end there is nothing to wait for.
                 return replace(ending, load=replace(self.load, users=leaving)) if highest(leaving) > 0 else self
@@ -355,11 +349,17 @@ class LoadPlan:
         if self.request.body is not None:
             request["body"] = {"base64": b64encode(self.request.body).decode("ascii")}
         plan: dict[str, Any] = {
-            "schema": PLAN_SCHEMA, "target": self.request.target, "request": request, "load": self.load.to_plan(),
-            "duration_s": self.duration_s, "timeout_s": self.timeout_s, "interval_s": self.interval_s,
+            "schema": PLAN_SCHEMA,
+            "target": self.request.target,
+            "request": request,
+            "load": self.load.to_plan(),
+            "duration_s": self.duration_s,
+            "timeout_s": self.timeout_s,
+            "interval_s": self.interval_s,
             "check": {"status": None if self.expected_status is None else list(self.expected_status)},
-            "threads": self.threads, "cpus": list(self.cpus),
-        }  # fmt: skip
+            "threads": self.threads,
+            "cpus": list(self.cpus),
+        }
         for one in fields(self):
             value = getattr(self, one.name)
             if one.metadata and value != one.default:

@@ -44,9 +44,12 @@ def read_machine() -> MachineResources:
 
 
 def find_shortages(
-    cells: Sequence[PlannedCell], machine: MachineResources, placement: Placement,
-    *, memory_bytes: Mapping[str, int] | None = None,
-) -> list[str]:  # fmt: skip
+    cells: Sequence[PlannedCell],
+    machine: MachineResources,
+    placement: Placement,
+    *,
+    memory_bytes: Mapping[str, int] | None = None,
+) -> list[str]:
     """Returns a sentence for each insufficient resource, with the cell that needs most. `memory_bytes` has the measured
     memory of a process by the stack's label; without a measurement the limit in `placement` counts."""
     return [
