@@ -363,7 +363,7 @@ class LoadSpec:
 
     def _default_duration_s(self, load: Load) -> float:
         """The length of its profile or ramp; an hour if something else ends the load."""
-        if self.requests is not None or (isinstance(load, ClosedLoad) and load.loops is not None):
+        if self.requests is not None or (isinstance(load, ClosedLoad) and load.requests_per_user is not None):
             return MAX_DURATION_S
         if self.ramp_s is not None:
             return self.ramp_s + DEFAULT_DURATION_S

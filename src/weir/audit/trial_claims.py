@@ -62,7 +62,7 @@ def build_claims(
     users, ramp_s = (None, 0.0) if closed is None else _users(closed, summary.duration_s)
     think_s, loops = (
         _think(closed.think if closed else None, summary.requests.completed),
-        closed.loops if closed else None,
+        closed.requests_per_user if closed else None,
     )
     used = Claim(
         name="CPU time",
@@ -117,7 +117,7 @@ def build_claims(
 def _users(load: ClosedLoad, lasted_s: float) -> tuple[int, float]:
     """The largest number of users, and the length of their ramp if the number only rises."""
     profile = load.users
-    if not isinstance(profile, tuple) or load.loops is None:
+    if not isinstance(profile, tuple) or load.requests_per_user is None:
         return load.connections, 0.0
     heights = [height for _, height in profile]
     if heights != sorted(heights):

@@ -10,7 +10,7 @@ from weir.lab.context import RunContext, TrialContext
 from weir.lab.observer import TrialStart
 from weir.lab.stopping_rule import Precision, describe_wide_intervals, find_stop_reason, is_narrow
 from weir.lab.trial import run_trial
-from weir.lab.trial_order import CompletedTrials, collect_completed, schedule
+from weir.lab.trial_order import collect_completed, schedule
 from weir.model.errors import UsageError
 from weir.model.run_types import StopReason, Trial
 from weir.stacks.build import BuiltStack
@@ -48,8 +48,8 @@ def run_blocks(
     `generator_limit_rps` returns the generator's throughput on a null server with the load of a cell."""
     # A slow import: it must not disturb the first load.
     importlib.import_module("weir.stats.steady")
-    method, done = run.study.file.method, collect_completed(earlier)
-    rule = _StoppingRule(run, writer, cells, done, earlier)
+    method, rule = run.study.file.method, _StoppingRule(run, writer, cells, earlier)
+    done = rule.done
     trials = schedule(
         cells,
         rule.should_start_block,
@@ -88,12 +88,7 @@ class _StoppingRule:
     """The stopping rule with its inputs: the trials so far and their durations."""
 
     def __init__(
-        self,
-        run: RunContext,
-        writer: RunWriter,
-        cells: Sequence[PlannedCell],
-        done: CompletedTrials,
-        earlier: Sequence[Trial],
+        self, run: RunContext, writer: RunWriter, cells: Sequence[PlannedCell], earlier: Sequence[Trial]
     ) -> None:
         self._study, self._method = run.study, run.study.file.method
         self._observer, self._extra_blocks = run.observer, run.controls.extra_blocks
@@ -103,8 +98,8 @@ class _StoppingRule:
         by_id = {planned.cell.id: planned.trial_s for planned in cells}
         # Planned durations of all trials so far, and of the accepted ones.
         self._planned_s = sum(by_id[trial.cell.id] for trial in earlier)
-        self._done_s = sum(by_id[cell_id] for cell_id, _ in done.accepted)
-        self._done = done
+        self.done = collect_completed(earlier)
+        self._done_s = sum(by_id[cell_id] for cell_id, _ in self.done.accepted)
         self._spent_s = sum(trial.result.phases_s.get("total", 0.0) for trial in earlier)
         self._trials = self._answered_trials = len(earlier)
         self.stop: StopReason | None = None
@@ -135,7 +130,7 @@ class _StoppingRule:
                 precisions=precisions,
                 spent_s=self._spent_s,
                 block_s=self._cells * self._trial_s,
-                trials_in_block=self._done.has_block(block),
+                trials_in_block=self.done.has_block(block),
                 extra_blocks=extra_blocks,
             )
             # A viewer may have requested a block since: then `close` refuses, and the rule runs again.

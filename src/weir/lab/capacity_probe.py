@@ -191,7 +191,7 @@ def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
     """Waits until the response to a single request meets the objective."""
     until = time.monotonic() + _REST_S
     while True:
-        end = run_load(ClosedLoad(1, loops=1), _REST_S)
+        end = run_load(ClosedLoad(1, requests_per_user=1), _REST_S)
         found_us = end.summary.response_time_us.max
         if found_us is not None and condition.holds(found_us):
             return

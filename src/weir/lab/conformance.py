@@ -47,15 +47,9 @@ def build_check_cells(stack: Stack, placement: Placement) -> list[PlannedCell]:
     """Returns a cell for every workload of a stack, for checks only."""
     settings = stack.settings(len(placement.stack))
     load, method = LoadSpec(duration_s=LOAD_S, timeout_s=ANSWER_S), Method(blocks=1, baseline=stack.label)
+    cell = partial(Cell, 0, stack.id, stack.variant, load=ClosedLoad(_CONNECTIONS), settings=settings)
     return [
-        PlannedCell(
-            Cell(0, stack.id, stack.variant, workload.id, ClosedLoad(_CONNECTIONS), settings=settings),
-            stack,
-            workload,
-            load,
-            method,
-            services=stack.services_for(workload),
-        )
+        PlannedCell(cell(workload=workload.id), stack, workload, load, method, services=stack.services_for(workload))
         for workload in map(read_workload, stack.serves)
     ]
 

@@ -6,7 +6,7 @@ server that warms up slowly is never without load in between.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from weir.model.load import Load, constant_from_s
@@ -66,40 +66,31 @@ def use_whole_load(end_s: float, why: str) -> MeasurementWindow:
     return MeasurementWindow(0.0, end_s, None, why)
 
 
+@dataclass(slots=True)
 class SteadyWatch(LoadObserver):
-    """Stores the intervals of a load. Judges once, at the end of the study's window, and ends a steady load.
+    """Stores the intervals of a load. Judges once, at the end of the study's window, and ends a steady load."""
 
-    Args:
-        asked_s: length of the study's window.
-        end_load: ends the load.
-        level_from_s: start of the constant part.
-        can_judge: whether the load can have a steady state.
-        may_end_load: whether the load was started with its extension, and so ends early if it is steady.
-    """
-
-    def __init__(
-        self,
-        asked_s: float,
-        end_load: Callable[[], None],
-        level_from_s: float = 0.0,
-        *,
-        can_judge: bool = True,
-        may_end_load: bool = True,
-    ) -> None:
-        self.asked_s, self.level_from_s = asked_s, level_from_s
-        self.can_judge, self.may_end_load = can_judge, may_end_load
-        self._end_load, self._has_judged = end_load, not may_end_load
-        self.has_ended_load = False
-        self.intervals: list[Interval] = []
+    asked_s: float
+    """Length of the study's window."""
+    end_load: Callable[[], None]
+    level_from_s: float = 0.0
+    """Start of the constant part."""
+    can_judge: bool = True
+    """Whether the load can have a steady state."""
+    may_end_load: bool = True
+    """Whether the load was started with its extension, and so ends early if it is steady."""
+    has_ended_load: bool = False
+    has_judged: bool = False
+    intervals: list[Interval] = field(default_factory=list)
 
     def on_interval(self, interval: Interval) -> None:
         self.intervals.append(interval)
-        if self._has_judged or interval.end_s < self.asked_s - 1e-6:
+        if self.has_judged or not self.may_end_load or interval.end_s < self.asked_s - 1e-6:
             return
-        self._has_judged = True
+        self.has_judged = True
         if find_window(self.intervals, asked_s=self.asked_s, level_from_s=self.level_from_s).steady is not False:
             self.has_ended_load = True
-            self._end_load()
+            self.end_load()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import os
 import random
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -160,15 +160,8 @@ class Services(Closing):
     def __init__(
         self, host: Host, on_step: Callable[[str], None] = lambda _: None, place: ServiceHost | None = None
     ) -> None:
-        self._here = ServiceHost(
-            host=host,
-            engine=find_engine_binary(),
-            address=LOOPBACK,
-            clients=(LOOPBACK,),
-            free_port=find_free_port,
-            logged=nullcontext,
-            folder=lambda: ServiceFolder(find_cache_folder() / "services"),
-        )
+        folder = find_cache_folder() / "services"
+        self._here = ServiceHost(host, find_engine_binary(), find_free_port, lambda: ServiceFolder(folder))
         self._place = place or self._here
         self._on_step = on_step
         self._folders: dict[str | None, ServiceFolder] = {}

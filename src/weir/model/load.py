@@ -82,7 +82,7 @@ class ClosedLoad:
 
     users: Profile
     think: ThinkTime | None = None
-    loops: int | None = None
+    requests_per_user: int | None = None
     """Requests after which a user leaves."""
     pace_s: float | None = None
     """Minimum time from one request's intended start to the next one's."""
@@ -100,7 +100,7 @@ class ClosedLoad:
     @property
     def label(self) -> str:
         parts = [_connections(self.connections) if self.is_plain else _over_time(self.users, "users")]
-        parts += [] if self.loops is None else [f"{self.loops} requests each"]
+        parts += [] if self.requests_per_user is None else [f"{self.requests_per_user} requests each"]
         parts += [] if self.think is None else [f"thinking {self.think.label}"]
         parts += [] if self.pace_s is None else [f"one in {self.pace_s:g} s each"]
         return ", ".join(parts)
@@ -109,7 +109,12 @@ class ClosedLoad:
         if self.is_plain:
             return {"closed": {"connections": self.connections}}
         think = self.think and self.think.to_plan()
-        given = {"users": _profile_to_plan(self.users), "think": think, "loops": self.loops, "pace_s": self.pace_s}
+        given = {
+            "users": _profile_to_plan(self.users),
+            "think": think,
+            "loops": self.requests_per_user,
+            "pace_s": self.pace_s,
+        }
         return {"closed": {key: value for key, value in given.items() if value is not None}}
 
 
@@ -336,8 +341,8 @@ class LoadPlan:
     @property
     def ends_by_itself(self) -> bool:
         """Whether something other than the time may end the load."""
-        has_loops = isinstance(self.load, ClosedLoad) and self.load.loops is not None
-        return self.requests is not None or self.until_first_failure or has_loops
+        users_leave = isinstance(self.load, ClosedLoad) and self.load.requests_per_user is not None
+        return self.requests is not None or self.until_first_failure or users_leave
 
     @property
     def title(self) -> str:
