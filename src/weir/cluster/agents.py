@@ -222,7 +222,7 @@ class RemoteEngine(Engine):
         agent: AgentHandle,
         number: int,
         name: str,
-        on_record: Callable[[Record], None],
+        on_record: Callable[[Any], None],
         on_end: Callable[[], None],
     ) -> None:
         super().__init__(name, on_record, on_end)
@@ -296,23 +296,17 @@ class RemoteEngine(Engine):
 
 
 class RemoteProcess(RemoteEngine):
-    """A program on a node that prints lines of text."""
-
-    def __init__(
-        self, agent: AgentHandle, number: int, name: str, on_line: Callable[[bytes], None], on_end: Callable[[], None]
-    ) -> None:
-        super().__init__(agent, number, name, lambda _: None, on_end)
-        self._on_line = on_line
+    """A program on a node that prints lines of text; `on_record` receives them."""
 
     @property
     def exit_code(self) -> int | None:
         """Its exit status; None if its node is lost."""
         return None if self._lost is not None else self._end[0]
 
-    def _read_lines(self, lines: Iterable[bytes]) -> None:
+    def _read_lines(self, lines: Iterable[Any]) -> None:
         try:
             for line in lines:
-                self._on_line(line)
+                self._on_record(line)
         finally:
             self._on_end()
 

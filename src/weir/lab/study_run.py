@@ -346,21 +346,22 @@ def _index_loads(cells: Sequence[PlannedCell]) -> dict[Hashable, PlannedCell]:
     return {planned.load_key: planned for planned in reversed(cells)}
 
 
+@dataclass(slots=True)
 class _PreparedStacks:
     """The built stacks of a run whose answers to their workloads were checked once."""
 
-    def __init__(self, run: RunContext) -> None:
-        self.built: dict[str, BuiltStack] = {}
-        self._verified: set[tuple[str, str]] = set()
-        self._run = run
+    run: RunContext
+    built: dict[str, BuiltStack] = field(default_factory=dict)
+    verified: set[tuple[str, str]] = field(default_factory=set)
+    """Labels of stacks with ids of workloads."""
 
     def has(self, planned: PlannedCell) -> bool:
         """Returns whether the stack of a cell is ready for its workload."""
-        return (planned.stack.label, planned.workload.id) in self._verified
+        return (planned.stack.label, planned.workload.id) in self.verified
 
     def prepare(self, cells: Sequence[PlannedCell]) -> None:
         """Builds and checks the stacks of these cells, each once; raises TargetError if one fails."""
-        run = self._run
+        run = self.run
         for planned in cells:
             label = planned.stack.label
             if label not in self.built and isinstance(planned.stack, Stack):
@@ -371,7 +372,7 @@ class _PreparedStacks:
                 built, inputs = self.built.get(label), random.Random(run.study.file.method.seed)
                 with run.services.running_with_stack(built, planned, placed, "check", inputs=inputs, check_many=True):
                     pass
-                self._verified.add((label, planned.workload.id))
+                self.verified.add((label, planned.workload.id))
 
 
 def build_stack(host: Host, stack: Stack, on_step: Callable[[str], None]) -> BuiltStack:

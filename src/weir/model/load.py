@@ -8,10 +8,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 PLAN_SCHEMA = 1
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+METHODS: tuple[str, ...] = get_args(Method)
 """The HTTP methods that a plan may have."""
 LONGEST_S = 604_800.0
 LONGEST_TIMEOUT_S = 3_600.0

@@ -330,14 +330,12 @@ class Stack:
 
     def command(self, settings: dict[str, str], fields: dict[str, str]) -> list[str]:
         """Returns the command that starts it."""
-        arguments = ((self.limits[name].arg or "", value) for name, value in settings.items())
-        limits = [argument.replace("{value}", value) for argument, value in arguments if argument]
+        limits = [arg.replace("{value}", value) for name, value in settings.items() if (arg := self.limits[name].arg)]
         return [fill_fields(part, fields) for part in (*self.manifest.run.command, *limits, *self._variant.args)]
 
     def environment(self, settings: dict[str, str], fields: dict[str, str]) -> dict[str, str]:
         """Returns its own environment variables."""
-        variables = ((self.limits[name].env or "", value) for name, value in settings.items())
-        limits = {variable: value for variable, value in variables if variable}
+        limits = {env: value for name, value in settings.items() if (env := self.limits[name].env)}
         environment = {**self.manifest.run.env, **self._variant.env, **limits}
         return {name: fill_fields(value, fields) for name, value in environment.items()}
 

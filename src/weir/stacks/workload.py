@@ -16,15 +16,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from weir.model.load import Request
+from weir.model.load import Method, Request
 from weir.model.template import pieces
 from weir.services.dataset import load_truth, render
 from weir.stacks.invariant import Invariant
 from weir.toml_file import DataFile, Table, read_data_file
 
 _DIGEST = re.compile(r"\{\{sha256 (?P<times>\d+) (?P<input>\d+)\}\}")
-
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
 
 class RequestTemplate(Table):
@@ -192,16 +190,19 @@ class Workload(DataFile):
             return f"status: found {status}, expected {self.answer.status}; body {_shorten(body)}"
         if pattern is not None and not re.search(pattern, body.decode("utf-8", "replace")):
             return f"body: found {_shorten(body)}, expected text that matches {pattern!r}"
+        has_rows = self.answer.rows is not None and self.dataset is not None
+        if self.answer.json_ is None and not has_rows:
+            return None
+        try:
+            found = json.loads(body)
+        except ValueError:
+            return f"body: found {_shorten(body)}, expected JSON"
         if self.answer.json_ is not None:
-            try:
-                found = json.loads(body)
-            except ValueError:
-                return f"body: found {_shorten(body)}, expected JSON"
             expected = _expect_json(self.answer.json_, request.body, inputs)
             if not _is_same_json(found, expected):
                 return f"body: found {_shorten(body)}, expected {_shorten(json.dumps(expected).encode())}"
         if self.answer.rows is not None and self.dataset is not None:
-            return _compare_rows(body, self.answer.rows.read(self.dataset, inputs), self.answer.rows.match)
+            return _compare_rows(body, found, self.answer.rows.read(self.dataset, inputs), self.answer.rows.match)
         return None
 
 
@@ -232,11 +233,8 @@ def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
     return digest.hex()
 
 
-def _compare_rows(body: bytes, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
-    try:
-        found = json.loads(body)
-    except ValueError:
-        return f"body: found {_shorten(body)}, expected JSON"
+def _compare_rows(body: bytes, found: Any, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
+    """Returns what is wrong with `found`, the JSON value of `body`; None if it is right."""
     if match == "one":
         if any(_is_same_json(found, row) for row in rows):
             return None

@@ -125,13 +125,13 @@ def plan_cells(
         raise UsageError(f"{path}: {error.message}", hint=error.hint) from None
 
 
+@dataclass(slots=True)
 class _CellPlanner:
-    def __init__(self, file: StudyFile, path: Path, stack_cpus: int) -> None:
-        self._file = file
-        self._path = path
-        self._stack_cpus = stack_cpus
-        self._matched: set[int] = set()
-        """Indices of the overrides that match a cell."""
+    _file: StudyFile
+    _path: Path
+    _stack_cpus: int
+    _matched: set[int] = field(default_factory=set)
+    """Indices of the overrides that match a cell."""
 
     def cells(self) -> list[PlannedCell]:
         matrix, method = self._file.matrix, self._file.method
