@@ -102,9 +102,17 @@ class Hdr:
         return {highest_at(index): count for index, count in sorted(self.counts.items())}
 
     def quantiles(self, shares: Iterable[float]) -> list[int]:
-        """Returns the smallest values within which shares of the samples are; for rising shares and at least one
-        sample."""
-        return [highest_at(index) for index in at_ranks(dict(sorted(self.counts.items())), shares)]
+        """Returns the smallest values within which shares of the samples are, for rising shares from 0 to 1 and at least
+        one sample. The rank of a share is the next whole one, as in the engine."""
+        samples, buckets, found = self.total, iter(sorted(self.counts.items())), []
+        index = reached = 0
+        for share in shares:
+            rank = max(1, math.ceil(share * samples))
+            while reached < rank:
+                index, count = next(buckets)
+                reached += count
+            found.append(highest_at(index))
+        return found
 
     def quantile(self, share: float) -> int:
         """Returns the smallest value within which a share of the samples is; 0 without samples."""
@@ -194,20 +202,3 @@ def _append(payload: bytearray, number: int) -> None:
         payload.append(number & 127 | 128)
         number >>= 7
     payload.append(number)
-
-
-def at_ranks(recorded: Mapping[int, int], shares: Iterable[float]) -> list[int]:
-    """Returns the smallest values within which shares of the samples are: the rank is the next whole one, as in the
-    engine. `recorded` has the number of samples of each value, in rising order, and at least one sample; the shares
-    rise from 0 to 1."""
-    samples = sum(recorded.values())
-    values = iter(recorded.items())
-    value = reached = 0
-    found = []
-    for share in shares:
-        rank = max(1, math.ceil(share * samples))
-        while reached < rank:
-            value, count = next(values)
-            reached += count
-        found.append(value)
-    return found
