@@ -39,7 +39,7 @@ def page() -> str:
         ("`build.command`", BUILD_FIELDS),
     )
     own = [[f"`{{{name}}}`", places, _MEANINGS[name]] for places, names in where for name in sorted(names)]
-    services = {service: read_service(service).fields for service in list_data_files("services")}
+    services = {service: read_service(service).fields for service in sorted(list_data_files("services"))}
     of_services = [
         [
             ", ".join(f"`{{{service}.{name}}}`" for name in sorted(names)),

@@ -387,7 +387,7 @@ def _check_services(
 ) -> None:
     """Checks the services under `key` of a manifest against the existing ones and against those `beside` them."""
     for name, needed in services.items():
-        if name not in (known := list_data_files("services")):
+        if name not in (known := sorted(list_data_files("services"))):
             raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(known)}")
         if name in beside:
             raise ValueError(f"{key}: found {name!r}, expected it once: the stack itself needs it")
