@@ -59,7 +59,7 @@ def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
 
 
-def validate(type_: type[T], value: dict[str, Any], *, path: Path, hint: str = "", below: str = "") -> T:
+def validate(type_: type[T], value: dict[str, Any], *, path: Path, below: str = "") -> T:
     """Returns `value` as `type_`; raises UsageError with all problems, one per line, and `below` before each key."""
     if "schema" in value and value["schema"] != 1:
         problem = f"{path}: schema: found {value['schema']!r}, expected 1"
@@ -68,7 +68,7 @@ def validate(type_: type[T], value: dict[str, Any], *, path: Path, hint: str = "
         return type_.model_validate(value)
     except ValidationError as error:
         lines = [_describe_error(type_, detail) for detail in error.errors(include_url=False)]
-        raise UsageError("\n".join(f"{path}: {below}{line}" for line in lines), hint=hint) from None
+        raise UsageError("\n".join(f"{path}: {below}{line}" for line in lines)) from None
 
 
 def build_schema(type_: type[Table]) -> dict[str, Any]:

@@ -157,8 +157,8 @@ def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[
     at_bounds = [ends[rate] for rate in (found.lower, found.upper) if rate is not None]
     # The search itself counts late and missing responses.
     verdicts = [end.summary.verdict for end in at_bounds]
-    told = [pair for verdict in verdicts for pair in zip(verdict.kinds, verdict.reasons, strict=False)]
-    reasons = tuple(dict.fromkeys(text for kind, text in told if kind in _GENERATOR_REASONS))
+    reasons_by_kind = [pair for verdict in verdicts for pair in zip(verdict.kinds, verdict.reasons, strict=False)]
+    reasons = tuple(dict.fromkeys(text for kind, text in reasons_by_kind if kind in _GENERATOR_REASONS))
     if found.lower is None:
         return CapacityMeasurement(found, None, None, reasons)
     held = ends[found.lower]

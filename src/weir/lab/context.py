@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from weir.generators.handle import LOCAL, LoadSource
+from weir.generators.handle import LoadSource
 from weir.host import Host
 from weir.lab.observer import RunControls, RunObserver
 from weir.lab.stack_process import list_process_names
@@ -31,7 +31,7 @@ class RunContext:
     placement: Placement
     observer: RunObserver
     controls: RunControls
-    load_source: LoadSource = LOCAL
+    load_source: LoadSource
     """Where weir's own engine makes the loads."""
 
 

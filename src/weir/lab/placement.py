@@ -125,16 +125,16 @@ def _build_network(table: NetworkTable | None) -> Network | None:
 def _note_shared_cpus(placement: Placement) -> Placement:
     """Adds sentences about shared CPUs, and about work that one role does for another."""
     cpus = {role: set(getattr(placement, role)) for role in _ROLES}
-    said = []
+    notes = []
     for one, other in combinations(("load", "stack", "services"), 2):
         if cpus[one] & cpus[other]:
             both = f"{_WORDS[one]} and {_WORDS[other]}"
-            said.append(f"{both[0].upper()}{both[1:]} share a CPU: the figures of both are mixed.")
+            notes.append(f"{both[0].upper()}{both[1:]} share a CPU: the figures of both are mixed.")
     for role in ("load", "stack", "services"):
         if cpus["control"] & cpus[role]:
             where = "the generator's CPU" if role == "load" else f"a CPU with {_WORDS[role]}"
-            said.append(f"weir's control shares {where}, at nice 19.")
+            notes.append(f"weir's control shares {where}, at nice 19.")
     if not cpus["load"] & cpus["stack"]:
         path = "On loopback" if placement.network is None else "On a veth pair"
-        said.append(f"{path} part of the receiver's TCP work is charged to the sender's CPU.")
-    return replace(placement, shared=tuple(said))
+        notes.append(f"{path} part of the receiver's TCP work is charged to the sender's CPU.")
+    return replace(placement, shared=tuple(notes))

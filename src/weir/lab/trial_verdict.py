@@ -257,8 +257,8 @@ def _find_disturbances(facts: Facts) -> Iterator[Reason]:
 
 def _find_notes(facts: Facts) -> Iterator[Reason]:
     """Yields the generator's own reasons, and the figures that are unknown."""
-    told = facts.load.verdict
-    for kind, text in zip(told.kinds, told.reasons, strict=True):
+    verdict = facts.load.verdict
+    for kind, text in zip(verdict.kinds, verdict.reasons, strict=True):
         if kind in _GENERATOR_VALIDITY:
             yield Reason(kind.replace("_", " "), _GENERATOR_VALIDITY[kind], text)
     if facts.other_generator:
