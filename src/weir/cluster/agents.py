@@ -99,10 +99,10 @@ class AgentHandle:
         except errors.GetTimeoutError:
             self.lose(f"no answer within {timeout_s:g} s")
         except errors.RayError as error:
-            self.lose(self.found_lost(error))
+            self.lose(self.describe_loss(error))
         raise self.error()
 
-    def found_lost(self, error: Exception) -> str:
+    def describe_loss(self, error: Exception) -> str:
         """Returns Ray's reason for the loss and the time since the last reply."""
         return f"{get_first_line(error)} ({time.monotonic() - self.heard_at:.1f} s after its last answer)"
 
@@ -401,7 +401,7 @@ class _Poller:
                 try:
                     output = self._ray.get(poll)
                 except self._ray.exceptions.RayError as error:
-                    agent.lose(agent.found_lost(error))
+                    agent.lose(agent.describe_loss(error))
                     continue
                 agent.heard_at = now
                 if agent.lost is None:
