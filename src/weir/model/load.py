@@ -100,7 +100,7 @@ class ClosedLoad:
 
     @property
     def label(self) -> str:
-        parts = [_connections(self.connections) if self.is_plain else _over_time(self.users, "users")]
+        parts = [_describe_connections(self.connections) if self.is_plain else _describe_profile(self.users, "users")]
         parts += [] if self.requests_per_user is None else [f"{self.requests_per_user} requests each"]
         parts += [] if self.think is None else [f"thinking {self.think.label}"]
         parts += [] if self.pace_s is None else [f"one in {self.pace_s:g} s each"]
@@ -132,7 +132,7 @@ class OpenLoad:
     @property
     def label(self) -> str:
         unit = "req/s" if self.session is None else "sessions/s"
-        parts = [f"{_over_time(self.rate_rps, unit)} over {_connections(self.connections)}"]
+        parts = [f"{_describe_profile(self.rate_rps, unit)} over {_describe_connections(self.connections)}"]
         parts += ["Poisson arrivals"] if self.arrivals == "poisson" else []
         if self.session is not None:
             parts.append(f"{self.session.requests} requests each")
@@ -200,11 +200,11 @@ def constant_from_s(load: Load) -> float | None:
     return profile[1][0] if len(profile) == 2 else None
 
 
-def _connections(count: int) -> str:
+def _describe_connections(count: int) -> str:
     return "1 connection" if count == 1 else f"{count} connections"
 
 
-def _over_time(profile: Profile, unit: str) -> str:
+def _describe_profile(profile: Profile, unit: str) -> str:
     if not isinstance(profile, tuple):
         return f"{profile:g} {unit}"
     return " → ".join(f"{value:g}" for _, value in profile) + f" {unit} in {profile[-1][0]:g} s"
