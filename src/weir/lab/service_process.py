@@ -39,8 +39,8 @@ class ServiceProcess:
 
     @classmethod
     def plan(cls, place: ServiceHost, name: str, placement: Placement, log: Path) -> "ServiceProcess":
-        """Returns the process of a service with the services' CPUs, or else the stack's, and the limits of its tier.
-        Gives it all CPUs on another machine: a placement has those of this one."""
+        """Returns the process of a service with the services' CPUs, or else the stack's, and the limits of its tier. On
+        another machine the process gets all CPUs: a placement has the CPUs of this machine only."""
         cpus = placement.services or placement.stack if place.node is None else ()
         return cls(place, name, log, cpus, placement.limits.get(name))
 
@@ -48,8 +48,8 @@ class ServiceProcess:
     def running(
         self, command: Sequence[str], connect: Callable[[], T], *, cwd: Path, user: User | None = None
     ) -> Iterator[T]:
-        """Starts the process and waits until it is ready. Yields the result of `connect`, and stops the process. Its
-        user is weir's without `user`. See `wait` for `connect` and errors."""
+        """Starts the process and waits until it is ready. Yields the result of `connect`, and stops the process. See
+        `wait` for `connect` and errors. `user` is the user of the process; None: weir's user."""
         with nullcontext(self.log) if self.is_log_there else self.place.logged(self.log) as written:
             self.place.host.start(
                 self.name,
