@@ -139,7 +139,7 @@ def test_a_ramp_of_users_who_leave_is_the_cap_of_its_throughput() -> None:
             "service_time_us": times,
         }
     )
-    ramp = ClosedLoad(((0.0, 0.0), (10.0, 200.0)), loops=5)
+    ramp = ClosedLoad(((0.0, 0.0), (10.0, 200.0)), requests_per_user=5)
     (violation,) = find_violations(*build_reported_results(summary, ramp))
     assert violation.kind == "capped"
     assert "200 users with 5 requests each" in violation.found
@@ -147,5 +147,5 @@ def test_a_ramp_of_users_who_leave_is_the_cap_of_its_throughput() -> None:
     stopped, *_ = build_reported_results(summary.model_copy(update={"duration_s": 5.0}), ramp)
     assert (stopped.users, stopped.ramp_s) == (100, 5.0)
     # Users who go and come again are no such ramp.
-    there_and_back = ClosedLoad(((0.0, 0.0), (5.0, 200.0), (10.0, 0.0)), loops=5)
+    there_and_back = ClosedLoad(((0.0, 0.0), (5.0, 200.0), (10.0, 0.0)), requests_per_user=5)
     assert build_reported_results(summary, there_and_back)[0].ramp_s == 0.0

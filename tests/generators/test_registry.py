@@ -130,7 +130,7 @@ REFUSED = [
     (replace(PLAN, requests=800), "end after a number of requests", {"hey", "ab", "oha", "h2load", "k6", "jmeter"}),
     (replace(PLAN, load=ClosedLoad(8, think=Think(1, 1))), "pause between an answer and the next request", set()),
     (replace(PLAN, load=ClosedLoad(8, pace_s=1)), "keep a user's pace", set()),
-    (replace(PLAN, load=ClosedLoad(8, loops=5)), "have users who leave after some requests", {"jmeter"}),
+    (replace(PLAN, load=ClosedLoad(8, requests_per_user=5)), "have users who leave after some requests", {"jmeter"}),
     (replace(PLAN, load=ClosedLoad(((0.0, 1.0), (5.0, 8.0)))), "change the number of its users", set()),
     (OPEN, "ask at a rate without waiting for answers", {"wrk2", "oha", "k6"}),
     (replace(PLAN, load=OpenLoad(((0.0, 1.0), (5.0, 8.0)), 8)), "change its rate", set()),

@@ -44,7 +44,7 @@ def build_reported_results(
     if isinstance(load, ClosedLoad):
         users, ramp_s = _users(load, summary.duration_s)
         think_s = _think(load.think, summary.requests.completed)
-        asked = {"users": users, "ramp_s": ramp_s, "think_s": think_s, "loops": load.loops}
+        asked = {"users": users, "ramp_s": ramp_s, "think_s": think_s, "loops": load.requests_per_user}
     used = ReportedResult(
         name="CPU time",
         tool="weir",
@@ -89,7 +89,7 @@ def _read_times(name: str, summary: LoadSummary, times: Quantiles) -> ReportedRe
 def _users(load: ClosedLoad, lasted_s: float) -> tuple[int, float]:
     """The largest number of users, and the length of their ramp if the number only rises."""
     profile = load.users
-    if not isinstance(profile, tuple) or load.loops is None:
+    if not isinstance(profile, tuple) or load.requests_per_user is None:
         return load.connections, 0.0
     heights = [height for _, height in profile]
     if heights != sorted(heights):

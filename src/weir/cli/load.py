@@ -14,7 +14,7 @@ from typer import Argument, Option
 from weir.cli import options
 from weir.cli.load_page import live_load
 from weir.cli.load_recording import LoadRecording, choose_file, choose_interval
-from weir.cli.load_source import ClusterFlags, load_from
+from weir.cli.load_source import ClusterFlags, open_load_source
 from weir.cli.load_summary import summary_text
 from weir.cli.output import at_terminal, print_lines, say, teller, write_json
 from weir.cli.terminal_progress import LiveView
@@ -99,7 +99,7 @@ def load(
         listen=listen,
         quiet=quiet,
     )
-    with load_from(ClusterFlags(cluster, agents, shares, share_nodes)) as source:
+    with open_load_source(ClusterFlags(cluster, agents, shares, share_nodes)) as source:
         summary, resources, code = _measure(request, source)
     if json_ != "-":
         print_lines(summary_text(summary, plan.load, resources, plan.pipeline))

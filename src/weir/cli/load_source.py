@@ -48,7 +48,7 @@ class ClusterFlags:
 
 
 @contextmanager
-def load_from(flags: ClusterFlags) -> Iterator[LoadSource]:
+def open_load_source(flags: ClusterFlags) -> Iterator[LoadSource]:
     """Yields the source of loads: this machine's engine, or agents on a cluster, which end with the context.
 
     Raises UsageError if a flag needs another one, if the cluster has no room, and without Ray; TargetError without a
@@ -61,7 +61,7 @@ def load_from(flags: ClusterFlags) -> Iterator[LoadSource]:
 
 @contextmanager
 def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, ServiceHost | None]]":
-    """As `load_from`, and yields the host of the services, too; None: services run beside their stacks."""
+    """As `open_load_source`, and yields the host of the services, too; None: services run beside their stacks."""
     if flags.cluster is None:
         if flags.given:
             problem = "found without --cluster, expected both"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Option
@@ -21,7 +21,7 @@ from weir.cli.run_progress import ProgressLines, RunView
 from weir.host import HostGoneError
 from weir.lab.observer import RunControls, RunObserver, RunObservers
 from weir.lab.placement import describe_placement
-from weir.lab.study_run import determine_exit_code, plan_placement, resume, start
+from weir.lab.study_run import RunSetup, determine_exit_code, plan_placement, resume, start
 from weir.model.errors import ExitCode, NoAgentLeftError, NotWrittenError, TargetError, UsageError, WeirError
 from weir.model.run_types import Placement
 from weir.paths import find_free_folder
@@ -169,13 +169,12 @@ def _run_here(request: _Request) -> None:
         elif request.live:
             page = live_run(shown, controls, listen=request.listen, report=request.report)
             observers.append(stack.enter_context(page))
-        parts: Any = {"observer": RunObservers(*observers), "controls": controls}
-        parts |= {"load_from": loads, "services_on": services_on}
+        setup = RunSetup(RunObservers(*observers), controls, loads, services_on)
         try:
             if study is None:
-                resume(path, **parts)
+                resume(path, setup)
             else:
-                start(study, path.parent, command=request.command, **parts)
+                start(study, path.parent, setup, command=request.command)
         except (KeyboardInterrupt, HostGoneError, NoAgentLeftError, NotWrittenError, TargetError):
             if path.is_file():
                 say("weir: ended early; what was finished is kept")

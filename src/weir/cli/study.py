@@ -20,8 +20,9 @@ from weir.model.errors import UsageError
 from weir.model.run_types import WEIR
 from weir.study.machine_needs import find_missing_generators, find_shortages, read_machine
 from weir.study.schema import build_json_schema
-from weir.study.study import PlannedCell, Study, list_study_files, read_study
+from weir.study.study import PlannedCell, Study, read_study
 from weir.study.time_estimate import Overhead, TimeEstimate, describe_plan, estimate_time, format_duration
+from weir.toml_file import list_data_files
 
 app = typer.Typer(help="Check and list studies, and print the schema of their files.", no_args_is_help=True)
 _ASSUMED_CV = 0.05
@@ -36,7 +37,7 @@ _MOST_BLOCKS = 10
 @app.command(name="list")
 def list_(json_: options.Json = False) -> None:
     """List the studies that are part of weir."""
-    known = [read_study(name) for name in list_study_files()]
+    known = [read_study(name) for name in list_data_files("studies")]
     if json_:
         print_json([{"name": study.name, "question": study.file.question, "path": str(study.path)} for study in known])
         return

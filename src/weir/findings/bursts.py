@@ -26,7 +26,7 @@ def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tu
     several requests, and none if trials differ in the number of waves.
     """
     load = cell.cell.load
-    if not isinstance(load, ClosedLoad) or load.loops != 1 or isinstance(load.users, tuple):
+    if not isinstance(load, ClosedLoad) or load.requests_per_user != 1 or isinstance(load.users, tuple):
         return ()
     trials = [_waves(data) for trial in cell.used if (data := histogram(trial.id)) is not None]
     if len({len(waves) for waves in trials}) != 1:

@@ -281,4 +281,4 @@ def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stat
 
 def _is_level(load: Load) -> bool:
     """Whether a load asks for the same all the time: it neither follows a profile nor has users who leave."""
-    return constant_from_s(load) == 0.0 and not (isinstance(load, ClosedLoad) and load.loops is not None)
+    return constant_from_s(load) == 0.0 and not (isinstance(load, ClosedLoad) and load.requests_per_user is not None)

@@ -92,7 +92,7 @@ def build_jmeter_arguments(plan: LoadPlan, folder: Path) -> list[str]:
     values = {
         "users": f"{load.connections}",
         "duration_s": f"{plan.duration_s:.0f}",
-        "loops": f"{load.loops or (-1 if plan.requests is None else plan.requests // load.connections)}",
+        "loops": f"{load.requests_per_user or (-1 if plan.requests is None else plan.requests // load.connections)}",
         "headers": "".join(headers),
         "scheme": url.scheme,
         "host": escape(url.hostname or ""),

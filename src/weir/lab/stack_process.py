@@ -20,7 +20,6 @@ from weir.observe.jvm import add_pause_log, build_pause_log_path, find_pause_log
 from weir.services.database import LOOPBACK
 from weir.stacks.answer_check import check_answers, check_many_answers, wait_until_ready
 from weir.stacks.build import BuiltStack
-from weir.stacks.manifest import Stack
 from weir.stacks.runtime import add_cpu_environment, count_usable_cpus
 from weir.stacks.toolchain import build_base_environment, detect_runtime
 from weir.stacks.unmanaged import ExternalStack
@@ -139,8 +138,12 @@ def running_stack(
         for name, log in zip(list_process_names(planned.cell.replicas), logs, strict=True):
             own_port = port if name == APP else 0
             started[name] = _start(host, built, planned, name, placement, log, known, own_port, watch_writes)
+        ready, label = built.stack.manifest.run.ready, built.stack.label
         processes, base_urls = zip(*started.values(), strict=True)
-        _wait_until_all_ready(host, built.stack, dict(zip(started, base_urls, strict=True)), logs)
+        for name, base_url, log in zip(started, base_urls, logs, strict=True):
+            with _add_log_to_errors(label, log):
+                why_dead = partial(_explain_early_end, host, name)
+                wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, why_dead=why_dead)
         ready_at = time.monotonic()
         runtime = detect_runtime(processes[0].pid)
         with nullcontext(base_urls) if front is None else front(base_urls) as asked:
@@ -148,7 +151,7 @@ def running_stack(
             check = check_many_answers if check_many else check_answers
             path, timeout_s = built.stack.find_path(planned.workload.id), planned.load.timeout_s
             for base_url, log in [*zip(base_urls, logs, strict=True), *in_front]:
-                with _add_log_to_errors(built.stack.label, log):
+                with _add_log_to_errors(label, log):
                     check(planned.workload, base_url, inputs, path=path, timeout_s=timeout_s)
             pids, check_s = tuple(process.pid for process in processes), time.monotonic() - ready_at
             running = RunningStack(tuple(asked), pids, ready_at - begun, check_s, built.artifact_bytes, runtime)
@@ -157,14 +160,6 @@ def running_stack(
         ended = tuple(host.stop(name, grace_s=_STOP_GRACE_S) for name in started)
         if running is not None:
             running.ended = ended
-
-
-def _wait_until_all_ready(host: Host, stack: Stack, base_urls: Mapping[str, str], logs: Sequence[Path]) -> None:
-    ready = stack.manifest.run.ready
-    for (name, base_url), log in zip(base_urls.items(), logs, strict=True):
-        with _add_log_to_errors(stack.label, log):
-            why_dead = partial(_explain_early_end, host, name)
-            wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, why_dead=why_dead)
 
 
 def find_exit_problems(ended: Ended) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A run and its parts, as the run file keeps them: cells, placement, trials and their results."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from weir.model.load import Load
 from weir.model.records import LoadSummary, Quantiles, Record
@@ -219,13 +219,6 @@ class StopReason:
     added: int = 0
     """Number of blocks among these that viewers of the live page added."""
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        return cls(**value)
-
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -255,13 +248,6 @@ class MeasurementWindow:
     def is_whole(self) -> bool:
         """Whether the whole load counts."""
         return self.start_s == 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        return cls(**{**value, "segments": tuple(Segment(**segment) for segment in value["segments"])})
 
 
 class CaptureResult(Record):
