@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 
+from weir.audit.laws import find_violations
 from weir.audit.trial_results import build_reported_results
 from weir.lab.context import TrialContext
 from weir.lab.measurement import Measurement
