@@ -21,8 +21,8 @@ RAMP = ((0.0, 0.0), (50.0, 2000.0))
     [
         ({}, ClosedLoad(64)),
         ({"connections": "8"}, ClosedLoad(8)),
-        ({"users": "200", "loops": "5"}, ClosedLoad(200, loops=5)),
-        ({"users": "2000", "ramp_s": "50s", "loops": "5"}, ClosedLoad(RAMP, loops=5)),
+        ({"users": "200", "loops": "5"}, ClosedLoad(200, requests_per_user=5)),
+        ({"users": "2000", "ramp_s": "50s", "loops": "5"}, ClosedLoad(RAMP, requests_per_user=5)),
         ({"users": "0s:0,50s:2000"}, ClosedLoad(RAMP)),
         ({"connections": "3", "think": "1s", "pace_s": "100ms"}, ClosedLoad(3, Think(1.0, 1.0), pace_s=0.1)),
         ({"users": "3", "think": "uniform:1s..3s"}, ClosedLoad(3, Think(1.0, 3.0))),

@@ -1,9 +1,9 @@
 """docs/reference/stack.md, from the types that read stacks' manifests."""
 
 from scripts.reference.tables import Sections, table
-from weir.services.manifest import list_service_ids, read_service
+from weir.services.manifest import read_service
 from weir.stacks.manifest import BUILD_FIELDS, RUN_FIELDS, Manifest
-from weir.toml_file import build_schema
+from weir.toml_file import build_schema, list_data_files
 
 _HEAD = """\
 # The stack's manifest
@@ -39,7 +39,7 @@ def page() -> str:
         ("`build.command`", BUILD_FIELDS),
     )
     own = [[f"`{{{name}}}`", places, _MEANINGS[name]] for places, names in where for name in sorted(names)]
-    services = {service: read_service(service).fields for service in list_service_ids()}
+    services = {service: read_service(service).fields for service in sorted(list_data_files("services"))}
     of_services = [
         [
             ", ".join(f"`{{{service}.{name}}}`" for name in sorted(names)),

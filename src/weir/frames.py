@@ -18,8 +18,9 @@ try:
 except ImportError as missing:
     raise ImportError("weir.frames: polars is not installed here; try: pip install 'weirbench[frames]'") from missing
 
-from weir.findings import METRICS, RunFindings, of_run
+from weir.findings import RunFindings, of_run
 from weir.findings.evidence import is_used
+from weir.findings.metrics import METRICS
 from weir.model.errors import UsageError
 from weir.model.run_types import Cell
 from weir.store import RunReader, SampleRow, ThreadStateRow
@@ -44,13 +45,16 @@ class Run:
         with RunReader(self._path) as reader:
             rows = [
                 {
-                    "trial": trial.id, **_cell(trial.cell), "block": trial.block, "position": trial.position,
-                    "attempt": trial.attempt, "started_unix_ns": trial.started_unix_ns,
-                    "verdict": trial.result.verdict.validity, "reasons": list(trial.result.verdict.texts),
-                    "used": is_used(trial), **{metric.key: metric.of(trial) for metric in METRICS},
+                    "trial": trial.id,
+                    **_cell(trial.cell),
+                    **{name: getattr(trial, name) for name in ("block", "position", "attempt", "started_unix_ns")},
+                    "verdict": trial.result.verdict.validity,
+                    "reasons": list(trial.result.verdict.texts),
+                    "used": is_used(trial),
+                    **{metric.key: metric.of(trial) for metric in METRICS},
                 }
                 for trial in reader.trials()
-            ]  # fmt: skip
+            ]
         return _frame(rows)
 
     def intervals(self) -> pl.DataFrame:
@@ -78,14 +82,17 @@ class Run:
         """Returns a row for each metric of a stack at a point: its value over trials with its interval."""
         rows = [
             {
-                "point": point.label, "stack": stack.label, "name": stack.name, "metric": measure.metric,
-                "unit": measure.unit, "value": measure.value, "low": measure.low, "high": measure.high,
-                "trials": len(measure.trials), "note": measure.note,
+                "point": point.label,
+                "stack": stack.label,
+                "name": stack.name,
+                **{name: getattr(measure, name) for name in ("metric", "unit", "value", "low", "high")},
+                "trials": len(measure.trials),
+                "note": measure.note,
             }
             for point in self.findings().points
             for stack in point.stacks
             for measure in stack.measures
-        ]  # fmt: skip
+        ]
         return _frame(rows)
 
     def _rows(self, of: _Rows) -> pl.DataFrame:

@@ -27,6 +27,10 @@ MAX_DURATION_S = 3600.0
 """Of a load that ends by its requests, its loops or its first failure."""
 MAX_PIPELINE = 1024
 _MAX_UNANSWERED = 1_000_000
+_PLAN_OPTIONS = (
+    "timeout_s", "keep_alive", "pipeline", "kernel_timestamps", "requests", "until_first_failure", "seed", "scenario",
+    "threads", "cpus",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,16 +257,22 @@ class LoadSpec:
         targets = self._targets(load, names)
         self._check_scenario(names)
         self.check_pipeline(load, names)
+        self._check_kernel_timestamps(names)
         return LoadPlan(
             request=Request(self.method or self._usual_method, self.urls[0], self.headers, self.body),
-            load=load, targets=targets,
+            load=load,
             duration_s=self._default_duration_s(load) if self.duration_s is None else self.duration_s,
-            timeout_s=self.timeout_s, keep_alive=self.keep_alive, pipeline=self.pipeline,
-            address=self.connect_to, local_addresses=self.bind, tls=self._tls(names),
-            kernel_timestamps=self._kernel_timestamps(names), threads=self.threads, cpus=self.cpus,
-            requests=self.requests, until_first_failure=self.until_first_failure,
-            seed=self.seed, scenario=self.scenario,
-        )  # fmt: skip
+            address=self.connect_to,
+            targets=targets,
+            local_addresses=self.bind,
+            tls=self._tls(names),
+            **self.plan_options,
+        )
+
+    @property
+    def plan_options(self) -> dict[str, Any]:
+        """The fields that a plan has under the same names, for any target and any arrivals."""
+        return {name: getattr(self, name) for name in _PLAN_OPTIONS}
 
     def check_pipeline(self, load: Load, names: "Names") -> None:
         """Raises UsageError if a pipelined request would have to wait, or if there would be too many requests."""
@@ -353,7 +363,7 @@ class LoadSpec:
 
     def _default_duration_s(self, load: Load) -> float:
         """The length of its profile or ramp; an hour if something else ends the load."""
-        if self.requests is not None or (isinstance(load, ClosedLoad) and load.loops is not None):
+        if self.requests is not None or (isinstance(load, ClosedLoad) and load.requests_per_user is not None):
             return MAX_DURATION_S
         if self.ramp_s is not None:
             return self.ramp_s + DEFAULT_DURATION_S
@@ -416,17 +426,13 @@ class LoadSpec:
             raise _error(names, alone, f"found without {names[missing]}, expected both or neither")
         if self.tls_insecure and self.tls_ca is not None:
             raise _error(names, "tls_insecure", f"found with {names['tls_ca']}, expected one of the two")
-        return Tls(
-            ca=self.tls_ca, certificate=self.tls_certificate, key=self.tls_key,
-            insecure=self.tls_insecure, server_name=self.tls_server_name, resumption=self.tls_resumption,
-        )  # fmt: skip
+        return Tls(**{one.name: getattr(self, f"tls_{one.name}") for one in fields(Tls)})
 
-    def _kernel_timestamps(self, names: "Names") -> bool:
+    def _check_kernel_timestamps(self, names: "Names") -> None:
         url = next((url for url in self.urls if url.startswith("unix:")), None)
         if self.kernel_timestamps and url is not None:
             name, expected = names["kernel_timestamps"], "expected a target over TCP: only packets have timestamps"
             raise UsageError(f"{name}: found with {url!r}, {expected}", hint=f"leave out {name}")
-        return self.kernel_timestamps
 
 
 Names = Mapping[str, str]

@@ -13,7 +13,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from operator import ge, gt, le, lt
 from typing import Any, Final, Literal
 
@@ -67,11 +67,8 @@ class Judged:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the objective of `weir load --json`."""
-        condition = self.condition
-        return {
-            "objective": condition.text, "metric": condition.metric, "comparison": condition.comparison,
-            "limit": condition.limit, "unit": condition.unit, "found": self.found, "met": self.met,
-        }  # fmt: skip
+        condition = asdict(self.condition)
+        return {"objective": condition.pop("text"), **condition, "found": self.found, "met": self.met}
 
 
 def judged_from_json(value: Mapping[str, Any]) -> Judged:

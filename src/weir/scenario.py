@@ -14,11 +14,11 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from weir.model.errors import UsageError
+from weir.model.load import Method
 from weir.model.template import pieces
 from weir.toml_file import Table, read_toml, validate
 
 DEFAULT_CAPTURE_BYTES = 64 * 1024
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
 
 class Extract(Table):

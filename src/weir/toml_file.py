@@ -3,20 +3,45 @@
 import difflib
 import tomllib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from weir.model.errors import UsageError
+from weir.paths import find_data_folder
 
 T = TypeVar("T", bound="Table")
+D = TypeVar("D", bound="DataFile")
 
 
 class Table(BaseModel):
     """A TOML table: unknown keys are errors, and a number is not a string."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+
+class DataFile(Table):
+    """One of weir's own files, `FOLDER/ID.toml`."""
+
+    schema_number: Literal[1] = Field(alias="schema")
+    id: str
+    title: str
+
+
+def list_data_files(folder: str) -> dict[str, Path]:
+    """Returns the files in one of weir's folders by id."""
+    return {path.stem: path for path in sorted(find_data_folder(folder).glob("*.toml"))}
+
+
+def read_data_file(type_: type[D], folder: str, file_id: str) -> D:
+    """Reads one of weir's files; raises UsageError if it does not exist or is not valid."""
+    path, what = find_data_folder(folder) / f"{file_id}.toml", f"a {folder.removesuffix('s')}"
+    content = read_toml(path, what=what, hint=f"known {folder}: {', '.join(list_data_files(folder))}")
+    found = validate(type_, content, path=path)
+    if found.id != path.stem:
+        raise UsageError(f"{path}: id: found {found.id!r}, expected {path.stem!r}, the file's name")
+    return found
 
 
 def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
@@ -34,7 +59,7 @@ def read_toml(path: Path, *, what: str, hint: str = "") -> dict[str, Any]:
         raise UsageError(f"{path}: not valid TOML: {error}") from None
 
 
-def validate(type_: type[T], value: dict[str, Any], *, path: Path, hint: str = "", below: str = "") -> T:
+def validate(type_: type[T], value: dict[str, Any], *, path: Path, below: str = "") -> T:
     """Returns `value` as `type_`; raises UsageError with all problems, one per line, and `below` before each key."""
     if "schema" in value and value["schema"] != 1:
         problem = f"{path}: schema: found {value['schema']!r}, expected 1"
@@ -43,7 +68,7 @@ def validate(type_: type[T], value: dict[str, Any], *, path: Path, hint: str = "
         return type_.model_validate(value)
     except ValidationError as error:
         lines = [_describe_error(type_, detail) for detail in error.errors(include_url=False)]
-        raise UsageError("\n".join(f"{path}: {below}{line}" for line in lines), hint=hint) from None
+        raise UsageError("\n".join(f"{path}: {below}{line}" for line in lines)) from None
 
 
 def build_schema(type_: type[Table]) -> dict[str, Any]:

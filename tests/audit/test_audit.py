@@ -19,13 +19,13 @@ def weir(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 
 def broken(name: str, law: str) -> set[str]:
     _, loads = audit_file(name)
-    return {load.claim.name for load in loads if any(violation.law == law for violation in load.violations)}
+    return {load.result.name for load in loads if any(violation.law == law for violation in load.violations)}
 
 
 def test_the_means_that_hey_printed_after_a_million_results_are_impossible() -> None:
     assert broken("sync-vs-async", "users = throughput × response time") == {"Flask", "Sanic", "Tomcat", "Netty"}
     _, loads = audit_file("sync-vs-async")
-    sanic = next(load for load in loads if load.claim.name == "Sanic")
+    sanic = next(load for load in loads if load.result.name == "Sanic")
     assert "595.4 µs" in sanic.violations[0].found
     assert "hey keeps the first 1,000,000 results" in sanic.violations[0].cause
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weir.audit.laws import find_violations
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 
-POSSIBLE = Claim(
+POSSIBLE = ReportedResult(
     name="possible",
     users=20,
     duration_s=Figure(10.0),
@@ -25,8 +25,8 @@ POSSIBLE = Claim(
 )
 
 
-def laws(claim: Claim) -> set[str]:
-    return {violation.law for violation in find_violations(claim)}
+def laws(result: ReportedResult) -> set[str]:
+    return {violation.law for violation in find_violations(result)}
 
 
 def test_a_possible_claim_breaks_no_law() -> None:
@@ -72,11 +72,13 @@ def test_how_far_a_number_was_rounded_is_seen_from_its_digits(text: str, roundin
 
 
 def test_a_throughput_at_the_cap_of_its_load_is_no_throughput_of_the_server() -> None:
-    claim = Claim(name="ping", users=2000, ramp_s=50.0, loops=5, throughput_rps=Figure(153.0), mean_s=Figure(2.751))
-    (violation,) = find_violations(claim)
+    result = ReportedResult(
+        name="ping", users=2000, ramp_s=50.0, loops=5, throughput_rps=Figure(153.0), mean_s=Figure(2.751)
+    )
+    (violation,) = find_violations(result)
     assert violation.kind == "capped"
     assert "156.9" in violation.found
-    assert find_violations(replace(claim, throughput_rps=Figure(75.8), mean_s=Figure(14.377))) == ()
+    assert find_violations(replace(result, throughput_rps=Figure(75.8), mean_s=Figure(14.377))) == ()
 
 
 @given(st.lists(st.floats(0.0001, 10.0), min_size=10, max_size=200), st.integers(1, 50))
@@ -89,7 +91,7 @@ def test_no_load_that_ran_is_called_impossible(times_s: list[float], users: int)
     lasted_s = max(free_at)
     ordered = sorted(times_s)
     mean_s = sum(times_s) / len(times_s)
-    claim = Claim(
+    result = ReportedResult(
         name="simulated",
         users=users,
         duration_s=Figure(lasted_s, 1e-9),
@@ -104,4 +106,4 @@ def test_no_load_that_ran_is_called_impossible(times_s: list[float], users: int)
             (index + 1) / len(times_s): Figure(ordered[index], 1e-9) for index in range(0, len(times_s) - 1, 3)
         },
     )
-    assert [violation for violation in find_violations(claim) if violation.kind == "impossible"] == []
+    assert [violation for violation in find_violations(result) if violation.kind == "impossible"] == []

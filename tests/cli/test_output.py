@@ -18,7 +18,7 @@ from tests.support.side_by_side import WEIR
 from tests.support.synthetic_load import write_load
 from tests.support.synthetic_run import SyntheticStudy, write_run
 from weir.cli import output
-from weir.model.errors import ExitCode
+from weir.model.errors import ExitCode, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -143,3 +143,9 @@ def test_the_text_of_a_load_breaks_between_words_and_goes_on_further_in(tmp_path
     assert lines[at + 1].startswith(long[: len(long) - len(long.lstrip())] + "    ")
     assert max(map(len, lines)) <= 60
     assert " ".join(lines).split() == piped.split()
+
+
+@pytest.mark.parametrize("flag", ["--json", "--weir-json"])
+def test_a_result_that_cannot_be_written_is_an_error_at_its_flag(flag: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"^{flag}: {tmp_path}/none/a.json: cannot be written: No such file"):
+        output.write_json({}, f"{tmp_path}/none/a.json", flag)

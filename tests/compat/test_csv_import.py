@@ -6,7 +6,8 @@ import pytest
 
 from weir.cli.breakeven import breakeven
 from weir.compat.csv_import import Imported, read_mapping, read_table, write_imported
-from weir.findings import RunFindings, break_evens_in, of_run
+from weir.findings import RunFindings, of_run
+from weir.findings.run_findings import break_evens_in
 from weir.model.errors import UsageError
 from weir.store import RunReader
 

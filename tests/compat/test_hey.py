@@ -35,11 +35,11 @@ def result(*, events: Sequence[LoadEvent] = (), times_ns: Sequence[int] = (MS,),
 @pytest.mark.parametrize(
     ("line", "load", "duration_s", "timeout_s"),
     [
-        ("", ClosedLoad(50, loops=4), 604_800, 20),
-        ("-n 20 -c 2", ClosedLoad(2, loops=10), 604_800, 20),
-        ("-n 21 -c 4 -t 5", ClosedLoad(4, loops=5), 604_800, 5),
-        ("-n 2 -c 2 -q 4", ClosedLoad(2, loops=1, pace_s=0.25), 604_800, 20),
-        ("-n 2 -c 2 -t 0", ClosedLoad(2, loops=1), 604_800, 3_600),
+        ("", ClosedLoad(50, requests_per_user=4), 604_800, 20),
+        ("-n 20 -c 2", ClosedLoad(2, requests_per_user=10), 604_800, 20),
+        ("-n 21 -c 4 -t 5", ClosedLoad(4, requests_per_user=5), 604_800, 5),
+        ("-n 2 -c 2 -q 4", ClosedLoad(2, requests_per_user=1, pace_s=0.25), 604_800, 20),
+        ("-n 2 -c 2 -t 0", ClosedLoad(2, requests_per_user=1), 604_800, 3_600),
         # hey waits for the answers to what it asked before the end.
         ("-z 5m -c 20", ClosedLoad(((0.0, 20.0), (300.0, 20.0), (300.0, 0.0))), 320, 20),
         ("-z 5m -c 20 -n 1", ClosedLoad(((0.0, 20.0), (300.0, 20.0), (300.0, 0.0))), 320, 20),

@@ -9,49 +9,49 @@ from weir.audit.laws import find_violations
 from weir.compat.reports import ReportError, json_reports, read_report
 from weir.compat.reports.csv_tables import read_locust_failures
 from weir.compat.reports.failures import classify_failure
-from weir.model.reported_result import Claim
+from weir.model.reported_result import ReportedResult
 
 REPORTS = Path(__file__).parent.parent / "data" / "reports"
 
 
-def only(name: str) -> Claim:
-    claims = read_report((REPORTS / name).read_text(), name)
-    assert claims is not None
-    (claim,) = claims
-    return claim
+def only(name: str) -> ReportedResult:
+    results = read_report((REPORTS / name).read_text(), name)
+    assert results is not None
+    (result,) = results
+    return result
 
 
 def test_wrk() -> None:
-    claim = only("wrk.txt")
-    assert (claim.tool, claim.users, claim.requests, claim.failed) == ("wrk", 8, 122_265, 0)
-    assert claim.throughput_rps is not None
-    assert claim.throughput_rps.value == 122_041.66
-    assert claim.mean_s is not None
-    assert (claim.mean_s.value, claim.mean_s.rounding) == pytest.approx((189.92e-6, 0.005e-6))
-    assert {q: figure.value for q, figure in claim.quantiles_s.items()} == pytest.approx(
+    result = only("wrk.txt")
+    assert (result.tool, result.users, result.requests, result.failed) == ("wrk", 8, 122_265, 0)
+    assert result.throughput_rps is not None
+    assert result.throughput_rps.value == 122_041.66
+    assert result.mean_s is not None
+    assert (result.mean_s.value, result.mean_s.rounding) == pytest.approx((189.92e-6, 0.005e-6))
+    assert {q: figure.value for q, figure in result.quantiles_s.items()} == pytest.approx(
         {0.5: 33e-6, 0.75: 43e-6, 0.9: 332e-6, 0.99: 2.93e-3}
     )
 
 
 def test_wrk2_is_told_from_wrk_and_bound_by_no_connections() -> None:
-    claim = only("wrk2.txt")
-    assert (claim.tool, claim.users, claim.requests) == ("wrk2", None, 1968)
-    assert claim.quantiles_s.keys() == {0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 0.99999}
+    result = only("wrk2.txt")
+    assert (result.tool, result.users, result.requests) == ("wrk2", None, 1968)
+    assert result.quantiles_s.keys() == {0.5, 0.75, 0.9, 0.99, 0.999, 0.9999, 0.99999}
     # Its percentiles are rounded up and reach beyond the Max of its table.
-    assert claim.max_s is not None
-    assert claim.max_s.value == pytest.approx(23.36e-3)
-    assert find_violations(claim) == ()
+    assert result.max_s is not None
+    assert result.max_s.value == pytest.approx(23.36e-3)
+    assert find_violations(result) == ()
 
 
 def test_h2load() -> None:
-    claim = only("h2load.txt")
-    assert (claim.tool, claim.users, claim.requests, claim.failed) == ("h2load", 8, 34_023, 0)
-    assert claim.duration_s is not None
-    assert claim.throughput_rps is not None
-    assert (claim.duration_s.value, claim.throughput_rps.value) == (1.0, 34_023.0)
-    assert claim.mean_s is not None
-    assert claim.mean_s.value == pytest.approx(234e-6)
-    assert find_violations(claim) == ()
+    result = only("h2load.txt")
+    assert (result.tool, result.users, result.requests, result.failed) == ("h2load", 8, 34_023, 0)
+    assert result.duration_s is not None
+    assert result.throughput_rps is not None
+    assert (result.duration_s.value, result.throughput_rps.value) == (1.0, 34_023.0)
+    assert result.mean_s is not None
+    assert result.mean_s.value == pytest.approx(234e-6)
+    assert find_violations(result) == ()
 
 
 def test_h2loads_columns_go_by_their_names() -> None:
@@ -64,13 +64,13 @@ def test_h2loads_columns_go_by_their_names() -> None:
         f"{times} 26us 12.29ms 60us 1.10ms 3.20ms 234us 828us 94.00%" if line.startswith(times) else line
         for line in newer.splitlines()
     ]
-    claims = read_report("\n".join(lines), "newer")
-    assert claims is not None
-    assert {q: figure.value for q, figure in claims[0].quantiles_s.items()} == pytest.approx(
+    results = read_report("\n".join(lines), "newer")
+    assert results is not None
+    assert {q: figure.value for q, figure in results[0].quantiles_s.items()} == pytest.approx(
         {0.5: 60e-6, 0.95: 1.1e-3, 0.99: 3.2e-3}
     )
-    assert claims[0].mean_s is not None
-    assert claims[0].mean_s.value == pytest.approx(234e-6)
+    assert results[0].mean_s is not None
+    assert results[0].mean_s.value == pytest.approx(234e-6)
 
 
 @pytest.mark.parametrize(
@@ -86,24 +86,24 @@ def test_h2loads_columns_go_by_their_names() -> None:
     ],
 )
 def test_what_failed_is_told_by_kind(name: str, requests: int, failed: int, errors: dict[str, int]) -> None:
-    claim = only(name)
-    assert (claim.requests, claim.failed, claim.errors) == (requests, failed, errors)
+    result = only(name)
+    assert (result.requests, result.failed, result.errors) == (requests, failed, errors)
 
 
 def test_a_load_without_an_answer_has_no_times() -> None:
     for name in ("wrk-errors.txt", "hey-errors.txt"):
-        claim = only(name)
-        assert (claim.mean_s, claim.max_s, claim.quantiles_s) == (None, None, {})
+        result = only(name)
+        assert (result.mean_s, result.max_s, result.quantiles_s) == (None, None, {})
 
 
 def test_wrks_timeouts_are_answers_that_came_too_late() -> None:
     text = (REPORTS / "wrk.txt").read_text().replace(
         "Requests/sec: ", "  Socket errors: connect 1, read 2, write 3, timeout 4\n  Non-2xx or 3xx responses: 5\nRequests/sec: "
     )  # fmt: skip
-    claims = read_report(text, "wrk")
-    assert claims is not None
-    assert (claims[0].requests, claims[0].failed) == (122_265, 9)
-    assert claims[0].errors == {"connect": 1, "reset": 5, "timeout": 4, "check": 5}
+    results = read_report(text, "wrk")
+    assert results is not None
+    assert (results[0].requests, results[0].failed) == (122_265, 9)
+    assert results[0].errors == {"connect": 1, "reset": 5, "timeout": 4, "check": 5}
 
 
 @pytest.mark.parametrize(
@@ -128,62 +128,62 @@ def test_the_kind_of_a_failure_is_seen_from_its_words(said: str, kind: str) -> N
 
 
 def test_hey() -> None:
-    claim = only("hey.txt")
-    assert claim.tool == "hey"
-    assert claim.statuses.keys() == {"200"}
-    assert claim.requests == claim.statuses["200"]
-    assert claim.quantiles_s.keys() == {0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99}
-    assert find_violations(claim) == ()
+    result = only("hey.txt")
+    assert result.tool == "hey"
+    assert result.statuses.keys() == {"200"}
+    assert result.requests == result.statuses["200"]
+    assert result.quantiles_s.keys() == {0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99}
+    assert find_violations(result) == ()
 
 
 def test_ab() -> None:
-    claim = only("ab.txt")
-    assert (claim.tool, claim.users, claim.requests) == ("ab", 8, 3000)
-    assert claim.max_s is not None
-    assert claim.max_s.value == 0.002
-    assert find_violations(claim) == ()
+    result = only("ab.txt")
+    assert (result.tool, result.users, result.requests) == ("ab", 8, 3000)
+    assert result.max_s is not None
+    assert result.max_s.value == 0.002
+    assert find_violations(result) == ()
 
 
 def test_oha() -> None:
-    claim = only("oha.json")
-    assert claim.tool == "oha"
-    assert claim.requests == claim.statuses["200"] + (claim.failed or 0)
-    assert 0.5 in claim.quantiles_s
+    result = only("oha.json")
+    assert result.tool == "oha"
+    assert result.requests == result.statuses["200"] + (result.failed or 0)
+    assert 0.5 in result.quantiles_s
 
 
 def test_k6() -> None:
-    claim = only("k6.json")
-    assert (claim.tool, claim.users) == ("k6", 8)
-    assert claim.quantiles_s.keys() == {0.5, 0.9, 0.95}
-    assert (claim.requests, claim.failed, claim.received_bytes) == (13_004, 0, 858_264)
-    assert find_violations(claim) == ()
+    result = only("k6.json")
+    assert (result.tool, result.users) == ("k6", 8)
+    assert result.quantiles_s.keys() == {0.5, 0.9, 0.95}
+    assert (result.requests, result.failed, result.received_bytes) == (13_004, 0, 858_264)
+    assert find_violations(result) == ()
 
 
 def test_the_summary_that_weirs_script_has_k6_write_says_how_long_it_took() -> None:
-    claim = only("k6-errors.json")
-    assert claim.duration_s is not None
-    assert claim.duration_s.value > 0
-    assert claim.quantiles_s.keys() == {0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999}
-    assert find_violations(claim) == ()
+    result = only("k6-errors.json")
+    assert result.duration_s is not None
+    assert result.duration_s.value > 0
+    assert result.quantiles_s.keys() == {0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999}
+    assert find_violations(result) == ()
 
 
 def test_k6_leaves_out_what_it_has_no_sample_of() -> None:
-    claim = json_reports.read_k6('{"metrics": {}}', "k6")
-    assert (claim.requests, claim.mean_s, claim.quantiles_s) == (0, None, {})
+    result = json_reports.read_k6('{"metrics": {}}', "k6")
+    assert (result.requests, result.mean_s, result.quantiles_s) == (0, None, {})
 
 
 def test_what_oha_had_no_answer_to_at_the_end_is_no_failure_of_any_kind() -> None:
-    claim = only("oha.json")
-    assert (claim.failed, claim.errors) == (8, {})
+    result = only("oha.json")
+    assert (result.failed, result.errors) == (8, {})
 
 
 def test_locust() -> None:
-    claim = only("locust_stats.csv")
-    assert (claim.tool, claim.requests, claim.failed) == ("Locust", 4208, 0)
-    assert claim.mean_s is not None
-    assert claim.mean_s.value == pytest.approx(1.3752e-3, rel=1e-3)
-    assert 0.999 in claim.quantiles_s
-    assert find_violations(claim) == ()
+    result = only("locust_stats.csv")
+    assert (result.tool, result.requests, result.failed) == ("Locust", 4208, 0)
+    assert result.mean_s is not None
+    assert result.mean_s.value == pytest.approx(1.3752e-3, rel=1e-3)
+    assert 0.999 in result.quantiles_s
+    assert find_violations(result) == ()
 
 
 def test_jmeters_samples_show_who_came_when_and_how_often_each_asked() -> None:
@@ -193,19 +193,19 @@ def test_jmeters_samples_show_who_came_when_and_how_often_each_asked() -> None:
             f"{1000 * thread + 50 * loop},50,ping,200,users 1-{thread + 1},{str(loop != 2).lower()},100"
             for loop in range(3)
         ]
-    claims = read_report("\n".join(rows) + "\n", "samples.jtl")
-    assert claims is not None
-    (claim,) = claims
-    assert (claim.users, claim.loops, claim.ramp_s, claim.requests, claim.failed) == (10, 3, 9.0, 30, 10)
-    assert [violation.kind for violation in find_violations(claim)] == ["capped"]
+    results = read_report("\n".join(rows) + "\n", "samples.jtl")
+    assert results is not None
+    (result,) = results
+    assert (result.users, result.loops, result.ramp_s, result.requests, result.failed) == (10, 3, 9.0, 30, 10)
+    assert [violation.kind for violation in find_violations(result)] == ["capped"]
 
 
 def test_what_jmeter_wrote_of_every_request_gives_statuses_and_quantiles() -> None:
-    claim = only("samples.jtl")
-    assert (claim.requests, claim.failed, claim.statuses, claim.received_bytes) == (26, 0, {"200": 26}, 26 * 66)
-    assert claim.quantiles_s[0.5].value == 0.031
-    assert claim.quantiles_s[0.9999] == claim.max_s
-    assert find_violations(claim) == ()
+    result = only("samples.jtl")
+    assert (result.requests, result.failed, result.statuses, result.received_bytes) == (26, 0, {"200": 26}, 26 * 66)
+    assert result.quantiles_s[0.5].value == 0.031
+    assert result.quantiles_s[0.9999] == result.max_s
+    assert find_violations(result) == ()
 
 
 def test_jmeters_failures_have_a_status_or_an_exception() -> None:
@@ -215,10 +215,10 @@ def test_jmeters_failures_have_a_status_or_an_exception() -> None:
         for at, code in enumerate(("200", "500", "503"))
     ]
     rows += ["3,5,a,Non HTTP response code: java.net.SocketTimeoutException,u 1-1,false,0"]
-    claims = read_report("\n".join(rows) + "\n", "samples.jtl")
-    assert claims is not None
-    assert claims[0].errors == {"check": 2, "timeout": 1}
-    assert claims[0].statuses == {"200": 1, "500": 1, "503": 1}
+    results = read_report("\n".join(rows) + "\n", "samples.jtl")
+    assert results is not None
+    assert results[0].errors == {"check": 2, "timeout": 1}
+    assert results[0].statuses == {"200": 1, "500": 1, "503": 1}
 
 
 def test_locusts_failures_are_in_a_table_of_their_own() -> None:
@@ -231,10 +231,10 @@ ping,10000,14377,2010,26000,5000.00,1.00%,75.8,10.0,9.0,300.0
 issue,90000,1138,2,9000,700.00,0.00%,2483.2,10.0,9.0,300.0
 TOTAL,100000,2461,2,26000,5000.00,0.10%,100.0,10.0,9.0,300.0
 """
-    claims = read_report(text, "summary.csv")
-    assert claims is not None
-    assert [claim.name for claim in claims] == ["summary.csv: ping", "summary.csv: issue"]
-    assert claims[0].failed == 100
+    results = read_report(text, "summary.csv")
+    assert results is not None
+    assert [result.name for result in results] == ["summary.csv: ping", "summary.csv: issue"]
+    assert results[0].failed == 100
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in REPORTS.iterdir()))
@@ -242,8 +242,8 @@ def test_a_report_that_is_cut_off_anywhere_is_an_error_or_no_report_but_never_a_
     text = (REPORTS / name).read_text()
     for end in range(0, len(text), 7):
         with suppress(ReportError):
-            claims = read_report(text[:end], name)
-            assert claims is None or claims[0].name == name
+            results = read_report(text[:end], name)
+            assert results is None or results[0].name == name
 
 
 def test_what_is_no_report_is_none() -> None:

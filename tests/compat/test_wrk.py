@@ -226,13 +226,13 @@ def test_wrk2_has_a_block_for_each_clock() -> None:
 def test_what_reads_reports_of_wrk2_reads_this_one() -> None:
     front_end = wrk2(f"-c 8 -L -R 10 {URL}")
     text = front_end.format_heading() + front_end.format_report(result([1000] * 99 + [5000], [10, 12]))
-    claims = read_report(text, "wrk2")
-    assert claims is not None
-    (claim,) = claims
-    assert (claim.tool, claim.users, claim.requests) == ("wrk2", None, 1000)
-    assert claim.quantiles_s[0.5].value == pytest.approx(0.001)
-    assert claim.max_s is not None
-    assert claim.max_s.value == pytest.approx(0.005)
+    results = read_report(text, "wrk2")
+    assert results is not None
+    (reported,) = results
+    assert (reported.tool, reported.users, reported.requests) == ("wrk2", None, 1000)
+    assert reported.quantiles_s[0.5].value == pytest.approx(0.001)
+    assert reported.max_s is not None
+    assert reported.max_s.value == pytest.approx(0.005)
 
 
 def test_a_long_run_of_wrk2_tells_what_became_of_the_calibration() -> None:

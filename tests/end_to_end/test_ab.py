@@ -341,6 +341,6 @@ def test_the_native_command_line_runs_and_does_the_same(
 def test_weirs_reader_of_reports_reads_both(of_both: Callable[[str], Both]) -> None:
     both = of_both("-n10 -c2 {url}")
     for out in (both.tool.out, both.weir.out):
-        claims = read_report(out, "ab")
-        assert claims is not None
-        assert (claims[0].tool, claims[0].users, claims[0].requests, claims[0].failed) == ("ab", 2, 10, 0)
+        results = read_report(out, "ab")
+        assert results is not None
+        assert (results[0].tool, results[0].users, results[0].requests, results[0].failed) == ("ab", 2, 10, 0)

@@ -28,7 +28,8 @@ from tests.end_to_end.ordeal import (
     wait_until,
 )
 from tests.support.tiers import cases
-from weir.audit.trial_claims import find_trial_violations
+from weir.audit.laws import find_violations
+from weir.audit.trial_results import build_reported_results
 from weir.host import Host
 from weir.store import RunReader
 
@@ -166,10 +167,10 @@ def assert_physics_holds(run: Path) -> None:
             if trial.result.verdict.validity != "invalid":
                 assert trial.result.summary is not None
                 whole = trial.result.whole_load or trial.result.summary
-                found = find_trial_violations(
+                results = build_reported_results(
                     whole, trial.cell.load, trial.result.resources, cpus=len(reader.info.placement.stack)
                 )
-                assert [violation for violation in found if violation.kind == "impossible"] == []
+                assert [found for found in find_violations(*results) if found.kind == "impossible"] == []
 
 
 def test_a_generator_that_was_suspended_is_rejected_with_that_reason_and_tried_again(

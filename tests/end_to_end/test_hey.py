@@ -319,9 +319,9 @@ def test_the_native_command_line_runs_and_does_the_same(
 def test_weirs_reader_of_reports_reads_both(of_both: Callable[[str], Both]) -> None:
     both = of_both("-n 20 -c 2 {url}")
     for out in (both.tool.out, both.weir.out):
-        claims = read_report(out, "hey")
-        assert claims is not None
-        assert (claims[0].tool, claims[0].requests, claims[0].failed) == ("hey", 20, 0)
+        results = read_report(out, "hey")
+        assert results is not None
+        assert (results[0].tool, results[0].requests, results[0].failed) == ("hey", 20, 0)
 
 
 @pytest.mark.parametrize(
@@ -330,6 +330,6 @@ def test_weirs_reader_of_reports_reads_both(of_both: Callable[[str], Both]) -> N
 def test_weirs_reader_of_reports_knows_the_kinds_of_failures(
     of_both: Callable[[str], Both], line: str, kind: str
 ) -> None:
-    claims = read_report(of_both(line).weir.out, "hey")
-    assert claims is not None
-    assert claims[0].errors.keys() == {kind}
+    results = read_report(of_both(line).weir.out, "hey")
+    assert results is not None
+    assert results[0].errors.keys() == {kind}

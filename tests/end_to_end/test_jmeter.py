@@ -117,9 +117,9 @@ def test_the_studys_plans_run_from_their_files_with_exactly_threads_times_loops(
     )
     assert (first[-1] - first[0]) / 1000 == pytest.approx(1 - 1 / threads, abs=0.3)
     for file in ("out.jtl", "summary.csv", "aggregate.csv"):
-        claims = read_report((tmp_path / file).read_text(), file)
-        assert claims is not None
-        assert claims[0].requests == threads * loops
+        results = read_report((tmp_path / file).read_text(), file)
+        assert results is not None
+        assert results[0].requests == threads * loops
     assert weir("audit", "out.jtl").returncode == 0
     lines = done.stdout.splitlines()
     assert lines[0] == "Creating summariser <summary>"

@@ -211,12 +211,12 @@ def test_a_reader_that_has_seen_enough_is_no_error(serve: Callable[..., str]) ->
 def test_wrk2_keeps_its_rate_and_what_reads_its_reports_reads_this_one(weir: Weir, serve: Callable[..., str]) -> None:
     done = weir("wrk2", "-c", "10", "-d", "1", "-R", "500", "-U", f"http://{serve('null')}/")
     assert done.returncode == 0, done.stderr
-    claims = read_report(done.stdout, "wrk2")
-    assert claims is not None
-    (claim,) = claims
-    assert (claim.tool, claim.users) == ("wrk2", None)
-    assert claim.throughput_rps is not None
-    assert claim.throughput_rps.value == pytest.approx(500, rel=0.05)
+    results = read_report(done.stdout, "wrk2")
+    assert results is not None
+    (result,) = results
+    assert (result.tool, result.users) == ("wrk2", None)
+    assert result.throughput_rps is not None
+    assert result.throughput_rps.value == pytest.approx(500, rel=0.05)
     assert done.stdout.count("#[Mean    = ") == 2
     assert "verdict: " in done.stderr
 

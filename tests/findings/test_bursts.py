@@ -10,18 +10,18 @@ import pytest
 from rich.console import Console
 
 from tests.support.synthetic_run import FLASK, SyntheticStudy, write_run
-from weir.findings import StackFindings, of_run
+from weir.findings import of_run
 from weir.findings.bursts import describe_waves, find_waves
 from weir.findings.evidence import CellTrials, group_by_cell
 from weir.findings.stack import measure_stack
-from weir.findings.types import Wave
+from weir.findings.types import StackFindings, Wave
 from weir.model import hdr as histogram
 from weir.model.load import ClosedLoad, Load
 from weir.model.run_types import Ceiling
 from weir.report.terminal import render_terminal
 from weir.store import RunReader
 
-BURST = ClosedLoad(300, loops=1)
+BURST = ClosedLoad(300, requests_per_user=1)
 THREADS = Ceiling("stack", 40.0, "200 threads ÷ 5 s", at_once=200, wait_s=5.0)
 
 
@@ -86,7 +86,13 @@ def test_trials_that_differ_in_their_waves_say_nothing_of_any(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "load", [ClosedLoad(300), ClosedLoad(300, loops=2), ClosedLoad(((0.0, 0.0), (300.0, 5.0)), loops=1)], ids=str
+    "load",
+    [
+        ClosedLoad(300),
+        ClosedLoad(300, requests_per_user=2),
+        ClosedLoad(((0.0, 0.0), (300.0, 5.0)), requests_per_user=1),
+    ],
+    ids=str,
 )
 def test_only_a_burst_has_waves(tmp_path: Path, load: Load) -> None:
     assert find_waves(burst(tmp_path, load), lambda _: answered((5.0, 200), (10.0, 100))) == ()

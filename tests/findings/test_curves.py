@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, write_run
 from weir.cli.commands import app
-from weir.findings import BreakEven, RunFindings, of_run
+from weir.findings import RunFindings, of_run
+from weir.findings.types import BreakEven
 from weir.model.load import ClosedLoad
 from weir.store import RunReader
 

@@ -9,10 +9,11 @@ import pytest
 
 from tests.support.synthetic_generator import SyntheticGenerator
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStack, SyntheticStudy, judged, write_run
-from weir.findings import RunFindings, SameServer, of_run
+from weir.findings import RunFindings, of_run
 from weir.findings.generator_comparison import count_planned_generator_comparisons
 from weir.findings.metrics import GENERATOR_CPU, GENERATOR_MEMORY, KERNEL_P99, REPORTED_P99, THROUGHPUT
 from weir.findings.regression import compare_runs
+from weir.findings.types import SameServer
 from weir.model.errors import UsageError
 from weir.model.run_types import TrialResult
 from weir.model.verdict import Reason, TrialVerdict
@@ -153,9 +154,11 @@ def test_generators_are_the_answer_of_a_study_that_varies_them_and_stacks_are_co
 
 def test_a_trial_that_failed_says_nothing_of_its_generator_and_the_others_stand(tmp_path: Path) -> None:
     def crashed(label: str, block: int, result: TrialResult) -> TrialResult:
-        if result.claim is None:
+        if result.reported_result is None:
             return result
-        return replace(judged(result, "invalid", "hey: ended with exit status 1"), summary=None, claim=None, tap=None)
+        return replace(
+            judged(result, "invalid", "hey: ended with exit status 1"), summary=None, reported_result=None, tap=None
+        )
 
     same = only(found(tmp_path, replace(STUDY, generators=(WEIR, HEY), blocks=2, change=crashed)))
     hey = same.generators[1]
@@ -168,7 +171,7 @@ def test_a_trial_that_failed_says_nothing_of_its_generator_and_the_others_stand(
 
 def test_what_is_the_generators_own_is_told_in_short_and_what_is_the_machines_is_not(tmp_path: Path) -> None:
     def weak(label: str, block: int, result: TrialResult) -> TrialResult:
-        if result.claim is None:
+        if result.reported_result is None:
             return result
         physics = Reason(
             "physics", "suspect", "hey's load has figures that cannot be: a mean", "no load can give such figures"
@@ -221,10 +224,10 @@ def test_a_study_with_one_generator_has_none_side_by_side(tmp_path: Path) -> Non
 
 def test_what_a_tool_claims_is_held_against_physics(tmp_path: Path) -> None:
     def stretched(label: str, block: int, result: TrialResult) -> TrialResult:
-        if result.claim is None or result.claim.mean_s is None:
+        if result.reported_result is None or result.reported_result.mean_s is None:
             return result
-        mean = replace(result.claim.mean_s, value=10 * result.claim.mean_s.value)
-        return replace(result, claim=replace(result.claim, mean_s=mean, quantiles_s={}))
+        mean = replace(result.reported_result.mean_s, value=10 * result.reported_result.mean_s.value)
+        return replace(result, reported_result=replace(result.reported_result, mean_s=mean, quantiles_s={}))
 
     findings = found(tmp_path, replace(STUDY, generators=(WEIR, WRK), blocks=2, change=stretched))
     assert {broken.law for broken in findings.audit.broken} == {"users = throughput × response time"}

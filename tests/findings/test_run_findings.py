@@ -10,8 +10,9 @@ import pytest
 
 from tests.support.synthetic_load import SyntheticLoad, write_load
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStack, SyntheticStudy, judged, write_run
-from weir.findings import LoadFindings, RunFindings, WhatRan, of_run
+from weir.findings import LoadFindings, RunFindings, of_run
 from weir.findings.metrics import CPU, P99, THROUGHPUT
+from weir.findings.types import WhatRan
 from weir.model.load import ClosedLoad
 from weir.model.run_types import PublishedFigure, TrialResult
 from weir.store import RunReader

@@ -12,7 +12,7 @@ from weir.generators.registry import GENERATORS, TOOLS, get_tool
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, LoadPlan, OpenLoad, Request, Session, Think, Tls
 from weir.model.records import GeneratorUse, LoadSummary
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 
 URL = "http://127.0.0.1:8080/a?b=1"
 PLAN = LoadPlan(Request("GET", URL), ClosedLoad(8), 5.0, timeout_s=2.0, threads=2)
@@ -130,7 +130,7 @@ REFUSED = [
     (replace(PLAN, requests=800), "end after a number of requests", {"hey", "ab", "oha", "h2load", "k6", "jmeter"}),
     (replace(PLAN, load=ClosedLoad(8, think=Think(1, 1))), "pause between an answer and the next request", set()),
     (replace(PLAN, load=ClosedLoad(8, pace_s=1)), "keep a user's pace", set()),
-    (replace(PLAN, load=ClosedLoad(8, loops=5)), "have users who leave after some requests", {"jmeter"}),
+    (replace(PLAN, load=ClosedLoad(8, requests_per_user=5)), "have users who leave after some requests", {"jmeter"}),
     (replace(PLAN, load=ClosedLoad(((0.0, 1.0), (5.0, 8.0)))), "change the number of its users", set()),
     (OPEN, "ask at a rate without waiting for answers", {"wrk2", "oha", "k6"}),
     (replace(PLAN, load=OpenLoad(((0.0, 1.0), (5.0, 8.0)), 8)), "change its rate", set()),
@@ -173,10 +173,10 @@ def test_an_unknown_generator_is_told_the_names_of_all() -> None:
         get_tool("siege")
 
 
-def said(plan: LoadPlan = PLAN, **claim: object) -> LoadSummary:
+def said(plan: LoadPlan = PLAN, **result: object) -> LoadSummary:
     values: dict[str, object] = {"requests": 100, "failed": 0, "throughput_rps": Figure(50.0)}
     generator = GeneratorUse(version="x 1", cpu_fraction=0.25, peak_rss_bytes=1, threads=2, cpus=[], clock="c")
-    whole = Claim(name="x", **{**values, **claim})  # type: ignore[arg-type]
+    whole = ReportedResult(name="x", **{**values, **result})  # type: ignore[arg-type]
     return build_load_end(plan, whole, generator, load_s=4.0, stopped="duration").summary
 
 

@@ -73,7 +73,7 @@ def test_blocks_that_somebody_asks_for_come_on_top_and_are_told_from_those_of_th
     assert asked(6, method(budget_s=300), more=2, spent_s=250) == StopReason(
         "budget", 5, "5 blocks took 4 min of the budget of 5 min, and another takes about 60 s", added=1
     )
-    assert StopReason.from_json({"rule": "blocks", "blocks": 4, "text": "4 blocks, as asked"}).added == 0
+    assert StopReason(rule="blocks", blocks=4, text="4 blocks, as asked").added == 0
 
 
 def test_the_first_block_always_begins() -> None:

@@ -4,19 +4,40 @@ from typing import Any
 
 import pytest
 
+from tests.support.load_summary import summary
 from weir.lab.trial_verdict import Facts, judge
-from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT
+from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, ErrorCounts, LoadSummary, Quantiles, Verdict
+from weir.model.run_types import MeasurementWindow
 from weir.model.verdict import TrialVerdict
 
-GOOD: dict[str, Any] = {
-    "stack": "flask", "intended": 1000, "completed": 1000, "throughput_rps": 100.0, "ceiling_rps": 1000.0, "busy_fraction": 0.5,
-    "lag_p99_us": 10.0, "response_p50_us": 1000.0, "steal_fraction": 0.0, "steady": True, "retransmits": 0, "listen_overflows": 0,
-    "listen_drops": 0,
+LOAD: dict[str, Any] = {
+    "intended": 1000, "completed": 1000, "failed": 0, "errors": {}, "generator": [], "ceiling_rps": 1000.0,
+    "busy_fraction": 0.5, "generator_cpu_fraction": 0.5, "response_p50_us": 1000.0,
 }  # fmt: skip
+WINDOW: dict[str, Any] = {"steady": True, "not_steady_because": "", "extended": False}
+GOOD: dict[str, Any] = {"throughput_rps": 100.0, "lag_p99_us": 10.0, "steal_fraction": 0.0}
+
+
+def load(**figures: Any) -> LoadSummary:
+    whole, kinds = summary(), [kind for kind, _ in figures["generator"]]
+    counts = {name: figures[name] for name in ("intended", "completed", "failed")}
+    use = {"ceiling_rps": figures["ceiling_rps"], "busy_fraction": figures["busy_fraction"]}
+    use["cpu_fraction"] = figures["generator_cpu_fraction"]
+    update = {
+        "requests": whole.requests.model_copy(update=counts),
+        "errors": ErrorCounts(**figures["errors"]),
+        "response_time_us": Quantiles(p50=figures["response_p50_us"]),
+        "generator": whole.generator.model_copy(update=use),
+        "verdict": Verdict(validity="valid", reasons=[text for _, text in figures["generator"]], kinds=kinds),
+    }
+    return whole.model_copy(update=update)
 
 
 def judged(**overrides: Any) -> TrialVerdict:
-    return judge(Facts(**(GOOD | overrides)))
+    """The verdict on a good trial with other figures: of its load, of the part that counts, and around them."""
+    of_load, of_window = ({name: overrides.pop(name, known[name]) for name in known} for known in (LOAD, WINDOW))
+    window = MeasurementWindow(0.0, 10.0, of_window["steady"], of_window["not_steady_because"], of_window["extended"])
+    return judge(Facts(stack="flask", load=load(**of_load), window=window, **(GOOD | overrides)))
 
 
 def only(verdict: TrialVerdict) -> tuple[str, str]:
@@ -30,7 +51,8 @@ def test_a_trial_without_a_fault_is_valid() -> None:
 
 
 def test_what_is_not_known_is_no_reason() -> None:
-    assert judge(Facts(stack="flask")) == TrialVerdict()
+    nothing = dict.fromkeys(("ceiling_rps", "busy_fraction", "response_p50_us"), None)
+    assert judge(Facts(stack="flask", load=load(**(LOAD | nothing)))) == TrialVerdict()
 
 
 def test_one_failed_request_makes_a_trial_invalid_and_its_kind_is_said() -> None:

@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -12,10 +11,12 @@ import pytest
 from tests.live.conftest import Served
 from tests.support.synthetic_load import SyntheticLoad, write_load
 from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, write_run
+from weir import findings
 from weir.live import RunFolder, TrialEnded, TrialStarted
 from weir.live import runs as runs_module
 from weir.live.runs import UnknownRunError
 from weir.model.errors import WeirError
+from weir.store import RunReader
 
 HOSTILE = '</script><script>window.owned = 1</script><img src=x onerror="window.owned = 1">\'"&{{ 7 * 7 }}<!--'
 STUDY = SyntheticStudy(duration_s=1.0, stacks=(FLASK, SANIC))
@@ -88,13 +89,13 @@ def test_a_file_with_values_that_weir_does_not_write_keeps_no_other_from_being_l
 
 def test_what_a_run_found_is_computed_once_until_its_file_changes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     computed: list[Path] = []
-    compute: Callable[[Path], runs_module.Found] = runs_module._compute_answer
+    compute = findings.of_run
 
-    def counted(path: Path) -> runs_module.Found:
-        computed.append(path)
-        return compute(path)
+    def counted(reader: RunReader) -> findings.RunFindings:
+        computed.append(reader.path)
+        return compute(reader)
 
-    monkeypatch.setattr(runs_module, "_compute_answer", counted)
+    monkeypatch.setattr(findings, "of_run", counted)
     folder = RunFolder(root)
     found = folder.found("one")
     assert "Sanic answers" in found.sentence

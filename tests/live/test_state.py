@@ -124,7 +124,7 @@ def test_what_trials_came_to_is_told_with_their_names() -> None:
     (row,) = state.snapshot(NOTHING, 12.0)["trials"]
     assert row == {
         "number": 1, "block": 1, "name": "sanic", "point": "echo, 20 connections", "validity": "invalid",
-        "reasons": ["skipped by the viewer"], "throughput_rps": 9.0, "p50_ms": 1.5, "p99_ms": 2.5, "failed": None, "run": None,
+        "reasons": ("skipped by the viewer",), "throughput_rps": 9.0, "p50_ms": 1.5, "p99_ms": 2.5, "failed": None, "run": None,
     }  # fmt: skip
 
 

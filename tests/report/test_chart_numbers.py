@@ -19,8 +19,8 @@ from weir.model.run_types import Placement
 from weir.report import begin_charts, sentences
 from weir.report.interval_plot import linear_ticks, measure_strip, ratio_strip, ratio_ticks, tile_rows
 from weir.report.process_series import machine_lines
-from weir.report.series import PointSeries, evenly, point_series, shown_at
-from weir.report.timeseries import MOST_POINTS, coarser, slices, slope
+from weir.report.series import PointSeries, build_point_series, list_shown, pick_evenly
+from weir.report.timeseries import MOST_POINTS, coarsen, cut_slices, slope
 from weir.store import CpuSampleRow, IntervalRow, RunReader
 
 
@@ -105,21 +105,21 @@ def test_a_distribution_rises_and_ends_where_100_samples_lie_beyond(run: tuple[R
 
 
 def test_time_is_cut_into_whole_intervals_and_a_sliver_at_the_end_is_left_out() -> None:
-    edges = slices([*[interval(index, 0.1) for index in range(30)], interval(30, 0.1, end_s=3.003)])
+    edges = cut_slices([*[interval(index, 0.1) for index in range(30)], interval(30, 0.1, end_s=3.003)])
     assert edges == pytest.approx(np.arange(31) / 10)
 
 
 @pytest.mark.parametrize("intervals", [1, 2, 239, 240, 241, 3_000])
 def test_long_runs_are_cut_into_a_bounded_number_of_slices(intervals: int) -> None:
-    edges = slices([interval(index, 1.0) for index in range(intervals)])
+    edges = cut_slices([interval(index, 1.0) for index in range(intervals)])
     assert 2 <= len(edges) <= MOST_POINTS + 1
     assert edges[-1] <= intervals + 1e-9
 
 
 def test_coarse_slices_are_at_least_as_long_as_asked() -> None:
-    assert coarser(np.arange(31) / 10, 0.5) == pytest.approx(np.arange(7) / 2)
-    assert coarser(np.array([0.0, 0.1, 0.2]), 0.5) == pytest.approx([0.0, 0.2])
-    assert coarser(np.array([0.0, 1.0, 2.0]), 0.5) == pytest.approx([0.0, 1.0, 2.0])
+    assert coarsen(np.arange(31) / 10, 0.5) == pytest.approx(np.arange(7) / 2)
+    assert coarsen(np.array([0.0, 0.1, 0.2]), 0.5) == pytest.approx([0.0, 0.2])
+    assert coarsen(np.array([0.0, 1.0, 2.0]), 0.5) == pytest.approx([0.0, 1.0, 2.0])
 
 
 @given(
@@ -231,17 +231,17 @@ def test_without_samples_the_sentences_say_so(tmp_path: Path) -> None:
 def test_of_many_trials_some_are_drawn_from_the_first_to_the_last(
     trials: tuple[int, ...], most: int, chosen: list[int]
 ) -> None:
-    assert evenly(trials, most) == chosen
+    assert pick_evenly(trials, most) == chosen
 
 
 def test_a_page_with_many_stacks_says_of_how_many_trials_it_draws_some(tmp_path: Path) -> None:
     with RunReader(write_run(tmp_path / "run.weir", SyntheticStudy(blocks=5, duration_s=1.0))) as reader:
         cells = reader.cells()
         (point,) = group_points(cells, reader.trials())
-        shown = shown_at(point, sentence_names(cells))
+        shown = list_shown(point, sentence_names(cells))
         all_of_them, some = (
-            point_series(reader, point.load, shown),
-            point_series(reader, point.load, shown, together=150),
+            build_point_series(reader, point.load, shown),
+            build_point_series(reader, point.load, shown, together=150),
         )
     assert [(stack.trials, stack.of_trials) for stack in all_of_them.stacks] == [(5, 5), (5, 5)]
     assert [(stack.trials, stack.of_trials) for stack in some.stacks] == [(3, 5), (3, 5)]

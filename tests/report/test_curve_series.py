@@ -11,7 +11,7 @@ from weir.findings import of_run
 from weir.model.load import ClosedLoad
 from weir.model.run_types import TrialResult
 from weir.model.verdict import Reason, TrialVerdict
-from weir.report.curve_series import curve_series
+from weir.report.curve_series import build_curves
 from weir.store import RunReader
 
 
@@ -28,7 +28,7 @@ def test_each_value_of_what_else_varies_has_curves_with_their_own_crossings_and_
         coordinates=[{"replicas": "1"}, {"replicas": "2"}],
     )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
-        curves = curve_series(of_run(reader), reader.trials())
+        curves = build_curves(of_run(reader), reader.trials())
     assert [curve.where for curve in curves] == ["echo, 1 replica", "echo, 2 replicas"]
     for curve in curves:
         assert curve.measured == [1, 2, 4, 8, 16, 32, 64]
@@ -65,7 +65,7 @@ def test_what_a_curve_shows_of_cpus_is_time_per_request_times_throughput_and_fai
         stacks=(FLASK,), loads=[ClosedLoad(4), ClosedLoad(8)], aa=None, blocks=2, duration_s=1.0, change=change
     )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
-        (curve,) = curve_series(of_run(reader), reader.trials())
+        (curve,) = build_curves(of_run(reader), reader.trials())
     charts = {chart.title: chart for chart in curve.charts}
     at = curve.amounts.index(8)
     (cpus,), (rate,), (cost,) = (
@@ -89,7 +89,7 @@ def test_amounts_at_which_the_generator_may_have_been_the_limit_are_told(tmp_pat
 
     study = SyntheticStudy(loads=[ClosedLoad(4), ClosedLoad(64)], aa=None, blocks=2, duration_s=0.5, change=change)
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
-        (curve,) = curve_series(of_run(reader), reader.trials())
+        (curve,) = build_curves(of_run(reader), reader.trials())
     assert curve.limited == [64]
 
 
@@ -98,14 +98,14 @@ def test_a_curve_of_one_stack_says_how_it_went_and_one_of_two_who_has_less(tmp_p
     growing = replace(SANIC, growth=lambda n: n / 4, variation=0.0, throughput_rps=1_000)
     study = SyntheticStudy(stacks=(growing,), loads=loads, aa=None, baseline=None, blocks=2, duration_s=0.5)
     with RunReader(write_run(tmp_path / "one.weir", study)) as reader:
-        (curve,) = curve_series(of_run(reader), reader.trials())
+        (curve,) = build_curves(of_run(reader), reader.trials())
     notes = {chart.title: curve.chart_sentence(chart) for chart in curve.charts[1:]}
     assert re.fullmatch(
         r"Sanic goes from 9\d\.\d µs at 4 connections to 6\d\.\d µs at 64\.", notes["CPU time per request"]
     )
     assert all(notes.values())
     with RunReader(write_run(tmp_path / "two.weir", replace(study, stacks=(FLASK, growing)))) as reader:
-        (curve,) = curve_series(of_run(reader), reader.trials())
+        (curve,) = build_curves(of_run(reader), reader.trials())
     cost = next(chart for chart in curve.charts if chart.title == "CPU time per request")
     assert curve.chart_sentence(cost).startswith("At 64 connections Sanic has the least with ")
 
@@ -115,7 +115,7 @@ def test_stacks_that_no_amount_of_load_has_in_common_are_each_told(tmp_path: Pat
         stacks=(FLASK, SANIC), loads=[ClosedLoad(4), ClosedLoad(8)], aa=None, blocks=2, duration_s=0.5
     )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
-        (curve,) = curve_series(of_run(reader), reader.trials())
+        (curve,) = build_curves(of_run(reader), reader.trials())
     chart = next(chart for chart in curve.charts if chart.title == "memory")
     small, large = curve.amounts.index(4), curve.amounts.index(8)
     for line, kept in zip(chart.lines, (small, large), strict=True):
@@ -135,7 +135,7 @@ def test_a_setting_that_is_varied_alone_has_curves_as_a_load_has(tmp_path: Path)
     )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
         findings = of_run(reader)
-        (curve,) = curve_series(findings, reader.trials())
+        (curve,) = build_curves(findings, reader.trials())
     assert (curve.heading, curve.unit, curve.where) == ("threads", "threads", "echo, 400 connections")
     assert curve.amounts == curve.measured == [50, 100, 200, 400]
     # 10 a thread are 1,500 with 150 of them.
@@ -163,7 +163,7 @@ def test_a_setting_that_is_varied_with_the_load_has_curves_where_stacks_change_s
         duration_s=0.5,
     )
     with RunReader(write_run(tmp_path / "run.weir", study)) as reader:
-        curves = curve_series(of_run(reader), reader.trials())
+        curves = build_curves(of_run(reader), reader.trials())
     assert [(curve.heading, curve.where) for curve in curves] == [
         *(("connections", f"echo, threads {count}") for count in (50, 100, 200, 400)),
         ("threads", "echo, 400 connections"),

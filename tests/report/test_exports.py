@@ -40,7 +40,7 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def test_jmeters_report_has_its_columns_whole_milliseconds_and_a_total() -> None:
-    first, total = rows(exports.jmeter([sampled()]))
+    first, total = rows(exports.render_jmeter([sampled()]))
     assert list(first) == [
         "Label", "# Samples", "Average", "Median", "90% Line", "95% Line", "99% Line", "Min", "Max", "Error %", "Throughput",
         "Received KB/sec", "Sent KB/sec",
@@ -51,7 +51,7 @@ def test_jmeters_report_has_its_columns_whole_milliseconds_and_a_total() -> None
 
 
 def test_locusts_statistics_have_its_columns_and_an_aggregate() -> None:
-    one, other, total = rows(exports.locust([sampled("a"), sampled("b")]))
+    one, other, total = rows(exports.render_locust([sampled("a"), sampled("b")]))
     assert (one["Type"], one["Name"], other["Name"], total["Name"]) == ("GET", "a", "b", "Aggregated")
     assert int(total["Request Count"]) == 10_020
     assert int(total["Failure Count"]) == 20
@@ -65,7 +65,7 @@ def test_percentiles_are_printed_in_hdrhistograms_own_form() -> None:
     package = HdrHistogram.decode(deflated(recorded().encode()))
     printed = io.BytesIO()
     package.output_percentile_distribution(printed, 1e6)
-    ours, theirs = exports.hgrm([sampled()]).splitlines(), printed.getvalue().decode().splitlines()
+    ours, theirs = exports.render_hgrm([sampled()]).splitlines(), printed.getvalue().decode().splitlines()
     assert ours[0] == "# hello"
     # The heading, the shortest time, and the longest.
     assert ours[1:4] == theirs[:3]
@@ -151,10 +151,10 @@ def test_an_unknown_form_names_those_there_are(run: Path) -> None:
 
 def test_a_name_with_a_comma_and_a_line_break_stays_one_cell() -> None:
     name = 'a,"b"\n=1+1'
-    assert rows(exports.jmeter([sampled(name)]))[0]["Label"] == name
+    assert rows(exports.render_jmeter([sampled(name)]))[0]["Label"] == name
 
 
 def test_a_stack_whose_requests_all_failed_has_no_times() -> None:
     nothing = replace(sampled(), failed=5_010, parts=())
-    assert rows(exports.jmeter([nothing]))[0]["Error %"] == "100.000%"
-    assert "Total count    =            0" in exports.hgrm([nothing])
+    assert rows(exports.render_jmeter([nothing]))[0]["Error %"] == "100.000%"
+    assert "Total count    =            0" in exports.render_hgrm([nothing])

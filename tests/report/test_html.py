@@ -21,7 +21,7 @@ from weir.model.run_types import Ceiling, Limits, PublishedFigure, TrialEvent, T
 from weir.model.service_work import ServiceWork, StatementWork
 from weir.objective import Judged, parse_objective
 from weir.report import render_html, write_html
-from weir.report.page import island
+from weir.report.page import embed_json
 from weir.store import RunReader
 
 pytestmark = pytest.mark.usefixtures("bundle")
@@ -369,7 +369,7 @@ def test_hostile_text_of_a_run_that_it_is_compared_with_runs_nothing(browser: Br
 
 
 def test_the_data_island_survives_whatever_it_holds() -> None:
-    text = island({"name": HOSTILE})
+    text = embed_json({"name": HOSTILE})
     assert not set("<>&") & set(text)
     assert json.loads(text) == {"name": HOSTILE}
 

@@ -264,12 +264,12 @@ def test_markdown_holds_the_clocks_the_outcomes_and_what_weakens_it(kept: Path) 
 
 def test_a_name_with_a_bar_and_a_line_break_stays_one_cell(tmp_path: Path) -> None:
     with RunReader(write_load(tmp_path / "load.weir", SyntheticLoad(steps=("a|b\nc",), load=ClosedLoad(1)))) as reader:
-        text = exports.markdown(of_run(reader))
+        text = exports.render_markdown(of_run(reader))
     assert "\n| a\\|b c | 8,000 |" in text
 
 
 def test_a_load_that_broke_off_says_so_in_its_markdown(tmp_path: Path) -> None:
     with RunReader(write_load(tmp_path / "load.weir", SyntheticLoad(finished=False))) as reader:
         found = of_run(reader)
-        assert "[suspect, unfinished]" in exports.markdown(found)
-        assert "requests.ok,requests,8000,,,1," in exports.table(found)
+        assert "[suspect, unfinished]" in exports.render_markdown(found)
+        assert "requests.ok,requests,8000,,,1," in exports.render_csv(found)

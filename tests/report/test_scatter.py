@@ -9,7 +9,7 @@ from tests.support.synthetic_run import FLASK, SANIC, SyntheticStudy, write_run
 from weir.findings import of_run
 from weir.findings.metrics import P99
 from weir.model.load import ClosedLoad
-from weir.report.scatter import Plane, planes_of
+from weir.report.scatter import Plane, build_planes
 from weir.store import RunReader
 
 
@@ -17,7 +17,7 @@ def planes(folder: Path, study: SyntheticStudy) -> tuple[list[Plane], float | No
     """The planes, and the first stack's p99 in microseconds."""
     with RunReader(write_run(folder / "run.weir", study)) as reader:
         findings = of_run(reader)
-    return planes_of(findings), findings.points[0].stacks[0].measure(P99).value
+    return build_planes(findings), findings.points[0].stacks[0].measure(P99).value
 
 
 def test_a_stack_lies_where_its_p99_and_its_costs_are(tmp_path: Path) -> None:

@@ -10,16 +10,16 @@ from weir.findings import of_run
 from weir.model.load import ClosedLoad
 from weir.model.run_types import TrialResult
 from weir.report import exports
-from weir.report.tool_summaries import Reading, readings_of
+from weir.report.tool_summaries import SummaryTable, build_summaries
 from weir.store import RunReader
 
 
-def readings(folder: Path, study: SyntheticStudy) -> dict[str, Reading]:
+def readings(folder: Path, study: SyntheticStudy) -> dict[str, SummaryTable]:
     with RunReader(write_run(folder / "run.weir", study)) as reader:
         findings = of_run(reader)
         return {
             reading.title: reading
-            for reading in readings_of(reader, findings, exports.collect_samples(reader, findings))
+            for reading in build_summaries(reader, findings, exports.collect_samples(reader, findings))
         }
 
 

@@ -1,6 +1,7 @@
 import pytest
 
-from weir.services.dataset import Dataset, ReferenceDatabase, list_dataset_files, read_dataset
+from weir.services.dataset import Dataset, ReferenceDatabase, read_dataset
+from weir.toml_file import list_data_files
 
 
 def dataset(**columns: object) -> Dataset:
@@ -15,9 +16,9 @@ def dataset(**columns: object) -> Dataset:
 
 
 def test_every_dataset_that_travels_with_weir_is_valid_and_has_its_rows() -> None:
-    assert list_dataset_files()
-    for path in list_dataset_files():
-        content = read_dataset(path.stem)
+    assert list_data_files("datasets")
+    for dataset_id in list_data_files("datasets"):
+        content = read_dataset(dataset_id)
         for name, table in content.tables.items():
             assert len(list(content.rows(name))) == table.rows
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from weir.model.errors import TargetError, UsageError
-from weir.services.manifest import DatabaseService, list_service_ids, read_service
+from weir.services.manifest import DatabaseService, read_service
 from weir.services.package import can_fetch, fetch_package, is_fetched
+from weir.toml_file import list_data_files
 
 
 @pytest.fixture
@@ -95,7 +96,9 @@ def test_every_database_has_a_package_for_this_architecture_and_another_is_told_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    databases = [service for service in map(read_service, list_service_ids()) if isinstance(service, DatabaseService)]
+    databases = [
+        service for service in map(read_service, list_data_files("services")) if isinstance(service, DatabaseService)
+    ]
     assert [database.id for database in databases] == ["mariadb", "postgres"]
     for database in databases:
         with pytest.raises(UsageError, match=f"{database.id}: found no package for riscv64, expected one of: x86_64"):

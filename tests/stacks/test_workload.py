@@ -7,7 +7,8 @@ import pytest
 
 from weir.model.errors import UsageError
 from weir.services.dataset import load_truth, render
-from weir.stacks.workload import Workload, list_workload_files, read_workload
+from weir.stacks.workload import Workload, read_workload
+from weir.toml_file import list_data_files
 
 
 def echo(**answer: object) -> Workload:
@@ -23,9 +24,9 @@ def echo(**answer: object) -> Workload:
 
 
 def test_every_workload_that_travels_with_weir_is_valid_and_draws_a_request() -> None:
-    assert list_workload_files()
-    for path in list_workload_files():
-        request = read_workload(path.stem).draw("http://127.0.0.1:1", random.Random(1))
+    assert list_data_files("workloads")
+    for name in list_data_files("workloads"):
+        request = read_workload(name).draw("http://127.0.0.1:1", random.Random(1))
         assert request.target.startswith("http://127.0.0.1:1/")
 
 

@@ -5,10 +5,10 @@ from types import ModuleType
 
 import pytest
 
-from weir.stats import comparison, mean, quantile
+from weir.stats import bootstrap, comparison, mean, power, quantile, steady
 
 
-@pytest.mark.parametrize("module", [comparison, mean, quantile])
+@pytest.mark.parametrize("module", [bootstrap, comparison, mean, power, quantile, steady])
 def test_the_examples_in_docstrings_hold(module: ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.attempted > 0

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from weir.model.records import BUSY_FRACTION
 from weir.stats import Station
-from weir.stats.queue_network import Fleet, Times, mean_response_s, simulate_response_times
+from weir.stats.mean import Array
+from weir.stats.queue_network import Fleet, mean_response_s, simulate_response_times
 
 
 def test_one_server_answers_as_the_closed_form_says() -> None:
@@ -71,7 +72,7 @@ def test_requests_that_meet_queues_which_are_still_empty_do_not_count() -> None:
     assert np.mean(first) == pytest.approx(1 / (100 - 85), rel=0.05)
 
 
-def every_event_s(fleets: list[Fleet], rate_rps: float, requests: int) -> Times:
+def every_event_s(fleets: list[Fleet], rate_rps: float, requests: int) -> Array:
     """Every machine of every tier of one server, each given what leaves the tier before in turn."""
     draw = np.random.default_rng(1)
     arrived = np.cumsum(draw.exponential(1 / rate_rps, requests))

@@ -35,7 +35,7 @@ from weir.model.records import (
     Sample,
     SocketCounts,
 )
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 from weir.model.run_types import CaptureResult, Cell, Placement, PublishedFigure, RunInfo, TrialEvent, TrialResult
 from weir.model.verdict import TrialVerdict
 from weir.store import (
@@ -63,7 +63,7 @@ CELLS = [
     Cell(2, "one", "fast", "echo", OpenLoad(100.0, 4), arm="aa"),
 ]
 VALID = TrialResult(TrialVerdict())
-CLAIM = Claim(
+REPORTED = ReportedResult(
     name="ab", tool="ab", throughput_rps=Figure(10.0, 0.005), requests=20, failed=0, mean_s=Figure(0.002, 0.001),
     quantiles_s={0.5: Figure(0.001, 0.001), 0.99: Figure(0.004, 0.001)}, statuses={"200": 20},
 )  # fmt: skip
@@ -507,9 +507,9 @@ def test_a_file_of_the_schema_before_is_brought_up_to_date_when_its_run_goes_on(
     older(finished)
     with RunWriter.resume(finished) as writer:
         trial = writer.begin_trial(writer.cells[0], block=2, position=0, attempt=1, started_unix_ns=9)
-        writer.finish_trial(trial, TrialResult(TrialVerdict(), claim=CLAIM, tap=TAP))
+        writer.finish_trial(trial, TrialResult(TrialVerdict(), reported_result=REPORTED, tap=TAP))
     with RunReader(finished) as reader:
-        assert [one.result.claim for one in reader.trials()] == [None, None, None, CLAIM]
+        assert [one.result.reported_result for one in reader.trials()] == [None, None, None, REPORTED]
         assert [one.result.tap for one in reader.trials()] == [None, None, None, TAP]
     with sqlite3.connect(finished) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_NUMBER,)
@@ -518,12 +518,12 @@ def test_a_file_of_the_schema_before_is_brought_up_to_date_when_its_run_goes_on(
 
 def test_what_a_generator_said_and_what_the_kernel_saw_come_back(tmp_path: Path) -> None:
     with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
-        writer.finish_trial(begin(writer), TrialResult(TrialVerdict(), claim=CLAIM, tap=TAP))
+        writer.finish_trial(begin(writer), TrialResult(TrialVerdict(), reported_result=REPORTED, tap=TAP))
         writer.finish_trial(begin(writer), VALID)
     with RunReader(tmp_path) as reader:
         first, second = reader.trials()
-    assert (first.result.claim, first.result.tap) == (CLAIM, TAP)
-    assert (second.result.claim, second.result.tap) == (None, None)
+    assert (first.result.reported_result, first.result.tap) == (REPORTED, TAP)
+    assert (second.result.reported_result, second.result.tap) == (None, None)
 
 
 def test_a_schema_that_is_too_old_is_refused(finished: Path) -> None:

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from weir.study.schema import build_json_schema
-from weir.study.study import list_study_files
+from weir.toml_file import list_data_files
 
 STUDY = """
 schema = 1
@@ -49,7 +49,7 @@ def test_the_schema_is_one() -> None:
     jsonschema.Draft202012Validator.check_schema(build_json_schema())
 
 
-@pytest.mark.parametrize("path", list_study_files().values(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", list_data_files("studies").values(), ids=lambda path: path.stem)
 def test_the_schema_accepts_every_study_that_travels_with_weir(path: Path) -> None:
     assert complaints(tomllib.loads(path.read_text())) == []
 

@@ -6,8 +6,9 @@ import pytest
 
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, OpenLoad
-from weir.study.study import list_study_files, order_block, read_study
+from weir.study.study import order_block, read_study
 from weir.study.time_estimate import estimate_time
+from weir.toml_file import list_data_files
 
 STUDY = """
 schema = 1
@@ -36,8 +37,8 @@ def write(folder: Path, text: str) -> str:
 
 
 def test_every_study_that_travels_with_weir_is_valid_at_every_scale() -> None:
-    assert "sync-vs-async" in list_study_files()
-    for name in list_study_files():
+    assert "sync-vs-async" in list_data_files("studies")
+    for name in list_data_files("studies"):
         scales = tomllib.loads(Path(read_study(name, scale="quick").path).read_text())["scales"]
         assert {"quick", "evidence", "article"} <= set(scales)
         for scale in scales:

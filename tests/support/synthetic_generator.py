@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass, replace
 
 from weir.model.records import CLOCKS, Quantiles
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 from weir.model.run_types import CaptureResult, TrialResult
 
 
@@ -47,7 +47,7 @@ def made_by(generator: SyntheticGenerator, measured: TrialResult) -> TrialResult
         return replace(measured, tap=tap, summary=summary.model_copy(update={"generator": use}))
     said = Quantiles(mean=times.mean, **{name: generator.says * getattr(times, name) for name in ("p50", "p99")})
     quantiles = {0.5: said.p50, 0.99: said.p99}
-    claim = Claim(
+    result = ReportedResult(
         name=generator.name,
         tool=generator.name,
         throughput_rps=Figure(summary.throughput_rps, 0.005),
@@ -64,4 +64,4 @@ def made_by(generator: SyntheticGenerator, measured: TrialResult) -> TrialResult
     )
     clocks = {f"{clock}_us": Quantiles() for clock in CLOCKS if clock != "response_time"}
     told = summary.model_copy(update={"response_time_us": said, "generator": use, **clocks})
-    return replace(measured, summary=told, histograms={}, claim=claim, tap=tap)
+    return replace(measured, summary=told, histograms={}, reported_result=result, tap=tap)

@@ -7,7 +7,7 @@ from weir.audit.claims_file import read_claims
 from weir.audit.laws import Violation, find_violations
 from weir.compat.reports import FORMATS, ReportError, read_report
 from weir.model.errors import UsageError
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 from weir.paths import find_data_folder
 
 
@@ -15,7 +15,7 @@ from weir.paths import find_data_folder
 class AuditedLoad:
     """One load of a file, and the laws that its figures violate."""
 
-    claim: Claim
+    result: ReportedResult
     violations: tuple[Violation, ...]
 
     @property
@@ -39,45 +39,36 @@ def audit_file(
     Raises:
         UsageError: the file cannot be read, or has none of these formats.
     """
-    path = _locate(name)
-    if path.suffix == ".toml":
-        title, claims = read_claims(path)
-    else:
-        title, claims = path.name, _read_report(path)
+    path = _find(name)
+    title, results = read_claims(path) if path.suffix == ".toml" else (path.name, _read_report(path))
     known = {"users": users, "ramp_s": ramp_s, "loops": loops, "think_s": None if think_s is None else Figure(think_s)}
     given = {key: value for key, value in known.items() if value is not None}
-    changed = [replace(claim, **given) for claim in claims]  # type: ignore[arg-type]
-    return title, [AuditedLoad(claim, find_violations(claim)) for claim in changed]
+    changed = [replace(result, **given) for result in results]  # type: ignore[arg-type]
+    return title, [AuditedLoad(result, find_violations(result)) for result in changed]
 
 
-def list_published() -> list[str]:
-    """Returns the names of the published tables that ship with weir."""
-    return sorted(path.stem for path in (find_data_folder("studies") / "published").glob("*.toml"))
-
-
-def _locate(name: str) -> Path:
-    path = Path(name)
-    if path.exists():
-        return path
-    shipped = find_data_folder("studies") / "published" / f"{name}.toml"
-    if shipped.is_file():
-        return shipped
-    expected = f"a report of {_tools()}, a file of claims (TOML), or one of: {', '.join(list_published())}"
+def _find(name: str) -> Path:
+    published = {path.stem: path for path in (find_data_folder("studies") / "published").glob("*.toml")}
+    if Path(name).exists():
+        return Path(name)
+    if name in published:
+        return published[name]
+    expected = f"a report of {_tools()}, a file of claims (TOML), or one of: {', '.join(sorted(published))}"
     raise UsageError(f"{name}: not found; expected {expected}")
 
 
-def _read_report(path: Path) -> list[Claim]:
+def _read_report(path: Path) -> list[ReportedResult]:
     try:
         text = path.read_text(errors="replace")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     try:
-        claims = read_report(text, path.name)
+        results = read_report(text, path.name)
     except ReportError as error:
         raise UsageError(f"{path}: {error}", hint="is it cut off?") from None
-    if claims is None:
+    if results is None:
         raise UsageError(f"{path}: found no report of a known tool; expected one of {_tools()}")
-    return claims
+    return results
 
 
 def _tools() -> str:

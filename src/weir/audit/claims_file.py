@@ -7,13 +7,14 @@ time's column names the unit (`mean_ms`).
 
 import csv
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from weir.model.errors import UsageError
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 from weir.toml_file import Table, read_toml, validate
 
 _UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
@@ -88,40 +89,29 @@ class ClaimsFile(Table):
     table: list[CsvTable] = Field(default_factory=list)
 
 
-def read_claims(path: Path) -> tuple[str, list[Claim]]:
+def read_claims(path: Path) -> tuple[str, list[ReportedResult]]:
     """Returns the title and the claims of a file.
 
     Raises:
         UsageError: the file, or a table that it names, cannot be read or is invalid.
     """
     file = validate(ClaimsFile, read_toml(path, what="a file of claims"), path=path)
-    claims = [_claim(one.name, one, file.defaults) for one in file.claim]
-    for table in file.table:
-        claims += _from_csv(path.parent / table.file, file.defaults)
-    if not claims:
+    entries = [*file.claim, *(entry for table in file.table for entry in _read_csv(path.parent / table.file))]
+    if not entries:
         raise UsageError(f"{path}: found no [[claim]] and no [[table]]; expected at least one")
-    return file.title, claims
+    return file.title, [_result(entry, file.defaults) for entry in entries]
 
 
-def _claim(name: str, entry: Entry, defaults: Entry) -> Claim:
-    values = {**defaults.model_dump(exclude_defaults=True), **entry.model_dump(exclude_defaults=True)}
-    seconds = {key: _figure(values[key]) for key in _TIME_COLUMNS if key in values}
-    plain = {key: values[key] for key in ("tool", "users", "loops", "requests", "failed") if key in values}
-    return Claim(
-        name=name,
-        **plain,
-        throughput_rps=Figure.printed(values["throughput_rps"]) if "throughput_rps" in values else None,
-        duration_s=seconds.get("duration"),
-        ramp_s=seconds["ramp"].value if "ramp" in seconds else 0.0,
-        think_s=Figure(seconds["think"].value) if "think" in seconds else Figure(0.0),
-        mean_s=seconds.get("mean"),
-        stdev_s=seconds.get("stdev"),
-        min_s=seconds.get("min"),
-        max_s=seconds.get("max"),
-        quantiles_s={
-            float(key[1:].replace("_", ".")) / 100: _figure(value) for key, value in values.get("quantiles", {}).items()
-        },
-    )
+def _result(entry: NamedEntry, defaults: Entry) -> ReportedResult:
+    values = defaults.model_dump(exclude_defaults=True) | entry.model_dump(exclude_defaults=True)
+    quantiles = values.pop("quantiles", {}).items()
+    figures: dict[str, Any] = {f"{key}_s": _figure(values.pop(key)) for key in _TIME_COLUMNS if key in values}
+    if "throughput_rps" in values:
+        figures["throughput_rps"] = Figure.printed(values.pop("throughput_rps"))
+    # The load that the publication describes is exact.
+    ramp_s, think_s = (figures.pop(key, Figure(0.0)).value for key in ("ramp_s", "think_s"))
+    quantiles_s = {float(key[1:].replace("_", ".")) / 100: _figure(value) for key, value in quantiles}
+    return ReportedResult(**values, **figures, ramp_s=ramp_s, think_s=Figure(think_s), quantiles_s=quantiles_s)
 
 
 def _figure(text: str) -> Figure:
@@ -129,7 +119,7 @@ def _figure(text: str) -> Figure:
     return Figure.printed(number, _UNITS[unit])
 
 
-def _from_csv(path: Path, defaults: Entry) -> list[Claim]:
+def _read_csv(path: Path) -> Iterator[NamedEntry]:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -140,7 +130,6 @@ def _from_csv(path: Path, defaults: Entry) -> list[Claim]:
         if column not in known:
             expected = f"{', '.join(sorted(_COLUMNS))}, mean_ms, max_s, …"
             raise UsageError(f"{path}: column {column!r}: unknown; expected some of {expected}")
-    claims = []
     for number, row in enumerate(reader, start=2):
         value: dict[str, object] = {}
         for column, cell in row.items():
@@ -148,6 +137,4 @@ def _from_csv(path: Path, defaults: Entry) -> list[Claim]:
             is_time = key in _TIME_COLUMNS
             whole = column in ("users", "loops", "requests", "failed") and cell.isdigit()
             value[key if is_time else column] = f"{cell} {unit}" if is_time else int(cell) if whole else cell
-        entry = validate(NamedEntry, value, path=Path(f"{path}, line {number}"))
-        claims.append(_claim(entry.name, entry, defaults))
-    return claims
+        yield validate(NamedEntry, value, path=Path(f"{path}, line {number}"))

@@ -1,18 +1,19 @@
 """Laws that hold for every load, whatever tool measured it. weir checks its own trials with the same laws
-(`trial_claims`).
+(`trial_results`).
 
 Sources: Little 1961; Denning & Buzen 1978 (operational laws); Bhatia & Davis 2000 (largest standard deviation between
 two bounds). Each law allows for the rounding of every figure that it uses. A law returns its violations, or None if the
-claim lacks a figure that the law needs.
+result lacks a figure that the law needs.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Literal
 
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 
 AT_CAP = 0.95
 """A throughput above this share of the load's own limit says little about the server."""
@@ -20,15 +21,15 @@ SLACK = 0.002
 """Relative tolerance beyond rounding: the last responses arrive after the tool stops its clock."""
 HEY_KEEPS = 1_000_000
 """hey keeps this many results. Its sums, and so its mean, include all."""
-
-Kind = Literal["impossible", "capped"]
+_OTHER_REQUESTS = "These figures describe different requests."
+_COUNTED_WRONG = "One of the two counts misses requests or counts some twice."
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A law that a claim violates, or a limit that it reaches."""
+    """A law that a result violates, or a limit that it reaches."""
 
-    kind: Kind
+    kind: Literal["impossible", "capped"]
     law: str
     found: str
     """The printed figure and the law's limit: a sentence."""
@@ -36,284 +37,208 @@ class Violation:
     """The probable cause, or the consequence: a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class LawCheck:
-    """The laws' judgement of one claim."""
-
-    laws: int
-    """Number of laws for which the claim has the figures."""
-    violations: tuple[Violation, ...]
+_impossible = partial(Violation, "impossible")
+Law = Callable[[ReportedResult], list[Violation] | None]
 
 
-Law = Callable[[Claim], list[Violation] | None]
+def check_laws(*results: ReportedResult) -> list[list[Violation]]:
+    """Returns the violations of each law for which a result has the figures."""
+    return [violations for result in results for law in _LAWS if (violations := law(result)) is not None]
 
 
-def check_laws(claim: Claim) -> LawCheck:
-    """Checks a claim against every law."""
-    found = [violations for law in _LAWS if (violations := law(claim)) is not None]
-    return LawCheck(len(found), tuple(violation for violations in found for violation in violations))
+def find_violations(*results: ReportedResult) -> tuple[Violation, ...]:
+    """Returns the violations in results: impossible figures, and a throughput that the load limits."""
+    return tuple(violation for violations in check_laws(*results) for violation in violations)
 
 
-def find_violations(claim: Claim) -> tuple[Violation, ...]:
-    """Returns the violations of a claim: impossible figures, and a throughput that the load limits."""
-    return check_laws(claim).violations
-
-
-def _littles_law(claim: Claim) -> list[Violation] | None:
+def _littles_law(result: ReportedResult) -> list[Violation] | None:
     """Closed loop: users = throughput × (response time + think time) while all users are active; fewer users
     otherwise."""
-    if claim.users is None or claim.throughput_rps is None or claim.mean_s is None or claim.throughput_rps.low <= 0:
+    users, rate_rps, mean_s, think_s = result.users, result.throughput_rps, result.mean_s, result.think_s
+    if users is None or rate_rps is None or mean_s is None or rate_rps.low <= 0:
         return None
     # A user's last pause may end after the load: each user has one pause fewer than requests.
-    requests = _requests(claim)
-    pauses = 1.0 if requests is None else max(0.0, 1 - claim.users / requests)
-    most_s = claim.users / claim.throughput_rps.low - claim.think_s.low * pauses
-    if claim.mean_s.low <= most_s:
+    requests = _requests(result)
+    pauses = 1.0 if requests is None else max(0.0, 1 - users / requests)
+    if mean_s.low <= users / rate_rps.low - think_s.low * pauses:
         return []
-    printed_s = claim.users / claim.throughput_rps.value - claim.think_s.value * pauses
-    minus = f" less the pause of {_time(claim.think_s.value)}" if claim.think_s.value else ""
+    printed_s = users / rate_rps.value - think_s.value * pauses
+    minus = f" less the pause of {_time(think_s.value)}" if think_s.value else ""
     found = (
-        f"{claim.users:,} users with one request each at {claim.throughput_rps.value:,.6g} requests/s spend at most "
-        f"{_time(printed_s)} on it ({claim.users:,} ÷ {claim.throughput_rps.value:,.6g}{minus}), and the mean is printed as "
-        f"{_time(claim.mean_s.value)}."
+        f"{users:,} users with one request each at {rate_rps.value:,.6g} requests/s spend at most {_time(printed_s)} on it "
+        f"({users:,} ÷ {rate_rps.value:,.6g}{minus}), and the mean is printed as {_time(mean_s.value)}."
     )
-    return [Violation("impossible", "users = throughput × response time", found, _cause_of_mean(claim))]
+    return [_impossible("users = throughput × response time", found, _cause_of_mean(result))]
 
 
-def _requests(claim: Claim) -> float | None:
-    """The number of requests: as printed, or computed from other figures."""
-    if claim.requests:
-        return claim.requests
-    if (
-        claim.throughput_rps is not None
-        and claim.duration_s is not None
-        and claim.throughput_rps.low * claim.duration_s.low > 0
-    ):
-        return claim.throughput_rps.low * claim.duration_s.low
-    return claim.users * claim.loops if claim.users and claim.loops else None
+def _requests(result: ReportedResult) -> float | None:
+    """Returns the number of requests: as printed, or computed from other figures."""
+    if result.requests:
+        return result.requests
+    if result.throughput_rps and result.duration_s and result.throughput_rps.low * result.duration_s.low > 0:
+        return result.throughput_rps.low * result.duration_s.low
+    return result.users * result.loops if result.users and result.loops else None
 
 
-def _cause_of_mean(claim: Claim) -> str:
-    match claim.tool:
-        case "wrk":
-            return (
-                "wrk adds response times that it did not measure, to correct for requests that it did not send, even in a "
-                "closed loop: the mean does not describe the load that ran."
-            )
-        case "hey" if (
-            claim.duration_s
-            and claim.throughput_rps
-            and claim.duration_s.value * claim.throughput_rps.value > HEY_KEEPS
-        ):
-            return (
-                f"hey keeps the first {HEY_KEEPS:,} results but divides the sum of all results by that number, so the mean grows "
-                "with the length of the run."
-            )
-        case _:
-            return "Users, throughput and mean contradict each other: at least one is wrong or belongs to another run."
-
-
-def _most_of_the_load(claim: Claim) -> list[Violation] | None:
-    """Users who start during a ramp and send N requests each need at least the ramp and the last user's requests."""
-    if claim.users is None or claim.loops is None or claim.throughput_rps is None or claim.ramp_s <= 0:
-        return None
-    requests = claim.users * claim.loops
-    cap_rps = requests / claim.ramp_s
-    what = f"{claim.users:,} users with {claim.loops} requests each make {requests:,}"
-    if claim.throughput_rps.low > cap_rps:
-        found = (
-            f"{what}, and the last user starts after {_time(claim.ramp_s)}: at most {cap_rps:,.4g} requests/s, but "
-            f"{claim.throughput_rps.value:,.6g} is printed."
+def _cause_of_mean(result: ReportedResult) -> str:
+    if result.tool == "wrk":
+        return (
+            "wrk adds response times that it did not measure, to correct for requests that it did not send, even in a "
+            "closed loop: the mean does not describe the load that ran."
         )
-        return [
-            Violation(
-                "impossible", "throughput ≤ users × loops ÷ ramp", found, "The load described is not the load that ran."
-            )
-        ]
-    if claim.mean_s is None:
+    duration_s, rate_rps = result.duration_s, result.throughput_rps
+    if result.tool == "hey" and duration_s and rate_rps and duration_s.value * rate_rps.value > HEY_KEEPS:
+        return (
+            f"hey keeps the first {HEY_KEEPS:,} results but divides the sum of all results by that number, so the mean grows "
+            "with the length of the run."
+        )
+    return "Users, throughput and mean contradict each other: at least one is wrong or belongs to another run."
+
+
+def _most_of_the_load(result: ReportedResult) -> list[Violation] | None:
+    """Users who start during a ramp and send N requests each need at least the ramp and the last user's requests."""
+    users, loops, rate_rps, ramp_s = result.users, result.loops, result.throughput_rps, result.ramp_s
+    if users is None or loops is None or rate_rps is None or ramp_s <= 0:
+        return None
+    requests = users * loops
+    what = f"{users:,} users with {loops} requests each make {requests:,}"
+    if rate_rps.low > requests / ramp_s:
+        found = (
+            f"{what}, and the last user starts after {_time(ramp_s)}: at most {requests / ramp_s:,.4g} requests/s, but "
+            f"{rate_rps.value:,.6g} is printed."
+        )
+        return [_impossible("throughput ≤ users × loops ÷ ramp", found, "The load described is not the load that ran.")]
+    if result.mean_s is None:
         return []
-    last_s = claim.loops * (claim.mean_s.value + claim.think_s.value)
-    reachable_rps = requests / (claim.ramp_s + last_s)
-    if claim.throughput_rps.value < AT_CAP * reachable_rps:
+    last_s = loops * (result.mean_s.value + result.think_s.value)
+    reachable_rps = requests / (ramp_s + last_s)
+    if rate_rps.value < AT_CAP * reachable_rps:
         return []
     return [
         Violation(
             "capped",
             "throughput ≤ users × loops ÷ (ramp + loops × response time)",
-            f"{what}, which takes the ramp of {_time(claim.ramp_s)} and the last user's {_time(last_s)}: no server can exceed "
-            f"{reachable_rps:,.4g} requests/s under this load, and {claim.throughput_rps.value:,.6g} is printed.",
+            f"{what}, which takes the ramp of {_time(ramp_s)} and the last user's {_time(last_s)}: no server can exceed "
+            f"{reachable_rps:,.4g} requests/s under this load, and {rate_rps.value:,.6g} is printed.",
             "The load limits this throughput, not the server: a ratio to it does not compare servers.",
         )
     ]
 
 
-def _mean_between_bounds(claim: Claim) -> list[Violation] | None:
-    if claim.mean_s is None or (claim.min_s is None and claim.max_s is None):
+def _mean_between_bounds(result: ReportedResult) -> list[Violation] | None:
+    mean_s, min_s, max_s = result.mean_s, result.min_s, result.max_s
+    if mean_s is None or (min_s is None and max_s is None):
         return None
-    beyond = []
-    if claim.min_s is not None and claim.mean_s.high < claim.min_s.low:
-        beyond.append(("fastest", claim.min_s))
-    if claim.max_s is not None and claim.mean_s.low > claim.max_s.high:
-        beyond.append(("slowest", claim.max_s))
-    return [
-        Violation(
-            "impossible",
-            "fastest ≤ mean ≤ slowest",
-            f"The mean is printed as {_time(claim.mean_s.value)} and the {name} as {_time(bound.value)}.",
-            _OTHER_REQUESTS,
-        )
-        for name, bound in beyond
-    ]
+    beyond = [("fastest", min_s)] if min_s is not None and mean_s.high < min_s.low else []
+    beyond += [("slowest", max_s)] if max_s is not None and mean_s.low > max_s.high else []
+    printed = f"The mean is printed as {_time(mean_s.value)}"
+    law = "fastest ≤ mean ≤ slowest"
+    return [_impossible(law, f"{printed} and the {name} as {_time(at.value)}.", _OTHER_REQUESTS) for name, at in beyond]
 
 
-def _mean_among_quantiles(claim: Claim) -> list[Violation] | None:
+def _mean_among_quantiles(result: ReportedResult) -> list[Violation] | None:
     """The quantiles split the requests into groups, each between two quantiles. That bounds the mean of all."""
-    if claim.mean_s is None or len(claim.quantiles_s) < 3:
+    mean_s = result.mean_s
+    if mean_s is None or len(result.quantiles_s) < 3:
         return None
-    steps = sorted(claim.quantiles_s.items())
-    shares = [
-        (q, low, high)
-        for (q, low), (_, high) in zip([(0.0, claim.min_s), *steps], [*steps, (1.0, claim.max_s)], strict=True)
-    ]
-    edges = [q for q, _, _ in shares] + [1.0]
-    least_s = sum((edges[i + 1] - q) * max(0.0, low.low if low else 0.0) for i, (q, low, _) in enumerate(shares))
-    most_s = math.fsum((edges[i + 1] - q) * (high.high if high else math.inf) for i, (q, _, high) in enumerate(shares))
-    if least_s <= claim.mean_s.high and claim.mean_s.low <= most_s:
+    groups = list(pairwise([(0.0, result.min_s), *sorted(result.quantiles_s.items()), (1.0, result.max_s)]))
+    least_s = sum((end - begin) * max(0.0, low.low if low else 0.0) for (begin, low), (end, _) in groups)
+    most_s = math.fsum((end - begin) * (high.high if high else math.inf) for (begin, _), (end, high) in groups)
+    if least_s <= mean_s.high and mean_s.low <= most_s:
         return []
-    beyond = f"at least {_time(least_s)}" if claim.mean_s.high < least_s else f"at most {_time(most_s)}"
-    return [
-        Violation(
-            "impossible",
-            "the mean lies among the percentiles",
-            f"By the printed percentiles the mean is {beyond}, but it is printed as {_time(claim.mean_s.value)}.",
-            _cause_of_mean(claim)
-            if claim.tool == "hey"
-            else "The mean and the percentiles describe different requests.",
-        )
-    ]
+    beyond = f"at least {_time(least_s)}" if mean_s.high < least_s else f"at most {_time(most_s)}"
+    found = f"By the printed percentiles the mean is {beyond}, but it is printed as {_time(mean_s.value)}."
+    others = "The mean and the percentiles describe different requests."
+    cause = _cause_of_mean(result) if result.tool == "hey" else others
+    return [_impossible("the mean lies among the percentiles", found, cause)]
 
 
-def _order_of_quantiles(claim: Claim) -> list[Violation] | None:
-    steps: list[tuple[str, Figure]] = [("fastest", claim.min_s)] if claim.min_s else []
-    steps += [(f"p{q * 100:g}", figure) for q, figure in sorted(claim.quantiles_s.items())]
-    steps += [("slowest", claim.max_s)] if claim.max_s else []
+def _order_of_quantiles(result: ReportedResult) -> list[Violation] | None:
+    steps: list[tuple[str, Figure]] = [("fastest", result.min_s)] if result.min_s else []
+    steps += [(f"p{q * 100:g}", figure) for q, figure in sorted(result.quantiles_s.items())]
+    steps += [("slowest", result.max_s)] if result.max_s else []
     if len(steps) < 2:
         return None
-    return [
-        Violation(
-            "impossible",
-            "percentiles rise",
-            f"{before} is printed as {_time(low.value)} and {after} as {_time(high.value)}.",
-            _OTHER_REQUESTS,
-        )
-        for (before, low), (after, high) in pairwise(steps)
-        if low.low > high.high
+    pairs = [(before, after) for before, after in pairwise(steps) if before[1].low > after[1].high]
+    texts = [
+        f"{before} is printed as {_time(low.value)} and {after} as {_time(high.value)}."
+        for (before, low), (after, high) in pairs
     ]
+    return [_impossible("percentiles rise", text, _OTHER_REQUESTS) for text in texts]
 
 
-def _spread(claim: Claim) -> list[Violation] | None:
+def _spread(result: ReportedResult) -> list[Violation] | None:
     """Numbers between two bounds with a given mean have their largest standard deviation if all lie at the bounds."""
-    if claim.mean_s is None or claim.stdev_s is None or claim.max_s is None:
+    mean_s, stdev_s, max_s = result.mean_s, result.stdev_s, result.max_s
+    if mean_s is None or stdev_s is None or max_s is None:
         return None
-    least_s = max(0.0, claim.min_s.low) if claim.min_s else 0.0
-    widest_s = math.sqrt(max(0.0, (claim.max_s.high - claim.mean_s.low) * (claim.mean_s.high - least_s)))
-    if claim.stdev_s.low <= widest_s:
+    least_s = max(0.0, result.min_s.low) if result.min_s else 0.0
+    widest_s = math.sqrt(max(0.0, (max_s.high - mean_s.low) * (mean_s.high - least_s)))
+    if stdev_s.low <= widest_s:
         return []
-    printed = _time(claim.stdev_s.value)
-    found = f"With this mean and these bounds the standard deviation is at most {_time(widest_s)}, but {printed} is printed."
-    return [Violation("impossible", "stdev² ≤ (slowest − mean) × (mean − fastest)", found, _OTHER_REQUESTS)]
+    bound = f"With this mean and these bounds the standard deviation is at most {_time(widest_s)}"
+    found = f"{bound}, but {_time(stdev_s.value)} is printed."
+    return [_impossible("stdev² ≤ (slowest − mean) × (mean − fastest)", found, _OTHER_REQUESTS)]
 
 
-def _rate_by_time(claim: Claim) -> list[Violation] | None:
-    if (
-        claim.requests is None
-        or claim.duration_s is None
-        or claim.throughput_rps is None
-        or claim.duration_s.value <= 0
-    ):
+def _rate_by_time(result: ReportedResult) -> list[Violation] | None:
+    requests, duration_s, rate_rps = result.requests, result.duration_s, result.throughput_rps
+    if requests is None or duration_s is None or rate_rps is None or duration_s.value <= 0:
         return None
-    least = claim.throughput_rps.low * claim.duration_s.low * (1 - SLACK)
-    most = claim.throughput_rps.high * claim.duration_s.high * (1 + SLACK)
-    if least <= claim.requests <= most:
+    least = rate_rps.low * duration_s.low * (1 - SLACK)
+    if least <= requests <= rate_rps.high * duration_s.high * (1 + SLACK):
         return []
-    product = claim.throughput_rps.value * claim.duration_s.value
-    keeps = claim.tool == "hey" and claim.requests == HEY_KEEPS < product
-    return [
-        Violation(
-            "impossible",
-            "requests = throughput × time",
-            f"{claim.throughput_rps.value:,.6g} requests/s for {_time(claim.duration_s.value)} are {product:,.0f}, and "
-            f"{claim.requests:,} are printed.",
-            f"hey keeps the first {HEY_KEEPS:,} results: its percentiles and statuses cover only those."
-            if keeps
-            else "The figures belong to different runs, or only one of them includes failed requests.",
-        )
-    ]
+    product = rate_rps.value * duration_s.value
+    made = f"{rate_rps.value:,.6g} requests/s for {_time(duration_s.value)} are {product:,.0f}"
+    cause = "The figures belong to different runs, or only one of them includes failed requests."
+    if result.tool == "hey" and requests == HEY_KEEPS < product:
+        cause = f"hey keeps the first {HEY_KEEPS:,} results: its percentiles and statuses cover only those."
+    return [_impossible("requests = throughput × time", f"{made}, and {requests:,} are printed.", cause)]
 
 
-def _statuses(claim: Claim) -> list[Violation] | None:
-    if claim.requests is None or not (claim.statuses or claim.intended is not None):
+def _statuses(result: ReportedResult) -> list[Violation] | None:
+    if result.requests is None or not (result.statuses or result.intended is not None):
         return None
-    answers, failed = sum(claim.statuses.values()), claim.failed or 0
-    if answers <= claim.requests <= answers + failed:
+    answers, failed = sum(result.statuses.values()), result.failed or 0
+    if answers <= result.requests <= answers + failed:
         return []
-    found = f"The statuses add up to {answers:,} answers, with {failed:,} failed, of {claim.requests:,} requests."
-    return [Violation("impossible", "the statuses add up", found, _COUNTED_WRONG)]
+    found = f"The statuses add up to {answers:,} answers, with {failed:,} failed, of {result.requests:,} requests."
+    return [_impossible("the statuses add up", found, _COUNTED_WRONG)]
 
 
-def _fates(claim: Claim) -> list[Violation] | None:
+def _fates(result: ReportedResult) -> list[Violation] | None:
     """Every request has exactly one fate, and every failure one kind."""
-    if claim.intended is None:
+    if result.intended is None:
         return None
-    fates, kinds = sum(claim.fates.values()), sum(claim.errors.values())
-    answered = claim.fates.get("ok", 0) + claim.errors.get("check", 0)
-    sums = [
+    fates, kinds, failed = sum(result.fates.values()), sum(result.errors.values()), result.fates.get("failed", 0)
+    answered, answers = result.fates.get("ok", 0) + result.errors.get("check", 0), result.requests
+    sums: list[tuple[int | None, int, str]] = [
         (
-            claim.intended,
+            result.intended,
             fates,
-            f"{claim.intended:,} requests were intended, and {' + '.join(claim.fates)} is {fates:,}.",
+            f"{result.intended:,} requests were intended, and {' + '.join(result.fates)} is {fates:,}.",
         ),
-        (
-            claim.fates.get("failed", 0),
-            kinds,
-            f"{claim.fates.get('failed', 0):,} requests failed, and the kinds of failure add up to {kinds:,}.",
-        ),
-        (
-            claim.requests,
-            answered,
-            f"{claim.requests or 0:,} responses came, and right and wrong ones add up to {answered:,}.",
-        ),
+        (failed, kinds, f"{failed:,} requests failed, and the kinds of failure add up to {kinds:,}."),
+        (answers, answered, f"{answers or 0:,} responses came, and right and wrong ones add up to {answered:,}."),
     ]
-    return [
-        Violation("impossible", "every request has one fate", found, _COUNTED_WRONG)
-        for whole, parts, found in sums
-        if whole is not None and whole != parts
-    ]
+    broken = [found for whole, parts, found in sums if whole is not None and whole != parts]
+    return [_impossible("every request has one fate", found, _COUNTED_WRONG) for found in broken]
 
 
-def _utilisation(claim: Claim) -> list[Violation] | None:
+def _utilisation(result: ReportedResult) -> list[Violation] | None:
     """Processes use at most CPUs × time (utilisation law of Denning & Buzen)."""
-    if claim.cpu_s is None or claim.cpus is None or claim.duration_s is None or claim.duration_s.value <= 0:
+    cpu_s, cpus, duration_s = result.cpu_s, result.cpus, result.duration_s
+    if cpu_s is None or cpus is None or duration_s is None or duration_s.value <= 0:
         return None
-    most_s = claim.cpus * claim.duration_s.high
-    if claim.cpu_s.low <= most_s * (1 + SLACK):
+    most_s = cpus * duration_s.high
+    if cpu_s.low <= most_s * (1 + SLACK):
         return []
-    found = (
-        f"{claim.cpus:g} CPU{'s' if claim.cpus != 1 else ''} have {_time(most_s)} of time in {_time(claim.duration_s.value)}, "
-        f"but {_time(claim.cpu_s.value)} of CPU time is reported."
-    )
-    return [
-        Violation(
-            "impossible",
-            "CPU time ≤ CPUs × time",
-            found,
-            "The processes ran on more CPUs than stated, or the CPU time covers a longer period.",
-        )
-    ]
+    limit = f"{cpus:g} CPU{'s' if cpus != 1 else ''} have {_time(most_s)} of time in {_time(duration_s.value)}"
+    cause = "The processes ran on more CPUs than stated, or the CPU time covers a longer period."
+    found = f"{limit}, but {_time(cpu_s.value)} of CPU time is reported."
+    return [_impossible("CPU time ≤ CPUs × time", found, cause)]
 
 
-_OTHER_REQUESTS = "These figures describe different requests."
-_COUNTED_WRONG = "One of the two counts misses requests or counts some twice."
 _LAWS: tuple[Law, ...] = (
     _littles_law,
     _most_of_the_load,
@@ -329,7 +254,5 @@ _LAWS: tuple[Law, ...] = (
 
 
 def _time(seconds: float) -> str:
-    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(seconds) >= unit or name == "µs":
-            return f"{seconds / unit:.4g} {name}"
-    raise AssertionError
+    unit, name = (1.0, "s") if abs(seconds) >= 1 else (1e-3, "ms") if abs(seconds) >= 1e-3 else (1e-6, "µs")
+    return f"{seconds / unit:.4g} {name}"

@@ -44,7 +44,11 @@ def audit(
     think_s = None if think is None else options.read_flag("--think", parse_duration, think)
     title, loads = audit_file(file, users=users, ramp_s=ramp_s, loops=loops, think_s=think_s)
     if json is not None:
-        write_json({"schema": 1, "title": title, "loads": [_to_json(load) for load in loads]}, json)
+        known = [(load, [asdict(violation) for violation in load.violations]) for load in loads]
+        listed = [
+            {"name": one.result.name, "possible": one.is_possible, "breaches": breaches} for one, breaches in known
+        ]
+        write_json({"schema": 1, "title": title, "loads": listed}, json)
     if json != "-":
         _print(title, loads)
     if any(not load.is_possible for load in loads):
@@ -56,7 +60,7 @@ def _print(title: str, loads: list[AuditedLoad]) -> None:
     for load in loads:
         if load.violations:
             stdout.print()
-            print_text(load.claim.name, "bold")
+            print_text(load.result.name, "bold")
         for violation in load.violations:
             word, style = _MARKS[violation.kind]
             stdout.print(Text.assemble((f"  {word}  ", style), violation.law))
@@ -67,10 +71,5 @@ def _print(title: str, loads: list[AuditedLoad]) -> None:
     loads_text = f"{len(loads)} load{'s' if len(loads) != 1 else ''}"
     cap_text = f", {at_cap} at the cap of its own load" if at_cap else ""
     stdout.print(f"{loads_text}: {broken} with impossible figures{cap_text}")
-    if not broken and all(load.claim.users is None for load in loads):
+    if not broken and all(load.result.users is None for load in loads):
         stdout.print("the number of users is unknown, and most laws need it: give --users")
-
-
-def _to_json(load: AuditedLoad) -> dict[str, object]:
-    breaches = [asdict(violation) for violation in load.violations]
-    return {"name": load.claim.name, "possible": load.is_possible, "breaches": breaches}

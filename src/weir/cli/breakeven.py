@@ -1,5 +1,6 @@
 """`weir breakeven`: where one stack of a run stops being the better one."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from typer import Argument
@@ -21,7 +22,8 @@ def breakeven(
 
     Example: weir breakeven spring-webflux-r2dbc-pg spring-mvc-jdbc runs/blocking-vs-nonblocking-1
     """
-    from weir.findings import BREAK_EVEN_METRICS, break_evens_in
+    from weir.findings.break_even import METRICS as BREAK_EVEN_METRICS
+    from weir.findings.run_findings import break_evens_in
 
     chosen = options.choose_metrics(metrics, BREAK_EVEN_METRICS, "breakeven")
     path = find_run(run)
@@ -35,7 +37,7 @@ def breakeven(
             raise UsageError(f"weir breakeven: found {one} twice, expected two stacks", hint=f"weir report {run}")
         found = break_evens_in(reader, one, other, chosen)
     if json_:
-        print_json([crossover.to_json() for crossover in found])
+        print_json([asdict(crossover) for crossover in found])
         return
     if not found:
         print("No break-even: both stacks need measurements at two or more points that differ in one number only.")

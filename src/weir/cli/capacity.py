@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,7 @@ from weir.parsing import parse_duration, parse_think_time, write_duration
 from weir.stacks.manifest import read_stack
 
 if TYPE_CHECKING:
-    from weir.findings import Capacity, KneeFinding
+    from weir.findings.capacity_estimate import Capacity, KneeFinding
     from weir.lab.capacity_probe import SearchSettings, Target
     from weir.stats import Attempt, Goal
 
@@ -94,7 +94,7 @@ def capacity(
         print_text(found.sentence)
         print_text(f"  {found.would_change}", "dim")
     if json_ is not None:
-        write_json(found.to_json(), json_)
+        write_json(asdict(found), json_)
     if not found.is_known:
         raise typer.Exit(ExitCode.NOT_VALID)
 
@@ -138,10 +138,14 @@ def _open_target(
     if workload is None:
         raise UsageError(f"WORKLOAD: missing; expected one that {target} serves", hint="weir stacks list")
     return open_stack_target(
-        read_stack(target), workload,
-        warmup_s=options.read_flag("--warmup", parse_duration, warmup), warmup_users=users, timeout_s=spec.timeout_s,
-        seed=_SEED, on_step=lambda step: tell(f"weir: {step}"),
-    )  # fmt: skip
+        read_stack(target),
+        workload,
+        warmup_s=options.read_flag("--warmup", parse_duration, warmup),
+        warmup_users=users,
+        timeout_s=spec.timeout_s,
+        seed=_SEED,
+        on_step=lambda step: tell(f"weir: {step}"),
+    )
 
 
 def _count_searches(searches: int, tell: Callable[[str], None]) -> Iterator[None]:
@@ -151,7 +155,7 @@ def _count_searches(searches: int, tell: Callable[[str], None]) -> Iterator[None
 
 
 def _find_knee(target: "Target", searches: int, most_users: int, tell: Callable[[str], None]) -> "KneeFinding":
-    from weir.findings import combine_knee_searches
+    from weir.findings.capacity_estimate import combine_knee_searches
     from weir.findings.formatting import counted
     from weir.lab.capacity_probe import find_knee
 
@@ -168,7 +172,7 @@ def _find_knee(target: "Target", searches: int, most_users: int, tell: Callable[
 def _find_capacity(
     target: "Target", searches: int, settings: "SearchSettings", think_s: float | None, tell: Callable[[str], None]
 ) -> "Capacity":
-    from weir.findings import Answers, combine_capacity_searches
+    from weir.findings.capacity_estimate import Answers, combine_capacity_searches
     from weir.lab.capacity_probe import find_capacity
 
     def on_attempt(attempt: "Attempt") -> None:
@@ -182,6 +186,7 @@ def _find_capacity(
         settings.goal.missed_share,
         [one.search for one in found],
         [Answers(one.histogram, one.mean_s) for one in found if one.histogram is not None and one.mean_s is not None],
-        is_fresh=target.is_fresh, think_s=think_s,
+        is_fresh=target.is_fresh,
+        think_s=think_s,
         reasons=list(dict.fromkeys(reason for one in found for reason in one.reasons)),
-    )  # fmt: skip
+    )

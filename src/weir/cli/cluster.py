@@ -47,19 +47,26 @@ def check(
 def _to_json(checked: Any) -> dict[str, Any]:
     nodes = [
         {
-            "name": one.node.name, "address": one.node.address, "roles": list(one.roles),
-            "resources": one.node.resources, **one.facts, "engine": one.engine,
+            "name": one.node.name,
+            "address": one.node.address,
+            "roles": list(one.roles),
+            "resources": one.node.resources,
+            **one.facts,
+            "engine": one.engine,
             **({"weir": one.weir} if one.needs_weir else {}),
         }
         for one in checked.nodes
-    ]  # fmt: skip
+    ]
     pairs = [
         {
-            "node": pair.node, "other": pair.other, "round_trip_us": pair.clock.round_trip_ns / 1e3,
-            "clock_offset_us": pair.clock.offset_ns / 1e3, "clock_error_us": pair.clock.error_ns / 1e3,
+            "node": pair.node,
+            "other": pair.other,
+            "round_trip_us": pair.clock.round_trip_ns / 1e3,
+            "clock_offset_us": pair.clock.offset_ns / 1e3,
+            "clock_error_us": pair.clock.error_ns / 1e3,
         }
         for pair in checked.pairs
-    ]  # fmt: skip
+    ]
     return {"nodes": nodes, "pairs": pairs, "missing": list(checked.missing)}
 
 

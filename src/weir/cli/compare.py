@@ -20,8 +20,7 @@ from weir.cli.compare_progress import CompareProgress
 from weir.cli.output import at_terminal, say, stdout, teller, write_json
 from weir.host import Host
 from weir.lab.answer_comparison import SideCheck, check_sides, find_difference
-from weir.lab.observer import RunControls
-from weir.lab.study_run import build_stack, determine_exit_code, run_build_command, start
+from weir.lab.study_run import RunSetup, build_stack, determine_exit_code, run_build_command, start
 from weir.load_spec import LoadSpec, read_flags
 from weir.model.errors import ExitCode, TargetError, UsageError
 from weir.parsing import parse_duration
@@ -181,10 +180,7 @@ def compare(
     with ExitStack() as stack:
         stack.enter_context(closing(progress))
         try:
-            start(
-                study, folder, command=shlex.join(["weir", *sys.argv[1:]]), observer=progress, controls=RunControls(),
-                checked=checks,
-            )  # fmt: skip
+            start(study, folder, RunSetup(progress, checked=checks), command=shlex.join(["weir", *sys.argv[1:]]))
         except KeyboardInterrupt:
             progress.close()
             if file.is_file():

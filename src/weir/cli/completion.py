@@ -23,9 +23,9 @@ def completion(
 
 def studies(incomplete: str) -> list[str]:
     """Returns the names of weir's studies with this beginning."""
-    from weir.study.study import list_study_files
+    from weir.toml_file import list_data_files
 
-    return [name for name in list_study_files() if name.startswith(incomplete)]
+    return [name for name in list_data_files("studies") if name.startswith(incomplete)]
 
 
 def stacks(incomplete: str) -> list[str]:

@@ -93,7 +93,7 @@ def _test(
     """Measures before and after the change; returns None if no block has usable trials of both."""
     from weir.findings.evidence import group_by_cell
     from weir.findings.experiment import evaluate_experiment
-    from weir.lab.study_run import start
+    from weir.lab.study_run import RunSetup, start
     from weir.study.experiment_study import make_experiment_study
 
     change = one.experiment
@@ -102,12 +102,8 @@ def _test(
         study, planned, of=change.of, name=change.name, before=change.before, after=change.after, blocks=blocks
     )
     folder = folder or find_free_folder(Path("runs"), experiment.name)
-    start(
-        experiment,
-        folder,
-        command=shlex.join(["weir", *sys.argv[1:]]),
-        observer=RunObserver() if quiet else ProgressLines(),
-    )
+    setup = RunSetup(RunObserver() if quiet else ProgressLines())
+    start(experiment, folder, setup, command=shlex.join(["weir", *sys.argv[1:]]))
     with RunReader(folder) as tested:
         before, after = group_by_cell(tested.cells(), tested.trials())
     return evaluate_experiment(replace(one, cell=before.cell.id), before, after)

@@ -63,11 +63,7 @@ def _run(front_end: FrontEnd) -> int:
             plan = replace(plan, request_log=str(request_log))
         running = stack.enter_context(EngineLoad(plan, on_record=take))
         try:
-            try:
-                end = running.result()
-            except KeyboardInterrupt:
-                running.stop()
-                end = running.result()
+            end = running.result_or_stop()
         except WeirError as error:
             if records:
                 raise

@@ -1,5 +1,6 @@
 """`weir gate`: whether a run is worse than an earlier one, for a pull request."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +36,7 @@ def gate(
     with RunReader(find_run(base)) as old, RunReader(find_run(head)) as new:
         found = compare_runs(old, new, chosen, share, any_environment=any_environment)
     if json_:
-        print_json(found.to_json())
+        print_json(asdict(found))
     else:
         print_lines(format_markdown(found), wraps=False)
     if found.worse:

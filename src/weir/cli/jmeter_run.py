@@ -83,12 +83,7 @@ class _Group(LoadObserver):
 
 
 def run_plan(plan: TestPlan, outputs: Outputs, arguments: Sequence[str]) -> bool:
-    """Runs a test plan. Returns whether it was interrupted.
-
-    Args:
-        plan: the test plan.
-        outputs: the files to write.
-        arguments: the command line behind `weir`, for the run file.
+    """Runs a test plan. Returns whether it was interrupted. `arguments` follow `weir` on the command line.
 
     Raises:
         UsageError: a file cannot be written, or the engine refuses the plan.
@@ -164,14 +159,8 @@ def _run(groups: Sequence[_Group]) -> bool:
             loads.append(stack.enter_context(EngineLoad(group.plan, observers)))
         interrupted = False
         for group, load in zip(groups, loads, strict=True):
-            try:
-                group.end = load.result()
-            except KeyboardInterrupt:
-                interrupted = True
-                for other in loads:
-                    other.stop()
-                group.end = load.result()
-            interrupted = interrupted or group.end.stopped == "signal"
+            group.end = load.result_or_stop(*loads)
+            interrupted |= group.end.stopped == "signal"
     return interrupted
 
 

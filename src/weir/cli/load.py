@@ -14,7 +14,7 @@ from typer import Argument, Option
 from weir.cli import options
 from weir.cli.load_page import live_load
 from weir.cli.load_recording import LoadRecording, choose_file, choose_interval
-from weir.cli.load_source import ClusterFlags, load_from
+from weir.cli.load_source import ClusterFlags, open_load_source
 from weir.cli.load_summary import summary_text
 from weir.cli.output import at_terminal, print_lines, say, teller, write_json
 from weir.cli.terminal_progress import LiveView
@@ -87,16 +87,20 @@ def load(
     plan = read_flags(tuple(urls), given).to_plan()
     file = None if out is None else choose_file(out)
     request = _Request(
-        plan if file is None else choose_interval(plan), file, hdr, watch or [],
+        plan if file is None else choose_interval(plan),
+        file,
+        hdr,
+        watch or [],
         [parse_objective(text) for text in objectives or []],
         [parse_abort_condition(text) for text in abort_on or []],
         # The null server measures this machine, and not the agents' nodes.
         checks_generator=not no_generator_limit and cluster is None,
-        live=live, listen=listen, quiet=quiet,
-    )  # fmt: skip
-    with load_from(ClusterFlags(cluster, agents, shares, share_nodes)) as source:
-        outcome = _measure(request, source)
-    summary, resources = outcome.summary, outcome.resources
+        live=live,
+        listen=listen,
+        quiet=quiet,
+    )
+    with open_load_source(ClusterFlags(cluster, agents, shares, share_nodes)) as source:
+        summary, resources, code = _measure(request, source)
     if json_ != "-":
         print_lines(summary_text(summary, plan.load, resources, plan.pipeline))
     if json_ is not None:
@@ -104,7 +108,8 @@ def load(
         write_json({**summary.model_dump(by_alias=True), **server}, json_)
     if file is not None:
         say(f"kept: weir report {file}")
-    raise typer.Exit(outcome.choose_exit_code(strict=strict))
+    is_doubtful = strict and summary.verdict.validity != "valid"
+    raise typer.Exit(ExitCode.NOT_VALID if code == ExitCode.DONE and is_doubtful else code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,34 +130,13 @@ class _Request:
     quiet: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    summary: LoadSummary
-    resources: StackResources | None
-    """Of the watched processes."""
-    was_interrupted: bool
-    missed: bool
-    """Whether an objective was missed or the load was aborted."""
-
-    def choose_exit_code(self, *, strict: bool) -> ExitCode:
-        if self.was_interrupted:
-            return ExitCode.INTERRUPTED
-        # A load that lost an agent is not the load that was requested.
-        if LOST_AGENT in self.summary.verdict.kinds:
-            return ExitCode.NOT_VALID
-        if self.missed:
-            return ExitCode.MISSED
-        return ExitCode.NOT_VALID if strict and self.summary.verdict.validity != "valid" else ExitCode.DONE
-
-
-def _measure(request: _Request, source: LoadSource) -> _Outcome:
-    """Makes, keeps, shows and judges the load."""
+def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackResources | None, ExitCode]:
+    """Makes, keeps, shows and judges the load. Returns summary, use of the watched processes, and exit code."""
     plan, stop = request.plan, StopSwitch()
     abort = AbortWatch(request.abort_conditions, stop.stop)
     with ExitStack() as stack:
         log = stack.enter_context(HistogramLog(request.hdr)) if request.hdr else None
-        file = request.file
-        recording = stack.enter_context(LoadRecording(file, plan, sys.argv[1:])) if file else None
+        recording = stack.enter_context(LoadRecording(request.file, plan, sys.argv[1:])) if request.file else None
         shown = stack.enter_context(ExitStack())
         board = shown.enter_context(live_load(plan, listen=request.listen)) if request.live else None
         view = shown.enter_context(LiveView(plan)) if at_terminal() and not request.quiet else None
@@ -163,11 +147,7 @@ def _measure(request: _Request, source: LoadSource) -> _Outcome:
         watch = stack.enter_context(Watch(pids, observer.on_sample)) if pids else None
         running = stack.enter_context(source.start(plan, observer))
         stack.enter_context(stop.connected(running))
-        try:
-            end = running.result()
-        except KeyboardInterrupt:
-            running.stop()
-            end = running.result()
+        end = running.result_or_stop()
         resources = None
         if watch is not None:
             watch.close()
@@ -176,8 +156,9 @@ def _measure(request: _Request, source: LoadSource) -> _Outcome:
                 end_ns = start_ns + int(end.summary.duration_s * 1e9)
                 resources = compute_stack_resources(watch.samples, start_ns=start_ns, end_ns=end_ns, stack_cpus=())
         judged = [judge(condition, end) for condition in request.objectives]
-        update = {"slowest": end.slowest, "objectives": [one.to_json() for one in judged] or None}
-        summary = end.summary.model_copy(update={**update, "aborted": abort.reason and abort.reason.to_json()})
+        update: dict[str, Any] = {"slowest": end.slowest, "objectives": [one.to_json() for one in judged] or None}
+        update["aborted"] = abort.reason and abort.reason.to_json()
+        summary = end.summary.model_copy(update=update)
         # The page and the lines end before the null server runs.
         shown.close()
         if request.checks_generator and end.stopped in ("duration", "complete") and _may_limit(summary):
@@ -185,8 +166,13 @@ def _measure(request: _Request, source: LoadSource) -> _Outcome:
         was_interrupted = end.stopped == "signal" and abort.reason is None
         if recording is not None:
             recording.finish(end, summary, resources, interrupted=was_interrupted)
+    if was_interrupted:
+        return summary, resources, ExitCode.INTERRUPTED
+    # A load that lost an agent is not the load that was requested.
+    if LOST_AGENT in summary.verdict.kinds:
+        return summary, resources, ExitCode.NOT_VALID
     missed = abort.reason is not None or not all(one.met for one in judged)
-    return _Outcome(summary, resources, was_interrupted, missed)
+    return summary, resources, ExitCode.MISSED if missed else ExitCode.DONE
 
 
 class _StartAndEvents(LoadObserver):

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from weir.cli.output import say
@@ -82,28 +83,28 @@ def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str |
     """Returns the page's result of a trial or a load; `run` is its name in the folder of runs."""
     from weir.live import TrialEnded
 
+    ended = TrialEnded(validity=verdict.validity, reasons=verdict.texts, run=run)
     if summary is None:
-        return TrialEnded(validity=verdict.validity, reasons=verdict.texts, run=run)
-    times = summary.response_time_us
-    return TrialEnded(
-        validity=verdict.validity, reasons=verdict.texts, run=run,
-        throughput_rps=summary.throughput_rps, p50_us=times.p50, p99_us=times.p99, failed=summary.requests.failed,
-    )  # fmt: skip
+        return ended
+    rate_rps, times, failed = summary.throughput_rps, summary.response_time_us, summary.requests.failed
+    return replace(ended, throughput_rps=rate_rps, p50_us=times.p50, p99_us=times.p99, failed=failed)
 
 
 def make_stop_button() -> Callable[[], bool]:
-    """Returns a button that interrupts weir once, as Ctrl-C does; a second interruption would disturb the ending.
-
-    It sends SIGTERM, which weir handles like SIGINT, and which no shell makes it ignore.
-    """
+    """Returns a button that interrupts weir once, as Ctrl-C does; a second interruption would disturb the ending."""
     unpressed = threading.Semaphore()
 
     def press() -> bool:
-        if not unpressed.acquire(blocking=False):
-            return False
-        identity = threading.main_thread().ident
-        assert identity is not None
-        signal.pthread_kill(identity, signal.SIGTERM)
-        return True
+        is_first = unpressed.acquire(blocking=False)
+        if is_first:
+            interrupt_weir()
+        return is_first
 
     return press
+
+
+def interrupt_weir() -> None:
+    """Interrupts the main thread as Ctrl-C does: with SIGTERM, which no shell makes weir ignore."""
+    identity = threading.main_thread().ident
+    assert identity is not None
+    signal.pthread_kill(identity, signal.SIGTERM)

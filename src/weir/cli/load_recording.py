@@ -68,12 +68,21 @@ class LoadRecording(AbstractContextManager["LoadRecording"]):
             workload = f"{len(plan.scenario.get('steps') or plan.scenario.get('requests') or [])} requests"
         cell = Cell(1, target, None, workload, plan.load, title=target)
         info = RunInfo(
-            study="", title=target, question="", scale="", seed=plan.seed, blocks=1, indicative=True, baseline=None,
+            study="",
+            title=target,
+            question="",
+            scale="",
+            seed=plan.seed,
+            blocks=1,
+            indicative=True,
+            baseline=None,
             study_text=json.dumps(_without_secrets(plan.to_json()), indent=2),
             command=join(["weir", *_arguments_without_secrets(arguments)]),
-            weir_version=__version__, started_unix_ns=time.time_ns(), environment=describe_machine(),
+            weir_version=__version__,
+            started_unix_ns=time.time_ns(),
+            environment=describe_machine(),
             placement=Placement(load=plan.cpus, stack=(), services=(), control=()),
-        )  # fmt: skip
+        )
         self._writer = RunWriter.create(path, info, [cell])
         begun_ns = info.started_unix_ns
         self._trial_id = self._writer.begin_trial(cell, block=1, position=0, attempt=1, started_unix_ns=begun_ns)

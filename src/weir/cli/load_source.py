@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weir.cli import options
 from weir.cli.output import say
-from weir.generators.handle import LOCAL, LoadHandle, LoadSource
+from weir.generators.engine import LOCAL
+from weir.generators.handle import LoadHandle, LoadSource
 from weir.model.errors import UsageError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
@@ -25,49 +26,46 @@ file. Returns the exit code."""
 
 @dataclass(frozen=True, slots=True)
 class ClusterFlags:
-    """The flags of a load or a run on a cluster."""
+    """The flags of a load or a run on a cluster, by their names."""
 
-    address: str | None
+    cluster: str | None
     agents: int | None
-    shares: str | None
+    agent_threads: str | None
     share_nodes: bool
     stacks_here: bool = False
     services_here: bool = False
 
     @property
-    def values(self) -> dict[str, str | int | bool | None]:
-        """The values of the flags beside `--cluster`."""
-        return {
-            "--agents": self.agents, "--agent-threads": self.shares, "--share-nodes": self.share_nodes,
-            "--stacks-here": self.stacks_here, "--services-here": self.services_here,
-        }  # fmt: skip
+    def given(self) -> dict[str, Any]:
+        """The values of the given flags, by flag."""
+        return {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
 
     @property
     def words(self) -> list[str]:
         """The flags as words of a command line."""
-        given = {name: value for name, value in {"--cluster": self.address, **self.values}.items() if value}
-        return [word for name, value in given.items() for word in ([name] if value is True else [name, str(value)])]
+        pairs = self.given.items()
+        return [word for flag, value in pairs for word in ([flag] if value is True else [flag, str(value)])]
 
 
 @contextmanager
-def load_from(flags: ClusterFlags) -> Iterator[LoadSource]:
+def open_load_source(flags: ClusterFlags) -> Iterator[LoadSource]:
     """Yields the source of loads: this machine's engine, or agents on a cluster, which end with the context.
 
     Raises UsageError if a flag needs another one, if the cluster has no room, and without Ray; TargetError without a
     cluster.
     """
     # A load without a study has no services.
-    with load_and_services(replace(flags, services_here=flags.address is not None)) as (loads, _):
+    with load_and_services(replace(flags, services_here=flags.cluster is not None)) as (loads, _):
         yield loads
 
 
 @contextmanager
 def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, ServiceHost | None]]":
-    """As `load_from`, and yields the host of the services, too; None: services run beside their stacks."""
-    if flags.address is None:
-        for name, value in flags.values.items():
-            if value:
-                raise UsageError(f"{name}: found without --cluster, expected both", hint="add --cluster ADDRESS")
+    """As `open_load_source`, and yields the host of the services, too; None: services run beside their stacks."""
+    if flags.cluster is None:
+        if flags.given:
+            problem = "found without --cluster, expected both"
+            raise UsageError(f"{next(iter(flags.given))}: {problem}", hint="add --cluster ADDRESS")
         yield LOCAL, None
         return
     from weir.cluster.agents import start_agents
@@ -75,8 +73,8 @@ def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, Servic
     from weir.cluster.ray_cluster import join_cluster
     from weir.cluster.remote_services import open_service_place
 
-    shares = None if flags.shares is None else _read_shares(flags.shares, flags.agents)
-    with join_cluster(flags.address) as cluster:
+    shares = None if flags.agent_threads is None else _read_shares(flags.agent_threads, flags.agents)
+    with join_cluster(flags.cluster) as cluster:
         offering = [node for node in cluster.nodes if node.offers("load")]
         count = flags.agents or (len(shares) if shares else len(offering)) or 1
         with (
@@ -97,14 +95,14 @@ def run_elsewhere(flags: ClusterFlags) -> Iterator[RunElsewhere | None]:
 
     Raises UsageError without Ray, and TargetError without a cluster.
     """
-    if flags.address is None or flags.stacks_here:
+    if flags.cluster is None or flags.stacks_here:
         yield None
         return
     from weir.cluster.ray_cluster import find_node, join_cluster
     from weir.cluster.remote_run import resume_remotely, run_remotely
     from weir.study.remote_files import collect_study_files
 
-    with join_cluster(flags.address) as cluster:
+    with join_cluster(flags.cluster) as cluster:
         node = find_node(cluster, "stack")
         if node is None:
             yield None
@@ -112,7 +110,7 @@ def run_elsewhere(flags: ClusterFlags) -> Iterator[RunElsewhere | None]:
         say(f"weir: the stacks are on {node.name}")
 
         def run(study: "Study | None", words: Sequence[str], path: Path, there: "RunThere") -> int:
-            calls: Any = {"flags": replace(flags, address=None).words, "on_line": there.hear, "on_begin": there.begin}
+            calls: Any = {"flags": replace(flags, cluster=None).words, "on_line": there.hear, "on_begin": there.begin}
             if study is None:
                 return resume_remotely(cluster, path, words, **calls)
             sent = collect_study_files(study)

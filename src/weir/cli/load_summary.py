@@ -3,15 +3,7 @@
 from collections.abc import Sequence
 
 from weir.model.load import Load, OpenLoad
-from weir.model.records import (
-    THREAD_STATE_WORDS,
-    THREAD_STATES,
-    AgentSummary,
-    LoadSummary,
-    Quantiles,
-    SlowRequest,
-    StepSummary,
-)
+from weir.model.records import THREAD_STATE_WORDS, AgentSummary, LoadSummary, Quantiles, SlowRequest, StepSummary
 from weir.model.resources import StackResources
 from weir.objective import Judged, judged_from_json
 
@@ -70,7 +62,8 @@ def summary_text(summary: LoadSummary, load: Load, resources: StackResources | N
         lines += ["", f"  {end}, after {until.requests_before:,} answered"]
         lines.append(f"  highest throughput until then  {highest}; mean response time {mean}")
     lines += ["", *(f"  {line}" for line in summary.verdict.lines)]
-    lines += [f"    {summary.limit_sentence}"] if summary.limit_sentence else []
+    if summary.limit_sentence:
+        lines.append(f"    {summary.limit_sentence}")
     if objectives := [judged_from_json(one) for one in summary.objectives or ()]:
         width = max(len(one.condition.text) for one in objectives)
         lines += ["", "  objectives"]
@@ -159,7 +152,7 @@ def _server(resources: StackResources, summary: LoadSummary) -> list[str]:
     ]
     if resources.pss_bytes is not None and resources.private_bytes is not None:
         lines.append(f"          memory {_bytes(resources.pss_bytes)} (Pss), {_bytes(resources.private_bytes)} private")
-    states = {state: sum(pool.in_state.get(state, 0.0) for pool in resources.pools) for state in THREAD_STATES}
+    states = {state: sum(pool.in_state.get(state, 0.0) for pool in resources.pools) for state in THREAD_STATE_WORDS}
     often = sorted(states.items(), key=lambda item: -item[1])
     if found := [f"{count:.1f} {THREAD_STATE_WORDS[state]}" for state, count in often if count >= _LEAST_THREADS]:
         lines.append(f"          of its threads, on average {', '.join(found)}")

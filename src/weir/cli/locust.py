@@ -87,7 +87,7 @@ def locust(
     for text in end.summary.verdict.lines:
         say(f"weir: {text}")
     if weir_json is not None:
-        write_json(end.summary.model_dump(by_alias=True), weir_json)
+        write_json(end.summary.model_dump(by_alias=True), weir_json, "--weir-json")
     if file is not None:
         say(f"kept: weir report {file}")
     if code == ExitCode.DONE and strict and end.summary.verdict.validity != "valid":
@@ -113,10 +113,17 @@ def _record(process: LocustProcess, file: Path | None, *, live: bool, listen: st
                     observers.add(stack.enter_context(live_load(plan, listen=listen)))
                 observers.on_start(
                     LoadStarted(
-                        version=__version__, pid=line.pid, backend="python", wait="gevent", threads=line.processes,
-                        cpus=[], connected=0, start_monotonic_ns=line.at_ns, start_unix_ns=line.unix_ns,
+                        version=__version__,
+                        pid=line.pid,
+                        backend="python",
+                        wait="gevent",
+                        threads=line.processes,
+                        cpus=[],
+                        connected=0,
+                        start_monotonic_ns=line.at_ns,
+                        start_unix_ns=line.unix_ns,
                     )
-                )  # fmt: skip
+                )
             elif isinstance(line, Restarted) and not has_restarted:
                 has_restarted = True
                 say("weir: Locust has started another test: weir records the first one alone")

@@ -9,11 +9,13 @@ from typing import Annotated, Any, TypeVar
 
 from typer import Argument, Option
 
+from weir.cli.completion import studies
 from weir.load_spec import SETTINGS, Setting
 from weir.model.errors import InvalidValueError, UsageError
 
 T = TypeVar("T")
 
+STUDY = Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.", autocompletion=studies)
 Run = Annotated[Path, Argument(metavar="RUN", help="Run folder or run file.")]
 Json = Annotated[bool, Option("--json", help="Print JSON in place of text.")]
 JsonFile = Annotated[str | None, Option("--json", help="Write the result as JSON to this file, - for standard output.")]
@@ -123,7 +125,7 @@ def parse_counts(text: str) -> tuple[int, ...]:
 def choose_metrics(asked: list[str] | None, usual: Sequence[str], command: str) -> Sequence[str]:
     """Returns the metrics of `--metric`, by default the usual ones. Raises UsageError for an unknown metric."""
     # Here and not above: findings take as long to import as all else, and `weir load` does not need them.
-    from weir.findings import BY_KEY
+    from weir.findings.metrics import BY_KEY
 
     for metric in asked or ():
         if metric not in BY_KEY:

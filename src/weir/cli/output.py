@@ -52,7 +52,7 @@ def suggest_remedy(error: OSError) -> str | None:
     """Returns the next step for an output that takes no data; None if the error has another cause."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "check the space left on the disk"
-    # `open_closed_streams` makes a closed standard output one that cannot be written.
+    # `weir.cli.main` has opened a closed standard output, which cannot be written.
     return "redirect standard output to a file or to /dev/null" if error.errno == errno.EBADF else None
 
 
@@ -136,15 +136,15 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2), flush=True)
 
 
-def write_json(value: Any, target: str) -> None:
-    """Writes a value as JSON to the file `target`, `-` for standard output. Raises UsageError if it cannot."""
+def write_json(value: Any, target: str, flag: str = "--json") -> None:
+    """Writes a value as JSON to a flag's file, `-` for standard output. Raises UsageError if it cannot."""
     if target == "-":
         print_json(value)
         return
     try:
         Path(target).write_text(json.dumps(value, indent=2) + "\n")
     except OSError as error:
-        raise UsageError(f"--json: {target}: cannot be written: {error.strerror}") from None
+        raise UsageError(f"{flag}: {target}: cannot be written: {error.strerror}") from None
 
 
 def at_terminal() -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,8 +65,8 @@ def plan(
             found = plan_machines(reader, rate_rps=rate_rps, objective=condition, stack=stack, cpus=machines)
         predictions = predict_replicas(reader, stack=stack, replicas=counts)
     if json_:
-        predicted = [one.to_json() for one in predictions]
-        print_json({"plan": None if found is None else found.to_json(), "replicas": predicted})
+        predicted = [{**asdict(one), "error": one.error} for one in predictions]
+        print_json({"plan": None if found is None else asdict(found), "replicas": predicted})
     else:
         if found is not None:
             _print(found)

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import queue
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
+from weir.cli.load_page import interrupt_weir
 from weir.cli.output import say
 from weir.cli.run_page import BoardObserver, Shown, run_page
 from weir.engine_process import Engine
@@ -64,7 +64,7 @@ def driven_run(controls: RunControls, *, live: bool, last_block: int | None) -> 
 
     `live`: the driver shows a page. `last_block`: the last block of the study; None if the stopping rule decides.
     """
-    threading.Thread(target=_obey, args=(controls, threading.get_ident()), name="driver", daemon=True).start()
+    threading.Thread(target=_obey, args=(controls,), name="driver", daemon=True).start()
     if not live:
         yield _FinishedLines()
         return
@@ -77,7 +77,7 @@ class _FinishedLines(RunObserver):
         say(_FINISHED)
 
 
-def _obey(controls: RunControls, main: int) -> None:
+def _obey(controls: RunControls) -> None:
     """Reads the driver's commands until it is gone, then ends the run as Ctrl-C does."""
     # Without a buffer, whose lock this thread would hold when Python ends.
     with open(0, "rb", buffering=0, closefd=False) as commands:
@@ -87,7 +87,7 @@ def _obey(controls: RunControls, main: int) -> None:
                 controls.skip.request()
             elif command == _EXTEND:
                 controls.extra_blocks.request()
-    signal.pthread_kill(main, signal.SIGTERM)
+    interrupt_weir()
 
 
 def _queue_as(kind: str) -> Any:

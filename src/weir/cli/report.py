@@ -78,8 +78,8 @@ def _render(path: Path, form: str) -> str:
         if form == "json":
             return render_json(found) + "\n"
         if form in ("md", "csv"):
-            return {"md": exports.markdown, "csv": exports.table}[form](found)
-        write = {"jmeter": exports.jmeter, "locust": exports.locust, "hgrm": exports.hgrm}[form]
+            return {"md": exports.render_markdown, "csv": exports.render_csv}[form](found)
+        write = {"jmeter": exports.render_jmeter, "locust": exports.render_locust, "hgrm": exports.render_hgrm}[form]
         return write(exports.collect_samples(reader, found))
 
 

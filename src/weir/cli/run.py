@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from weir.cli import options
-from weir.cli.completion import studies
 from weir.cli.load_source import ClusterFlags, RunElsewhere, load_and_services, run_elsewhere
 from weir.cli.output import at_terminal, say
 from weir.cli.remote_control import RunThere, driven_run, live_there
@@ -22,7 +21,7 @@ from weir.cli.run_progress import ProgressLines, RunView
 from weir.host import HostGoneError
 from weir.lab.observer import RunControls, RunObserver, RunObservers
 from weir.lab.placement import describe_placement
-from weir.lab.study_run import determine_exit_code, plan_placement, resume, start
+from weir.lab.study_run import RunSetup, determine_exit_code, plan_placement, resume, start
 from weir.model.errors import ExitCode, NoAgentLeftError, NotWrittenError, TargetError, UsageError, WeirError
 from weir.model.run_types import Placement
 from weir.paths import find_free_folder
@@ -32,9 +31,7 @@ from weir.study.time_estimate import describe_plan, estimate_time
 
 
 def run(
-    study: Annotated[
-        str | None, Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.", autocompletion=studies)
-    ] = None,
+    study: Annotated[str | None, options.STUDY] = None,
     scale: options.Scale = None,
     out: Annotated[Path | None, Option("--out", help="Run folder to create. Default: runs/STUDY-N.")] = None,
     resume_: Annotated[Path | None, Option("--resume", metavar="RUN", help="Continue an interrupted run.")] = None,
@@ -172,13 +169,12 @@ def _run_here(request: _Request) -> None:
         elif request.live:
             page = live_run(shown, controls, listen=request.listen, report=request.report)
             observers.append(stack.enter_context(page))
-        parts: Any = {"observer": RunObservers(*observers), "controls": controls}
-        parts |= {"load_from": loads, "services_on": services_on}
+        setup = RunSetup(RunObservers(*observers), controls, loads, services_on)
         try:
             if study is None:
-                resume(path, **parts)
+                resume(path, setup)
             else:
-                start(study, path.parent, command=request.command, **parts)
+                start(study, path.parent, setup, command=request.command)
         except (KeyboardInterrupt, HostGoneError, NoAgentLeftError, NotWrittenError, TargetError):
             if path.is_file():
                 say("weir: ended early; what was finished is kept")

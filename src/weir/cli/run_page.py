@@ -80,10 +80,16 @@ class BoardObserver(LoadObservers, RunObserver):
         blocks = None if self._last_block is None else self._last_block + extra
         duration_s = None if planned.load.ends_by_itself else planned.duration_s
         start = TrialStarted(
-            number=trial.number, total=trial.total, block=trial.block, blocks=blocks,
-            name=planned.cell.stack_label, point=planned.cell.point_label,
-            duration_s=duration_s, requests=planned.load.requests, planned_s=planned.trial_s,
-        )  # fmt: skip
+            number=trial.number,
+            total=trial.total,
+            block=trial.block,
+            blocks=blocks,
+            name=planned.cell.stack_label,
+            point=planned.cell.point_label,
+            duration_s=duration_s,
+            requests=planned.load.requests,
+            planned_s=planned.trial_s,
+        )
         self._board.begin_trial(start)
 
     def on_logs(self, files: Mapping[str, Path]) -> None:

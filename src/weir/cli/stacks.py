@@ -2,8 +2,6 @@
 
 import random
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -50,12 +48,16 @@ def list_(json_: options.Json = False) -> None:
 def _to_json(stack: Stack) -> dict[str, object]:
     manifest = stack.manifest
     return {
-        "id": manifest.id, "title": manifest.title, "model": manifest.model,
-        "serves": list(manifest.serves), "variants": list(manifest.variants),
+        "id": manifest.id,
+        "title": manifest.title,
+        "model": manifest.model,
+        "serves": list(manifest.serves),
+        "variants": list(manifest.variants),
         "limits": {name: limit.default for name, limit in stack.limits.items()},
-        "missing": _list_missing(stack), "missing_of_variants": _list_missing_of_variants(stack),
+        "missing": _list_missing(stack),
+        "missing_of_variants": _list_missing_of_variants(stack),
         "folder": str(Path(stack.folder)),
-    }  # fmt: skip
+    }
 
 
 def _list_missing(stack: Stack) -> list[str]:
@@ -86,7 +88,7 @@ def check(
     stacks = [read_stack(name) for name in names] if names else read_all_stacks()
     placement, failed = use_all_cpus(), list[WeirError]()
     results: list[dict[str, object]] = []
-    with _open_host() as (host, services):
+    with Host() as host, Services(host, on_step=_print_step) as services:
         for stack in stacks:
             result: dict[str, object] = {"stack": stack.label, "workloads": list(stack.serves)}
             result |= {"ok": True, "problem": None}
@@ -129,15 +131,14 @@ def start(
     stack = read_stack(name)
     placement = place(Cpus())
     planned = build_check_cells(stack, placement)[0]
-    with _open_host() as (host, services):
+    with Host() as host, Services(host, on_step=_print_step) as services:
         built = build_stack(host, stack, _print_step)
         log = built.folder.with_name(f"{built.folder.name}-start.log")
         process = services.running_with_stack(built, planned, placement, "start", inputs=random.Random(), port=port)
         with process as (needed, running):
             url, pid = running.base_url, running.pids[0]
             if json_:
-                facts = {"stack": stack.label, "url": url, "pid": pid, "log": str(log), "ready_s": running.ready_s}
-                print_json(facts)
+                print_json({"stack": stack.label, "url": url, "pid": pid, "log": str(log), "ready_s": running.ready_s})
             else:
                 known = f"PID {pid}, ready in {running.ready_s or 0:.2f} s, log: {log}"
                 print(f"{stack.label} listens on {url}/ ({known}); Ctrl-C ends it", flush=True)
@@ -147,12 +148,6 @@ def start(
             except KeyboardInterrupt:
                 return
             raise TargetError(f"{stack.label}: {how}; log: {log}")
-
-
-@contextmanager
-def _open_host() -> Iterator[tuple[Host, Services]]:
-    with Host() as host, Services(host, on_step=_print_step) as services:
-        yield host, services
 
 
 def _print_step(step: str) -> None:

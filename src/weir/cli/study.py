@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from weir.cli import options
-from weir.cli.completion import studies
 from weir.cli.output import make_table, print_json, stdout
 from weir.cli.report import open_study_run
 from weir.generators.registry import get_tool
@@ -21,8 +20,9 @@ from weir.model.errors import UsageError
 from weir.model.run_types import WEIR
 from weir.study.machine_needs import find_missing_generators, find_shortages, read_machine
 from weir.study.schema import build_json_schema
-from weir.study.study import PlannedCell, Study, list_study_files, read_study
+from weir.study.study import PlannedCell, Study, read_study
 from weir.study.time_estimate import Overhead, TimeEstimate, describe_plan, estimate_time, format_duration
+from weir.toml_file import list_data_files
 
 app = typer.Typer(help="Check and list studies, and print the schema of their files.", no_args_is_help=True)
 _ASSUMED_CV = 0.05
@@ -37,7 +37,7 @@ _MOST_BLOCKS = 10
 @app.command(name="list")
 def list_(json_: options.Json = False) -> None:
     """List the studies that are part of weir."""
-    known = [read_study(name) for name in list_study_files()]
+    known = [read_study(name) for name in list_data_files("studies")]
     if json_:
         print_json([{"name": study.name, "question": study.file.question, "path": str(study.path)} for study in known])
         return
@@ -60,9 +60,7 @@ def schema() -> None:
 
 @app.command()
 def check(
-    study: Annotated[
-        str, Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.", autocompletion=studies)
-    ],
+    study: Annotated[str, options.STUDY],
     scale: options.Scale = None,
     assume_cv: Annotated[
         str | None,
@@ -142,10 +140,12 @@ def _estimate_detection(study: Study, cells: Sequence[PlannedCell], spread: floa
     comparisons = count_planned_generator_comparisons(planned) or count_planned_comparisons(planned, method.baseline)
     ratio = minimum_detectable_ratio(spread, method.blocks, comparisons) if comparisons else None
     return {
-        "comparisons": comparisons, "power": 0.8, "spread": spread,
+        "comparisons": comparisons,
+        "power": 0.8,
+        "spread": spread,
         "detectable_ratio": ratio if ratio is None or math.isfinite(ratio) else None,
         "blocks_for_5_percent": blocks_to_detect(_AIM, spread, comparisons) if comparisons else None,
-    }  # fmt: skip
+    }
 
 
 def _to_json(planned: PlannedCell) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _print_cells(cells: Sequence[PlannedCell]) -> None:
         cell = planned.cell
         settings = ", ".join(f"{name} {value}" for name, value in cell.settings.items() if name not in cell.coordinates)
         times = (f"{planned.method.warmup_s:g}", f"{planned.duration_s:g}")
-        table.add_row(str(cell.id), cell.stack_label, names.of_cell(cell), settings or "–", *times)
+        table.add_row(str(cell.id), cell.stack_label, names.of(cell), settings or "–", *times)
     stdout.print(table)
     if len(cells) > _MOST_CELLS:
         stdout.print(f"and {len(cells) - _MOST_CELLS} more: --json has them all")
@@ -193,23 +193,15 @@ def _print_order(order: Sequence[Sequence[int]]) -> None:
 
 def _describe_time(coming: TimeEstimate, *, is_measured: bool) -> list[str]:
     how = "as in the pilot" if is_measured else "assumed, --pilot RUN knows"
-    load, warmup, pauses, starts_and_stops, checks, extensions = map(
-        format_duration,
-        (
-            coming.load_s,
-            coming.warmup_s,
-            coming.pauses_s,
-            coming.starts_and_stops_s,
-            coming.checks_s,
-            coming.extensions_s,
-        ),
-    )
+    load, warmup, pauses = map(format_duration, (coming.load_s, coming.warmup_s, coming.pauses_s))
+    starts_and_stops, checks = format_duration(coming.starts_and_stops_s), format_duration(coming.checks_s)
     lines = [
         f"load {load}, warm-up {warmup}, pauses {pauses}, starts and stops {starts_and_stops} ({how})",
         f"before it: checks and ceilings {checks}; builds and repeated trials come on top",
     ]
     if coming.extensions_s:
-        lines.append(f"trials without a steady state go on for longer: at most {extensions} altogether")
+        most = format_duration(coming.extensions_s)
+        lines.append(f"trials without a steady state go on for longer: at most {most} altogether")
     return lines
 
 

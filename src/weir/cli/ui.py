@@ -16,6 +16,7 @@ from weir.cli import options
 from weir.cli.load_page import announce_end, announce_load, page, summarize_end
 from weir.cli.load_recording import LoadRecording, choose_file, choose_interval
 from weir.generators.engine import EngineLoad
+from weir.generators.handle import StopSwitch
 from weir.load_spec import SETTINGS, LoadSpec, read_flags
 from weir.model.errors import UsageError, WeirError
 from weir.model.load import LoadPlan
@@ -88,8 +89,8 @@ class FormLoads:
         self._folder = folder
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._goes_on = False
-        self._running: EngineLoad | None = None
+        self._switch: StopSwitch | None = None
+        """Stops the running load; None without one."""
         self._is_closed = False
         self._number = 0
 
@@ -98,25 +99,24 @@ class FormLoads:
         spec = parse_form(fields)
         plan = choose_interval(spec.to_plan())
         with self._lock:
-            if self._goes_on or self._is_closed:
+            if self._switch is not None or self._is_closed:
                 problem = "found a running load, expected none: two would disturb each other"
                 raise UsageError(problem, hint="stop it, or wait for its end")
             folder = find_free_folder(self._folder, "load")
             recording = LoadRecording(choose_file(str(folder)), plan, ["load", *spec.to_arguments()])
             self._number += 1
-            self._goes_on = True
+            self._switch = StopSwitch()
             announce_load(self.board, plan, self._number)
-            arguments = (plan, recording, folder.name)
+            arguments = (plan, recording, folder.name, self._switch)
             self._thread = threading.Thread(target=self._run, args=arguments, name="form load", daemon=True)
             self._thread.start()
 
     def stop(self) -> bool:
         """Ends the running load and keeps its result so far. Returns False if none runs."""
         with self._lock:
-            if self._running is None:
-                return False
-            self._running.stop()
-            return True
+            if self._switch is not None:
+                self._switch.stop()
+            return self._switch is not None
 
     def close(self) -> None:
         """Ends the running load and waits until it is in its file. No other load starts afterwards."""
@@ -127,29 +127,21 @@ class FormLoads:
         if thread is not None:
             thread.join(_END_S)
 
-    def _run(self, plan: LoadPlan, recording: LoadRecording, name: str) -> None:
+    def _run(self, plan: LoadPlan, recording: LoadRecording, name: str, switch: StopSwitch) -> None:
         try:
-            ended = self._measure(plan, recording, name)
+            ended = self._measure(plan, recording, name, switch)
         except (WeirError, OSError) as error:
             text, hint = (error.message, error.hint) if isinstance(error, WeirError) else (str(error), "")
             ended = summarize_end(TrialVerdict((Reason("load", "invalid", text, next_step=hint),)), None)
         with self._lock:
-            self._goes_on = False
+            self._switch = None
         self.board.end_trial(ended)
 
-    def _measure(self, plan: LoadPlan, recording: LoadRecording, name: str) -> "TrialEnded":
-        with recording, EngineLoad(plan, LoadObservers(recording.recorder, self.board)) as running:
-            with self._lock:
-                self._running = running
-                if self._is_closed:
-                    running.stop()
-            try:
-                end = running.result()
-            finally:
-                with self._lock:
-                    self._running = None
+    def _measure(self, plan: LoadPlan, recording: LoadRecording, name: str, switch: StopSwitch) -> "TrialEnded":
+        observers = LoadObservers(recording.recorder, self.board)
+        with recording, EngineLoad(plan, observers) as running, switch.connected(running):
+            end = running.result()
             summary = end.summary.model_copy(update={"slowest": end.slowest})
             recording.finish(end, summary, None, interrupted=end.stopped == "signal")
-        return summarize_end(
-            TrialVerdict.from_texts(summary.verdict.validity, summary.verdict.reasons), summary, run=name
-        )
+        verdict = TrialVerdict.from_texts(summary.verdict.validity, summary.verdict.reasons)
+        return summarize_end(verdict, summary, run=name)

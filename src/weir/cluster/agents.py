@@ -99,10 +99,10 @@ class AgentHandle:
         except errors.GetTimeoutError:
             self.lose(f"no answer within {timeout_s:g} s")
         except errors.RayError as error:
-            self.lose(self.found_lost(error))
+            self.lose(self.describe_loss(error))
         raise self.error()
 
-    def found_lost(self, error: Exception) -> str:
+    def describe_loss(self, error: Exception) -> str:
         """Returns Ray's reason for the loss and the time since the last reply."""
         return f"{get_first_line(error)} ({time.monotonic() - self.heard_at:.1f} s after its last answer)"
 
@@ -215,17 +215,18 @@ class AgentHandle:
 class RemoteEngine(Engine):
     """A subcommand of `weir-engine` on a node."""
 
+    pid = 0
+
     def __init__(
         self,
         agent: AgentHandle,
         number: int,
         name: str,
-        on_record: Callable[[Record], None],
+        on_record: Callable[[Any], None],
         on_end: Callable[[], None],
     ) -> None:
         super().__init__(name, on_record, on_end)
         self._agent, self.number = agent, number
-        self._pid = 0
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._end: tuple[int | None, bytes] = (None, b"")
         self._lost: WeirError | None = None
@@ -238,7 +239,7 @@ class RemoteEngine(Engine):
 
     def begin(self, pid: int) -> None:
         """Starts the reader, once the process has this id."""
-        self._pid = pid
+        self.pid = pid
         self._reader.start()
 
     def take(self, kind: str, what: Any) -> None:
@@ -261,10 +262,6 @@ class RemoteEngine(Engine):
         self._lost = error
         self.failure = self.failure or error
         self._lines.put(None)
-
-    @property
-    def pid(self) -> int:
-        return self._pid
 
     def write_line(self, value: Record) -> None:
         self._send("write", json.dumps(value).encode() + b"\n")
@@ -299,23 +296,17 @@ class RemoteEngine(Engine):
 
 
 class RemoteProcess(RemoteEngine):
-    """A program on a node that prints lines of text."""
-
-    def __init__(
-        self, agent: AgentHandle, number: int, name: str, on_line: Callable[[bytes], None], on_end: Callable[[], None]
-    ) -> None:
-        super().__init__(agent, number, name, lambda _: None, on_end)
-        self._on_line = on_line
+    """A program on a node that prints lines of text; `on_record` receives them."""
 
     @property
     def exit_code(self) -> int | None:
         """Its exit status; None if its node is lost."""
         return None if self._lost is not None else self._end[0]
 
-    def _read_lines(self, lines: Iterable[bytes]) -> None:
+    def _read_lines(self, lines: Iterable[Any]) -> None:
         try:
             for line in lines:
-                self._on_line(line)
+                self._on_record(line)
         finally:
             self._on_end()
 
@@ -410,7 +401,7 @@ class _Poller:
                 try:
                     output = self._ray.get(poll)
                 except self._ray.exceptions.RayError as error:
-                    agent.lose(agent.found_lost(error))
+                    agent.lose(agent.describe_loss(error))
                     continue
                 agent.heard_at = now
                 if agent.lost is None:

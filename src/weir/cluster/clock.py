@@ -36,5 +36,5 @@ def estimate_clock(readings: Iterable[tuple[int, int, int]]) -> Clock:
     >>> estimate_clock([(100, 5_000, 900), (1_000, 6_050, 1_100)])
     Clock(offset_ns=5000, error_ns=50)
     """
-    before, said, after = min(readings, key=lambda reading: reading[2] - reading[0])
-    return Clock(offset_ns=said - (before + after) // 2, error_ns=(after - before + 1) // 2)
+    before, theirs, after = min(readings, key=lambda reading: reading[2] - reading[0])
+    return Clock(offset_ns=theirs - (before + after) // 2, error_ns=(after - before + 1) // 2)

@@ -16,8 +16,8 @@ from pathlib import Path
 from weir.cluster.agent import HELD_S, get_machine_id
 from weir.cluster.agents import CHECK_HINT, LOST_S, AgentHandle, AgentLostError, RemoteEngine, StallGuard
 from weir.cluster.merge import IntervalMerger, add_reason, merge_ends
-from weir.engine_process import Closing, Record
 from weir.generators.engine import EngineLoad
+from weir.generators.handle import LoadHandle
 from weir.model.errors import GeneratorError, NoAgentLeftError, UsageError, WeirError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
@@ -60,24 +60,35 @@ class _Share(LoadObserver):
     end: LoadEnd | None = None
     lost: WeirError | None = None
 
-    def start_engine(
-        self, arguments: Sequence[str], *, on_record: Callable[[Record], None], on_end: Callable[[], None]
-    ) -> RemoteEngine:
+    def start_engine(self, arguments: Sequence[str], **callbacks: Callable[..., None]) -> RemoteEngine:
         """A `weir.engine_process.StartEngine`."""
-        self.engine = self.agent.start_engine(arguments, on_record=on_record, on_end=on_end)
+        self.engine = self.agent.start_engine(arguments, **callbacks)
         return self.engine
 
     @property
     def began_late_us(self) -> float:
         return 0.0 if self.started is None else (self.started.start_monotonic_ns - self.requested_ns) / 1e3
 
+    def summarize(self, end: LoadEnd) -> AgentSummary:
+        """Returns the agent's part in the figures of the load."""
+        figures = ("requests", "throughput_rps", "response_time_us", "generator")
+        return AgentSummary(
+            name=self.agent.name,
+            **{name: getattr(end.summary, name) for name in figures},
+            clock_offset_us=self.agent.clock.offset_ns / 1e3,
+            clock_error_us=self.agent.clock.error_ns / 1e3,
+            began_late_us=self.began_late_us,
+        )
+
     def on_ready(self, ready: LoadReady) -> None:
-        self.ready = ready
-        self.whole.notify()
+        with self.whole.changed:
+            self.ready = ready
+            self.whole.changed.notify_all()
 
     def on_start(self, started: LoadStarted) -> None:
-        self.started = started
-        self.whole.notify()
+        with self.whole.changed:
+            self.started = started
+            self.whole.changed.notify_all()
 
     def on_interval(self, interval: Interval) -> None:
         self.whole.on_agent_interval(self, interval)
@@ -86,8 +97,8 @@ class _Share(LoadObserver):
         self.whole.on_agent_event(self, event)
 
 
-class SharedLoad(Closing):
-    """A running load by several agents: a `LoadHandle`.
+class SharedLoad(LoadHandle):
+    """A running load by several agents.
 
     The loss of an agent ends the load; `result` then reports the other agents' measurement, with an invalid verdict.
 
@@ -119,7 +130,7 @@ class SharedLoad(Closing):
             raise NoAgentLeftError("no agent is left", hint=CHECK_HINT)
         self._observer = observer or LoadObserver()
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
+        self.changed = threading.Condition(self._lock)
         """Notified of each agent's record before the load."""
         self._merger = IntervalMerger(agent.name for agent in agents)
         self._stopped_at: float | None = None
@@ -165,10 +176,11 @@ class SharedLoad(Closing):
         self._finished.wait()
         if self._failure is not None:
             raise self._failure
-        ends = {share.agent.name: share.end for share in self._shares if share.end is not None}
-        if not ends:
+        ended = [(share, share.end) for share in self._shares if share.end is not None]
+        if not ended:
             raise AgentLostError("; ".join(self._lost), hint=CHECK_HINT)
-        found = merge_ends(ends, [_summary_of(share, share.end) for share in self._shares if share.end is not None])
+        parts = {share.agent.name: end for share, end in ended}
+        found = merge_ends(parts, [share.summarize(end) for share, end in ended])
         verdict = found.summary.verdict
         for share in self._shares:
             if (late_ms := share.began_late_us / 1e3) > _LATE_MS:
@@ -186,11 +198,6 @@ class SharedLoad(Closing):
         self._opened.close()
 
     # --- Before the load
-
-    def notify(self) -> None:
-        """Reports a record of an agent before the load."""
-        with self._changed:
-            self._changed.notify_all()
 
     def on_agent_interval(self, share: _Share, interval: Interval) -> None:
         """Merges an agent's interval and passes complete ones on."""
@@ -229,7 +236,7 @@ class SharedLoad(Closing):
     def _await(self, what: str) -> None:
         """Waits for a record of every agent."""
         until = time.monotonic() + _READY_WITHIN_S
-        with self._changed:
+        with self.changed:
             while missing := [share for share in self._shares if getattr(share, what) is None]:
                 for share in missing:
                     if share.load.wait(0):
@@ -239,7 +246,7 @@ class SharedLoad(Closing):
                         raise GeneratorError(f"{share.agent.name}: the load ended before it began")
                 if time.monotonic() > until:
                     raise GeneratorError(f"{missing[0].agent.name}: not {what} within {_READY_WITHIN_S:g} s")
-                self._changed.wait(_LOOK_EVERY_S)
+                self.changed.wait(_LOOK_EVERY_S)
 
     # --- Under the load
 
@@ -361,17 +368,3 @@ def _with_files(plan: LoadPlan, agent: AgentHandle) -> LoadPlan:
         moved = {name: {**feeder, "file": there(feeder["file"])} for name, feeder in feeders.items()}
         plan = replace(plan, scenario={**plan.scenario, "feeders": moved})
     return plan
-
-
-def _summary_of(share: _Share, end: LoadEnd) -> AgentSummary:
-    summary, clock = end.summary, share.agent.clock
-    return AgentSummary(
-        name=share.agent.name,
-        requests=summary.requests,
-        throughput_rps=summary.throughput_rps,
-        response_time_us=summary.response_time_us,
-        generator=summary.generator,
-        clock_offset_us=clock.offset_ns / 1e3,
-        clock_error_us=clock.error_ns / 1e3,
-        began_late_us=share.began_late_us,
-    )

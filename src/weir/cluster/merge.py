@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from weir.model.hdr import Hdr, bytes_of_text
 from weir.model.hdr_batch import merge
 from weir.model.records import (
+    CLOCKS,
     AgentSummary,
     ByteCounts,
     ErrorCounts,
@@ -30,7 +31,6 @@ from weir.model.records import (
 from weir.model.verdict import worst
 
 Counts = TypeVar("Counts", RequestCounts, ErrorCounts, ByteCounts, KernelTimestamps)
-_CLOCKS = ("response_time", "service_time", "schedule_lag", "connect_time", "time_to_first_byte")
 _INTERVAL_COUNTS = (
     "due", "sent", "completed", "ok", "failed", "in_flight", "queued", "bytes_sent", "bytes_received"
 )  # fmt: skip
@@ -67,16 +67,16 @@ def merge_intervals(parts: Sequence[Interval]) -> Interval:
     if len(parts) == 1:
         return first
     merged = merge([bytes_of_text(part.histogram) for part in parts])
-    times = Quantiles.from_counts(merged.counts, _most(part.response_time_us.max for part in parts))
+    times = Quantiles.from_counts(merged.counts, _find_highest(part.response_time_us.max for part in parts))
     return Interval(
         index=first.index,
         start_s=min(part.start_s for part in parts),
         end_s=max(part.end_s for part in parts),
         oldest_age_us=max(part.oldest_age_us for part in parts),
-        errors=_sum([part.errors for part in parts]),
+        errors=_sum_records([part.errors for part in parts]),
         response_time_us=IntervalQuantiles(mean=times.mean, p50=times.p50, p90=times.p90, p99=times.p99, max=times.max),
         histogram=merged.to_text(),
-        **_sums_of(parts, _INTERVAL_COUNTS),
+        **_sum_fields(parts, _INTERVAL_COUNTS),
     )
 
 
@@ -89,23 +89,23 @@ def merge_ends(ends: Mapping[str, LoadEnd], agents: Sequence[AgentSummary]) -> L
         (one for part in parts for one in part.slowest), key=lambda one: one.intended_us - one.last_byte_us
     )
     return LoadEnd(
-        stopped=_stopped(parts),
-        summary=_merged_summary(summaries, clocks, list(ends), agents),
+        stopped=_find_stop(parts),
+        summary=_merge_summaries(summaries, clocks, list(ends), agents),
         histograms={clock: merged.to_text() for clock, merged in clocks.items()},
         slowest=slowest[: max(len(part.slowest) for part in parts)],
     )
 
 
-def _merged_summary(
+def _merge_summaries(
     parts: Sequence[LoadSummary], clocks: Mapping[str, Hdr], names: Sequence[str], agents: Sequence[AgentSummary]
 ) -> LoadSummary:
     first = parts[0]
-    requests = _sum([part.requests for part in parts])
+    requests = _sum_records([part.requests for part in parts])
     lasted_s = max(part.duration_s for part in parts)
 
     def times(clock: str, of: Sequence[Quantiles]) -> Quantiles:
         merged = clocks.get(f"{clock}_ns")
-        return Quantiles.from_counts(merged.counts, _most(one.max for one in of)) if merged else Quantiles()
+        return Quantiles.from_counts(merged.counts, _find_highest(one.max for one in of)) if merged else Quantiles()
 
     handshakes = [part.tls_handshake_us for part in parts if part.tls_handshake_us is not None]
     reads = [(part.requests.completed, part.read_time_us) for part in parts if part.read_time_us is not None]
@@ -116,38 +116,38 @@ def _merged_summary(
         duration_s=lasted_s,
         requests=requests,
         throughput_rps=requests.completed / lasted_s if lasted_s else 0.0,
-        status=_sums_by_key(part.status for part in parts),
-        errors=_sum([part.errors for part in parts]),
-        **{f"{clock}_us": times(clock, [getattr(part, f"{clock}_us") for part in parts]) for clock in _CLOCKS},
+        status=_sum_by_key(part.status for part in parts),
+        errors=_sum_records([part.errors for part in parts]),
+        **{f"{clock}_us": times(clock, [getattr(part, f"{clock}_us") for part in parts]) for clock in CLOCKS},
         tls_handshake_us=times("tls_handshake", handshakes) if handshakes else None,
-        read_time_us=_mean_and_ends(reads) if reads else None,
-        bytes=_sum([part.bytes for part in parts]),
+        read_time_us=_merge_means(reads) if reads else None,
+        bytes=_sum_records([part.bytes for part in parts]),
         first_answer=firsts[0] if firsts else None,
         other_length=sum(part.other_length for part in parts),
-        generator=_merged_generator([part.generator for part in parts]),
-        steps=_merged_steps(parts),
-        targets=_merged_targets(parts),
+        generator=_merge_generators([part.generator for part in parts]),
+        steps=_merge_step_tables(parts),
+        targets=_merge_target_lists(parts),
         agents=list(agents),
-        verdict=_merged_verdict({name: part.verdict for name, part in zip(names, parts, strict=True)}),
+        verdict=_merge_verdicts({name: part.verdict for name, part in zip(names, parts, strict=True)}),
     )
 
 
-def _merged_generator(parts: Sequence[GeneratorUse]) -> GeneratorUse:
+def _merge_generators(parts: Sequence[GeneratorUse]) -> GeneratorUse:
     threads = sum(part.threads for part in parts)
     stamps = [part.kernel_timestamps for part in parts if part.kernel_timestamps is not None]
     return GeneratorUse(
         version=parts[0].version,
         cpu_fraction=sum(part.cpu_fraction * part.threads for part in parts) / threads,
-        busy_fraction=_most(part.busy_fraction for part in parts),
+        busy_fraction=_find_highest(part.busy_fraction for part in parts),
         peak_rss_bytes=sum(part.peak_rss_bytes for part in parts),
         threads=threads,
         # CPU numbers have no meaning across machines.
         cpus=[],
-        kernel_timestamps=_sum(stamps) if stamps else None,
+        kernel_timestamps=_sum_records(stamps) if stamps else None,
     )
 
 
-def _merged_verdict(verdicts: Mapping[str, Verdict]) -> Verdict:
+def _merge_verdicts(verdicts: Mapping[str, Verdict]) -> Verdict:
     """Returns the worst validity and all reasons, with the agents' names."""
     reasons = [f"{name}: {reason}" for name, verdict in verdicts.items() for reason in verdict.reasons]
     kinds = [kind for verdict in verdicts.values() for kind in verdict.kinds]
@@ -161,56 +161,56 @@ def add_reason(verdict: Verdict, validity: Validity, kind: str, reason: str) -> 
     )
 
 
-def _merged_steps(parts: Sequence[LoadSummary]) -> dict[str, StepSummary] | None:
+def _merge_step_tables(parts: Sequence[LoadSummary]) -> dict[str, StepSummary] | None:
     tables = [part.steps for part in parts if part.steps is not None]
     names = tables[0] if tables else ()
-    return {name: _merged_step([table[name] for table in tables if name in table]) for name in names} or None
+    return {name: _merge_steps([table[name] for table in tables if name in table]) for name in names} or None
 
 
-def _merged_targets(parts: Sequence[LoadSummary]) -> list[TargetSummary] | None:
+def _merge_target_lists(parts: Sequence[LoadSummary]) -> list[TargetSummary] | None:
     tables = [part.targets for part in parts if part.targets is not None]
     if not tables:
         return None
-    return [TargetSummary(url=of[0].url, **dict(_merged_step(of))) for of in zip(*tables, strict=True)]
+    return [TargetSummary(url=of[0].url, **dict(_merge_steps(of))) for of in zip(*tables, strict=True)]
 
 
-def _merged_step(parts: Sequence[StepSummary]) -> StepSummary:
-    times = _mean_and_ends([(part.completed, part.response_time_us) for part in parts])
-    return StepSummary(response_time_us=times, **_sums_of(parts, ("sent", "completed", "ok", "failed")))
+def _merge_steps(parts: Sequence[StepSummary]) -> StepSummary:
+    times = _merge_means([(part.completed, part.response_time_us) for part in parts])
+    return StepSummary(response_time_us=times, **_sum_fields(parts, ("sent", "completed", "ok", "failed")))
 
 
-def _sums_of(parts: Sequence[object], names: Sequence[str]) -> dict[str, Any]:
+def _sum_fields(parts: Sequence[object], names: Sequence[str]) -> dict[str, Any]:
     return {name: sum(getattr(part, name) for part in parts) for name in names}
 
 
-def _mean_and_ends(parts: Sequence[tuple[int, Quantiles]]) -> Quantiles:
+def _merge_means(parts: Sequence[tuple[int, Quantiles]]) -> Quantiles:
     """Merges the figures that need no histogram: mean, minimum and maximum. Each part has its number of samples."""
     known = [(count, part) for count, part in parts if count and part.mean is not None]
     samples = sum(count for count, _ in known)
     return Quantiles(
         mean=sum(count * (part.mean or 0.0) for count, part in known) / samples if samples else None,
         min=min((part.min for _, part in known if part.min is not None), default=None),
-        max=_most(part.max for _, part in known),
+        max=_find_highest(part.max for _, part in known),
     )
 
 
-def _stopped(parts: Sequence[LoadEnd]) -> str:
+def _find_stop(parts: Sequence[LoadEnd]) -> str:
     """Returns why the load ended; if the parts differ, the reason that cut one short."""
     found = {part.stopped for part in parts}
     return next((why for why in ("input", "signal", "first_failure", "duration") if why in found), parts[0].stopped)
 
 
-def _sum(parts: Sequence[Counts]) -> Counts:
+def _sum_records(parts: Sequence[Counts]) -> Counts:
     kind = type(parts[0])
-    return kind(**_sums_of(parts, list(kind.model_fields)))
+    return kind(**_sum_fields(parts, list(kind.model_fields)))
 
 
-def _sums_by_key(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _sum_by_key(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
     sums: Counter[str] = Counter()
     for table in tables:
         sums.update(table)
     return dict(sorted(sums.items()))
 
 
-def _most(values: Iterable[float | None]) -> float | None:
+def _find_highest(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)

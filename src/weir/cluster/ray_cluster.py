@@ -181,14 +181,12 @@ class RayCluster:
     @property
     def address(self) -> str:
         """HOST:PORT of its head."""
-        found: str = self.ray.get_runtime_context().gcs_address
-        return found
+        return str(self.ray.get_runtime_context().gcs_address)
 
     @property
     def own_node(self) -> str:
         """The id of this machine's node."""
-        identity: str = self.ray.get_runtime_context().get_node_id()
-        return identity
+        return str(self.ray.get_runtime_context().get_node_id())
 
     @property
     def own_address(self) -> str:

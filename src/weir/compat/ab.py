@@ -2,7 +2,6 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 from weir.compat import ab_report
@@ -62,7 +61,6 @@ _TABLE = ToolFlags(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class AbFrontEnd(FrontEnd):
     """A command line of ab."""
 

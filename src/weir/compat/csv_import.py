@@ -15,18 +15,10 @@ from typing import Any
 from pydantic import Field
 
 from weir import __version__
+from weir.model import records
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
-from weir.model.records import (
-    CLOCKS,
-    ByteCounts,
-    ErrorCounts,
-    GeneratorUse,
-    LoadSummary,
-    Quantiles,
-    RequestCounts,
-    Verdict,
-)  # fmt: skip
+from weir.model.records import CLOCKS, Quantiles
 from weir.model.resources import StackResources
 from weir.model.run_types import Cell, Placement, RunInfo, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
@@ -75,10 +67,7 @@ class ColumnMapping:
 
 def read_mapping(path: Path | None, options: Sequence[str]) -> ColumnMapping:
     """Returns the mapping of a TOML file, of `field=column[:unit]` options, or of both: options override the file.
-
-    Raises:
-        UsageError: a field or the form is unknown, or a required field is missing.
-    """
+    Raises UsageError: a field or the form is unknown, or a required field is missing."""
     file = MappingFile()
     if path is not None:
         file = validate(MappingFile, read_toml(path, what="a mapping of columns"), path=path)
@@ -153,11 +142,8 @@ class Imported:
 
 
 def read_table(path: Path, mapping: ColumnMapping) -> Imported:
-    """Returns the trials of a CSV file. Without a column for blocks the n-th row of a cell belongs to block n.
-
-    Raises:
-        UsageError: the file cannot be read, lacks a column, or holds no trial.
-    """
+    """Returns the trials of a CSV file. Without a column for blocks the n-th row of a cell belongs to block n. Raises
+    UsageError: the file cannot be read, lacks a column, or holds no trial."""
     try:
         reader = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
     except FileNotFoundError:
@@ -188,14 +174,9 @@ def read_table(path: Path, mapping: ColumnMapping) -> Imported:
         if missing or not texts["stack"]:
             imported.incomplete.append((line, missing[0] if texts["stack"] else "stack"))
             continue
-        place = texts["stack"], texts["workload"] or "requests", round(numbers["connections"])
-        if place not in imported.cells:
-            stack, workload, connections = place
-            number = len(imported.cells) + 1
-            imported.cells[place] = Cell(
-                number, stack, None, workload, ClosedLoad(connections), title=stack, started=False
-            )
-        cell, block = imported.cells[place], texts["block"]
+        stack, workload, connections = texts["stack"], texts["workload"] or "requests", round(numbers["connections"])
+        new = Cell(len(imported.cells) + 1, stack, None, workload, ClosedLoad(connections), title=stack, started=False)
+        cell, block = imported.cells.setdefault((stack, workload, connections), new), texts["block"]
         rows_by_cell[cell.id] += 1
         if block and not (block.isdigit() and int(block) > 0):
             raise UsageError(f"{path}: line {line}: block: found {block!r}, expected a whole number from 1 on")
@@ -227,38 +208,38 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
     if numbers.keys() & {"cpu_s", "pss_bytes", "private_bytes"}:
         pss, private = (round(numbers[name]) if name in numbers else None for name in ("pss_bytes", "private_bytes"))
         resources = StackResources(
-            cpu_user_s=numbers.get("cpu_s", 0.0), cpu_system_s=0.0, peak_threads=0, peak_processes=0, pss_bytes=pss,
-            private_bytes=private, steal_fraction=None,
-        )  # fmt: skip
+            cpu_user_s=numbers.get("cpu_s", 0.0),
+            cpu_system_s=0.0,
+            peak_threads=0,
+            peak_processes=0,
+            pss_bytes=pss,
+            private_bytes=private,
+            steal_fraction=None,
+        )
     clocks: dict[str, Any] = {f"{clock}_us": Quantiles() for clock in CLOCKS}
     clocks["response_time_us"] = Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers})
-    all_requests = completed + failed
-    summary = LoadSummary(
+    counts = {"intended": completed + failed, "sent": completed + failed, "completed": completed, "ok": completed}
+    summary = records.LoadSummary(
         schema_number=1,
         target="",
         duration_s=duration_s,
-        requests=RequestCounts(
-            intended=all_requests, sent=all_requests, completed=completed, ok=completed, failed=failed, unanswered=0, unsent=0,
-        ),
+        requests=records.RequestCounts(**counts, failed=failed, unanswered=0, unsent=0),
         throughput_rps=numbers.get("throughput_rps", completed / duration_s),
         # The table has no statuses, and every response needs one.
         status={"unknown": completed},
-        errors=ErrorCounts(),
-        bytes=ByteCounts(),
-        generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
-        verdict=Verdict(validity="valid"),
+        errors=records.ErrorCounts(),
+        bytes=records.ByteCounts(),
+        generator=records.GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
+        verdict=records.Verdict(validity="valid"),
         **clocks,
-    )  # fmt: skip
+    )
     reasons = (Reason("failed requests", "invalid", f"{failed:,} requests failed"),) if failed else ()
     return TrialResult(TrialVerdict(reasons), summary, resources=resources, ready_s=numbers.get("ready_s"))
 
 
 def write_imported(imported: Imported, settings: MappingFile, source: Path, out: Path, *, command: str) -> None:
-    """Writes the trials of a file into the run file `out`.
-
-    Raises:
-        UsageError: the baseline is no stack of the file, or there is a run file already.
-    """
+    """Writes the trials of a file into the run file `out`. Raises UsageError: the baseline is no stack of the file, or
+    there is a run file already."""
     cells = list(imported.cells.values())
     stacks = list(dict.fromkeys(cell.stack for cell in cells))
     baseline = settings.baseline or stacks[0]

@@ -5,7 +5,6 @@ import re
 import shlex
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -84,7 +83,6 @@ _TABLE = ToolFlags(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class HeyFrontEnd(FrontEnd):
     """A command line of hey."""
 

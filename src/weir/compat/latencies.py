@@ -87,12 +87,9 @@ def sort_array(values: "NDArray[Any]") -> Times:
 
 
 def read_times(end: "LoadEnd", clock: str, *, zeros: int = 0) -> Times:
-    """Returns the times of a clock from the histogram of a load.
+    """Returns the times of one of `weir.model.records.CLOCKS` from the histogram at the end of a load.
 
-    Args:
-        end: the load's last record.
-        clock: one of `weir.model.records.CLOCKS`.
-        zeros: how many further times are 0 and in no histogram.
+    `zeros` further times are 0 and in no histogram.
     """
     from weir.model.hdr import Hdr
 

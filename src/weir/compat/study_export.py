@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import tomli_w
 
+from weir.compat.flags import format_path
 from weir.load_spec import DEFAULT_CONNECTIONS, KEY_NAMES, LoadSpec
 from weir.model.errors import UsageError
 from weir.model.load import Profile
@@ -47,8 +48,8 @@ def build_study(spec: LoadSpec, *, title: str, scenario: Scenario | None = None)
     }
     status = _STATUS
     if scenario is None:
-        path = f"{url.path or '/'}{'?' if url.query else ''}{url.query}"
-        request: dict[str, Any] = {"method": spec.to_plan().request.method, "path": path, "headers": dict(spec.headers)}
+        method, path = spec.to_plan().request.method, format_path(url)
+        request: dict[str, Any] = {"method": method, "path": path, "headers": dict(spec.headers)}
         request |= {} if spec.body is None else {"body": spec.body.decode()}
     else:
         load["scenario"] = _build_table(scenario)

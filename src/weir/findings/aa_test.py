@@ -1,6 +1,5 @@
 """The A/A test: one stack runs twice in every block, so that the run shows how far identical systems differ."""
 
-import math
 from collections.abc import Sequence
 
 from weir import stats
@@ -32,21 +31,14 @@ def compare_copies(points: Sequence[PointCells], names: dict[int, str], *, indic
     compared = compare(copies, names, indicative=indicative)
     comparisons = tuple(found for of_pair in compared for found in of_pair if found.low is not None)
     differences = [
-        math.log(one / other)
-        for copy, original in copies
-        for pairs in [pair_by_block(copy, original, BY_KEY[THROUGHPUT].of)]
-        for one, other in zip(pairs.values, pairs.against, strict=True)
+        log_ratio for pair in copies for log_ratio in pair_by_block(*pair, BY_KEY[THROUGHPUT].of).log_ratios.values()
     ]
     if not differences:
         return None
     spread = stats.rms_log_ratio(differences)
     assert spread.low is not None
     assert spread.high is not None
-    different = [
-        found
-        for found in comparisons
-        if found.low is not None and found.high is not None and not found.low <= 1 <= found.high
-    ]
+    different = [found for found in comparisons if found.excludes_one]
     sentence = (
         f"Two copies of the same stack differed by {spread.value * 100:.1f} % in throughput within a block "
         f"(95 % interval {spread.low * 100:.1f}–{spread.high * 100:.1f} %, {counted(spread.count, 'pair')})."

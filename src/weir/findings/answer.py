@@ -7,8 +7,16 @@ from dataclasses import replace
 from weir.findings.compare import describe_basis, invert
 from weir.findings.formatting import counted, listed, ratio_text, significant
 from weir.findings.metrics import THROUGHPUT
-from weir.findings.types import Answer, Comparison, LeftOut, Point, SameServer, StackFindings, TrialCounts
-from weir.model.records import Validity
+from weir.findings.types import (
+    Answer,
+    Comparison,
+    OmittedTrial,
+    Point,
+    Progress,
+    SameServer,
+    StackFindings,
+    TrialCounts,
+)
 from weir.model.verdict import worst
 
 _MOST_SERVERS = 3
@@ -19,10 +27,9 @@ def build_answer(
     points: Sequence[Point],
     generators: Sequence[SameServer],
     trials: TrialCounts,
-    left_out: Sequence[LeftOut],
+    omitted: Sequence[OmittedTrial],
+    progress: Progress,
     *,
-    stopped_early: bool,
-    is_interim: bool,
     indicative: bool,
 ) -> Answer:
     """Answers from the first point with the baseline and another stack; other points have their own sentences.
@@ -30,81 +37,75 @@ def build_answer(
     A study that varies the generator asks about generators; its answer is the notable differences among them.
     """
     tail = ""
-    if stopped_early:
-        far = f"{trials.tried:,} of {trials.planned:,} trials"
-        tail = (
-            f" This is an interim answer, from {far}."
-            if is_interim and trials.used
-            else f" The run was interrupted after {far}."
+    if progress != "complete":
+        start = (
+            "This is an interim answer, from"
+            if progress == "interim" and trials.used
+            else "The run was interrupted after"
         )
+        tail = f" {start} {trials.tried:,} of {trials.planned:,} trials."
     if trials.used == 0:
-        return Answer(
-            _nothing(trials, left_out) + tail,
-            "invalid",
-            (),
-            indicative,
-            (),
-            "A run with at least one valid trial of each stack.",
-        )
+        would_change = "A run with at least one valid trial of each stack."
+        return Answer(_nothing(trials, omitted) + tail, "invalid", (), indicative, (), would_change)
     of_generators = _of_generators(generators, tail)
     if of_generators is not None:
         return of_generators
     for point in points:
-        throughput = [found for found in point.comparisons if found.metric == THROUGHPUT]
-        measured = [found for found in throughput if found.ratio is not None]
-        if measured:
-            told = tuple(_told(measured))
-            sentence = point.where + point.sentence + _over_points(points, told) + tail
-            reasons = tuple(dict.fromkeys(reason for found in told for reason in found.reasons))
-            validity = worst(found.validity for found in told)
-            return Answer(
-                sentence, validity, reasons, any(found.indicative for found in told), told, told[0].would_change
-            )
+        if measured := _measured(point.comparisons):
+            told = _sort_for_sentence(measured)
+            sentence = point.where + point.sentence + _describe_other_points(points, told) + tail
+            return _answer_from(sentence, told, told[0].would_change)
     for point in points:
         if any(stack.evidence.used for stack in point.stacks):
-            unpaired: Validity = "valid" if len(_main(point.stacks)) == 1 else "invalid"
-            return Answer(point.sentence + tail, unpaired, (), indicative, (), _missing(point))
+            sentence = point.sentence + tail
+            if len(_main(point.stacks)) == 1:
+                return Answer(sentence, "valid", (), indicative, (), "A second stack in the study.")
+            would_change = "A block in which a trial of the baseline and one of another stack are valid."
+            return Answer(sentence, "invalid", (), indicative, (), would_change)
     raise AssertionError("a used trial belongs to a point")
+
+
+def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change: str) -> Answer:
+    return Answer(
+        sentence=sentence,
+        validity=worst(found.validity for found in comparisons),
+        reasons=tuple(dict.fromkeys(reason for found in comparisons for reason in found.reasons)),
+        indicative=any(found.indicative for found in comparisons),
+        comparisons=tuple(comparisons),
+        would_change=would_change,
+    )
 
 
 def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None:
     """Returns the answer on generators; None if no two of them can be compared."""
-    told = [
-        (one, [found for found in one.comparisons(THROUGHPUT) if found.ratio is not None]) for one in generators
-    ]  # fmt: skip
-    told = [(one, measured) for one, measured in told if measured]
-    if not told:
+    pairs = [
+        (server, found) for server in generators for one in server.generators for found in _measured(one.comparisons)
+    ]
+    if not pairs:
         return None
-    told_first = [one.headline for one, _ in told[:_MOST_SERVERS]]
-    more = f" So for {len(told) - _MOST_SERVERS} more, below." if len(told) > _MOST_SERVERS else ""
-    least = min((found for _, measured in told for found in measured), key=lambda found: found.pairs)
-    below = "95 % intervals below, " if any(found.low is not None for _, measured in told for found in measured) else ""
-    sentence = f"{'. '.join(told_first)} ({below}{describe_basis(least)}).{more}"
-    several = len(told) > 1
-    comparisons = tuple(
-        replace(found, name=f"{found.name}, {one.name}") if several else found
-        for one, measured in told
-        for found in measured
-    )
-    reasons = tuple(dict.fromkeys(reason for found in comparisons for reason in found.reasons))
-    validity = worst(found.validity for found in comparisons)
-    weak = any(found.indicative for found in comparisons)
-    return Answer(sentence + tail, validity, reasons, weak, comparisons, told[0][0].would_change)
+    servers = [server for server in generators if any(_measured(one.comparisons) for one in server.generators)]
+    more = f" So for {len(servers) - _MOST_SERVERS} more, below." if len(servers) > _MOST_SERVERS else ""
+    least = min((found for _, found in pairs), key=lambda found: found.pairs)
+    below = "95 % intervals below, " if any(found.low is not None for _, found in pairs) else ""
+    headlines = ". ".join(one.headline for one in servers[:_MOST_SERVERS])
+    comparisons = [
+        replace(found, name=f"{found.name}, {one.name}") if len(servers) > 1 else found for one, found in pairs
+    ]
+    sentence = f"{headlines} ({below}{describe_basis(least)}).{more}{tail}"
+    return _answer_from(sentence, comparisons, servers[0].would_change)
 
 
-def _over_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
-    """Returns how the headline's ratio varies over the other points; empty with several ratios or a single point."""
+def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
+    """Returns the range of the headline's ratio over all points; empty with several ratios or a single point."""
     if len(told) != 1:
         return ""
-    ratios = []
-    for point in points:
-        for found in point.comparisons:
-            if (
-                found.metric == THROUGHPUT
-                and found.ratio is not None
-                and {found.label, found.against_label} == {told[0].label, told[0].against_label}
-            ):
-                ratios.append((found.ratio if found.label == told[0].label else 1 / found.ratio, point.label))
+    label, labels = told[0].label, {told[0].label, told[0].against_label}
+    ratios = [
+        (found.ratio if found.label == label else 1 / found.ratio, point.label)
+        for point in points
+        for found in _measured(point.comparisons)
+        if found.ratio is not None and {found.label, found.against_label} == labels
+    ]
     if len(ratios) < 2:
         return ""
     (least, at_least), (most, at_most) = min(ratios), max(ratios)
@@ -114,15 +115,15 @@ def _over_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
 
 def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Comparison]) -> str:
     """Returns the sentence on a point's throughput, which the headline may reuse."""
-    measured = [found for found in comparisons if found.metric == THROUGHPUT and found.ratio is not None]
     missing = [found.name for found in comparisons if found.metric == THROUGHPUT and found.ratio is None]
-    main = _main(stacks)
-    if measured:
-        told = _told(measured)
+    if measured := _measured(comparisons):
+        told = _sort_for_sentence(measured)
         sentence = told[0].sentence if len(told) == 1 else _several(told)
         if missing:
-            sentence += f" {listed(missing)}: not measured yet (no block has a usable trial of {_both(missing)})."
+            both = f"{'it' if len(missing) == 1 else 'one of them'} and the baseline"
+            sentence += f" {listed(missing)}: not measured yet (no block has a usable trial of {both})."
         return sentence
+    main = _main(stacks)
     seen = [stack for stack in main if stack.evidence.used]
     if not seen:
         return "Not measured yet: no stack has a usable trial here."
@@ -134,9 +135,12 @@ def point_sentence(stacks: Sequence[StackFindings], comparisons: Sequence[Compar
     return f"The stacks cannot be compared: {why}. {rates}."
 
 
-def _told(measured: Sequence[Comparison]) -> list[Comparison]:
-    """Returns the comparisons in the order of the sentence: one with the faster stack first, or several against the
-    baseline, best first."""
+def _measured(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    return [found for found in comparisons if found.metric == THROUGHPUT and found.ratio is not None]
+
+
+def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
+    """Returns one comparison with the faster stack first, or several against the baseline, best first."""
     if len(measured) == 1:
         only = measured[0]
         return [invert(only) if only.ratio is not None and only.ratio < 1 else only]
@@ -157,13 +161,11 @@ def _several(told: Sequence[Comparison]) -> str:
         # A sentence begins with a capital, but a stack's label stays as it is.
         parts.append(f"Compared with {baseline}, {listed(ratios)} as many requests per second")
     if same:
-        parts.append(
-            f"{listed(same)} {'is' if len(same) == 1 else 'are'} the same as {baseline} on throughput within ±2 %"
-        )
+        verb = "is" if len(same) == 1 else "are"
+        parts.append(f"{listed(same)} {verb} the same as {baseline} on throughput within ±2 %")
     if undecided:
-        parts.append(
-            f"{listed(undecided)} {'shows' if len(undecided) == 1 else 'show'} no clear difference from {baseline} on throughput"
-        )
+        verb = "shows" if len(undecided) == 1 else "show"
+        parts.append(f"{listed(undecided)} {verb} no clear difference from {baseline} on throughput")
     return f"{'; '.join(parts)} (95 % intervals, {describe_basis(min(told, key=lambda found: found.pairs))})."
 
 
@@ -177,34 +179,21 @@ def _rate(stack: StackFindings) -> str:
     measure = stack.measure(THROUGHPUT)
     if measure.value is None:
         return f"{stack.name}: throughput not measured"
-    rate = f"{stack.name} answers {significant(measure.value, 4)} requests per second"
+    rate, basis = f"{significant(measure.value, 4)} requests per second", counted(len(measure.trials), "trial")
     if measure.low is None or measure.high is None:
-        return f"{rate} ({counted(len(measure.trials), 'trial')}: no interval)"
-    interval = f"95 % interval {significant(max(0.0, measure.low), 4)}–{significant(measure.high, 4)}"
-    return f"{rate} ({interval}, {counted(len(measure.trials), 'trial')})"
+        return f"{stack.name} answers {rate} ({basis}: no interval)"
+    interval = f"{significant(max(0.0, measure.low), 4)}–{significant(measure.high, 4)}"
+    return f"{stack.name} answers {rate} (95 % interval {interval}, {basis})"
 
 
-def _nothing(trials: TrialCounts, left_out: Sequence[LeftOut]) -> str:
+def _nothing(trials: TrialCounts, omitted: Sequence[OmittedTrial]) -> str:
     if trials.finished == 0:
         return "No answer: no trial was finished."
-    reasons = Counter(reason for trial in left_out for reason in trial.reasons).most_common(1)
     text = f"No answer: none of {counted(trials.finished, 'trial')} is usable."
-    return (
-        f"{text} Most frequent reason: {reasons[0][0].rstrip('.')} ({counted(reasons[0][1], 'trial')})."
-        if reasons
-        else text
-    )
-
-
-def _missing(point: Point) -> str:
-    if len(_main(point.stacks)) == 1:
-        return "A second stack in the study."
-    return "A block in which a trial of the baseline and one of another stack are valid."
+    for reason, count in Counter(reason for trial in omitted for reason in trial.reasons).most_common(1):
+        text += f" Most frequent reason: {reason.rstrip('.')} ({counted(count, 'trial')})."
+    return text
 
 
 def _main(stacks: Sequence[StackFindings]) -> list[StackFindings]:
     return [stack for stack in stacks if stack.arm == "main"]
-
-
-def _both(missing: Sequence[str]) -> str:
-    return "it and the baseline" if len(missing) == 1 else "one of them and the baseline"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from weir.audit.laws import check_laws
-from weir.audit.trial_claims import build_claims
+from weir.audit.trial_results import build_reported_results
 from weir.findings.formatting import counted
 from weir.findings.types import Audit, BrokenLaw
 from weir.model.run_types import Cell, Placement, Trial
@@ -21,16 +21,13 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
         # The laws hold for a whole load, even if only a part of it counts.
         whole, used_s = result.whole_load or result.summary, result.summary.duration_s
         cpus = _cpus(trial.cell, placement)
-        for claim in build_claims(
-            whole, trial.cell.load, result.resources, cpus=cpus, used_s=used_s, said=result.claim
-        ):
-            checked = check_laws(claim)
-            checks += checked.laws
-            broken += [
-                BrokenLaw(trial.id, found.law, found.found)
-                for found in checked.violations
-                if found.kind == "impossible"
-            ]
+        results = build_reported_results(
+            whole, trial.cell.load, result.resources, cpus=cpus, used_s=used_s, reported=result.reported_result
+        )
+        for violations in check_laws(*results):
+            checks += 1
+            impossible = [found for found in violations if found.kind == "impossible"]
+            broken += [BrokenLaw(trial.id, found.law, found.found) for found in impossible]
     if not measured:
         sentence = "No trial measured anything that could be audited."
     elif not broken:

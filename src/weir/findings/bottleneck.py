@@ -5,21 +5,24 @@ resource, if it is full. A throughput that stops growing while no resource is fu
 pool, or requests that wait for something else.
 """
 
+import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
 from weir import stats
 from weir.findings.compare import CLAIM_BLOCKS
+from weir.findings.evidence import CellTrials
 from weir.findings.experiment import describe_experiment, propose_experiment
-from weir.findings.formatting import counted, listed, significant
+from weir.findings.formatting import basis_text, counted, listed, significant
 from weir.findings.metrics import BY_KEY, THROUGHPUT
 from weir.findings.points import PointCells
 from weir.findings.types import Bottleneck, BottleneckKind, Evidence, ResourceKind, ResourceUse, TierDemand
-from weir.model.load import ClosedLoad, Load
+from weir.model.load import ClosedLoad
 from weir.model.records import BUSY_FRACTION, THREAD_STATE_WORDS
-from weir.model.resources import StackResources, TierResources
-from weir.model.run_types import WEIR, Cell, Placement, Trial
+from weir.model.resources import TierResources
+from weir.model.run_types import WEIR, Placement, Trial
 from weir.store import RunReader
 
 _AT_CEILING = 0.85
@@ -34,11 +37,11 @@ _FLAT = 0.05
 _FEWEST_LOOPS = 4
 """Netty, Vert.x and similar servers start one loop per CPU, or this many on fewer CPUs."""
 _BLOCKING_WAITS = ("sleep", "lock", "socket_io", "disk")
-_JVMS_OWN = (
-    "C1 Compiler", "C2 Compiler", "G1 ", "GC Thread", "VM ", "Reference Handl", "Finalizer", "Signal Dispatch", "Service Thread",
-    "Monitor Deflati", "Sweeper", "Common-Cleaner", "Notification T", "Attach Listener",
-)  # fmt: skip
-"""Name prefixes of HotSpot's own threads, which serve no requests."""
+_JVMS_OWN = re.compile(
+    "C1 Compiler|C2 Compiler|G1 |GC Thread|VM |Reference Handl|Finalizer|Signal Dispatch|Service Thread|"
+    "Monitor Deflati|Sweeper|Common-Cleaner|Notification T|Attach Listener"
+)
+"""Beginnings of the names of HotSpot's own threads, which serve no requests."""
 _KIND_OF: dict[str, BottleneckKind] = {"stack": "software limit", "load": "load", "upstream": "upstream"}
 
 
@@ -62,18 +65,9 @@ def service_node(reader: RunReader) -> ServiceNode | None:
     return ServiceNode(node, len(facts.get("cpus", ())), reader.tiers_on(node))
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """A cell's used trials under one load."""
-
-    cell: Cell
-    load: Load
-    trials: tuple[Trial, ...]
-
-    @property
-    def throughput_rps(self) -> float:
-        rates = [rate for trial in self.trials if (rate := BY_KEY[THROUGHPUT].of(trial)) is not None]
-        return fmean(rates) if rates else 0.0
+def _mean_throughput_rps(loaded: CellTrials) -> float:
+    rates = [rate for trial in loaded.trials if (rate := BY_KEY[THROUGHPUT].of(trial)) is not None]
+    return fmean(rates) if rates else 0.0
 
 
 def find_bottlenecks(
@@ -87,27 +81,25 @@ def find_bottlenecks(
         placement: the CPUs of everything,
         node: except for services on this machine.
     """
-    places: dict[tuple[str, str], dict[int, _Loaded]] = {}
+    places: dict[tuple[str, str], dict[int, CellTrials]] = {}
     for group in groups:
         for member in group.members:
             trials = tuple(trial for trial in member.used if trial.result.resources is not None)
             if member.cell.arm == "main" and trials:
-                places.setdefault((group.where, member.cell.stack_label), {})[member.cell.id] = _Loaded(
-                    member.cell, group.load, trials
-                )
+                loaded = places.setdefault((group.where, member.cell.stack_label), {})
+                loaded[member.cell.id] = CellTrials(member.cell, trials)
     return tuple(
-        _bottleneck(where, list(loaded.values()), names, placement, node) for (where, _), loaded in places.items()
+        _find_bottleneck(where, list(loaded.values()), names, placement, node) for (where, _), loaded in places.items()
     )
 
 
-def _bottleneck(
-    where: str, loaded: Sequence[_Loaded], names: Mapping[int, str], placement: Placement, node: ServiceNode | None
+def _find_bottleneck(
+    where: str, loaded: Sequence[CellTrials], names: Mapping[int, str], placement: Placement, node: ServiceNode | None
 ) -> Bottleneck:
-    heaviest = max(loaded, key=lambda one: one.throughput_rps)
-    cell, reached = heaviest.cell, heaviest.throughput_rps
-    demands = _demands(loaded)
+    heaviest = max(loaded, key=_mean_throughput_rps)
+    cell, reached = heaviest.cell, _mean_throughput_rps(heaviest)
+    demands = _estimate_demands(loaded)
     resources = _resources(heaviest, demands, placement, node)
-    tiers = _tiers(demands, resources)
     fullest = resources[0] if resources else None
     loops = _blocked_loops(heaviest, len(placement.stack) if cell.cpus is None else cell.cpus)
     lowest = cell.ceilings[0] if cell.ceilings else None
@@ -134,9 +126,9 @@ def _bottleneck(
         kind=kind,
         what=what,
         throughput_rps=reached,
-        at=heaviest.load.label,
+        at=cell.load.label,
         most_rps=most,
-        tiers=tiers,
+        tiers=_compare_tiers(demands, resources),
         resources=tuple(resources),
         indicative=blocks < CLAIM_BLOCKS,
         evidence=Evidence(tuple(sorted(trial.id for one in loaded for trial in one.trials))),
@@ -146,28 +138,21 @@ def _bottleneck(
         experiment=None,
     )
     experiment = propose_experiment(found, cell)
-    return replace(
-        found,
-        sentence=_sentence(found, blocks),
-        would_prove=describe_experiment(found, experiment),
-        experiment=experiment,
-    )
+    would_prove = describe_experiment(found, experiment)
+    return replace(found, sentence=_sentence(found, blocks), would_prove=would_prove, experiment=experiment)
 
 
-def _demands(loaded: Sequence[_Loaded]) -> dict[str, stats.Demand]:
+def _estimate_demands(loaded: Sequence[CellTrials]) -> dict[str, stats.Demand]:
     """Returns the service demand of each tier over all loads."""
     busy: dict[str, list[tuple[float, float, int]]] = {}
     for number, one in enumerate(loaded):
-        for trial in one.trials:
-            if (told := compute_busy_cpus(trial)) is not None:
-                rate, of_tiers = told
-                for tier, used in of_tiers.items():
-                    busy.setdefault(tier, []).append((used, rate, number))
+        for rate, of_tiers in filter(None, map(compute_busy_cpus, one.trials)):
+            for tier, used in of_tiers.items():
+                busy.setdefault(tier, []).append((used, rate, number))
     demands = {}
-    for tier, pairs in busy.items():
-        used_s, rates, loads = zip(*pairs, strict=True)
-        demand = stats.estimate_service_demand(used_s, rates, loads)
-        if demand is not None:
+    for tier, found in busy.items():
+        used_s, rates, loads = zip(*found, strict=True)
+        if (demand := stats.estimate_service_demand(used_s, rates, loads)) is not None:
             demands[tier] = demand
     return demands
 
@@ -180,10 +165,6 @@ def compute_busy_cpus(trial: Trial) -> tuple[float, dict[str, float]] | None:
     return rate, {tier: used.cpu_s / summary.duration_s for tier, used in _tiers_of(trial).items()}
 
 
-def _resources_of(loaded: _Loaded) -> list[StackResources]:
-    return [trial.result.resources for trial in loaded.trials if trial.result.resources is not None]
-
-
 def _tiers_of(trial: Trial) -> Mapping[str, TierResources]:
     resources = trial.result.resources
     assert resources is not None
@@ -193,42 +174,50 @@ def _tiers_of(trial: Trial) -> Mapping[str, TierResources]:
 def _services_of(trial: Trial) -> set[str]:
     """Returns the tiers that are services: those with a log or counters of their own. The stack's processes are `app`,
     `app-2` and so on."""
-    return {name for name in trial.result.logs if name.partition("-")[0] != "app"} | {
-        work.service for work in trial.result.work
-    }
+    logs = {name for name in trial.result.logs if name.partition("-")[0] != "app"}
+    return logs | {work.service for work in trial.result.work}
 
 
 def _resources(
-    heaviest: _Loaded, demands: Mapping[str, stats.Demand], placement: Placement, node: ServiceNode | None
+    heaviest: CellTrials, demands: Mapping[str, stats.Demand], placement: Placement, node: ServiceNode | None
 ) -> list[ResourceUse]:
     """Returns the resources of the tiers, the fullest first."""
+
+    def use(name: str, kind: ResourceKind, servers: float, tiers: Sequence[str]) -> ResourceUse:
+        utilisations = []
+        for trial in heaviest.trials:
+            summary = trial.result.summary
+            if summary is not None and summary.duration_s > 0:
+                of_tiers = _tiers_of(trial)
+                cpu_s = sum(of_tiers[tier].cpu_s for tier in tiers if tier in of_tiers)
+                utilisations.append(cpu_s / summary.duration_s / servers)
+        utilisation = fmean(utilisations) if utilisations else 0.0
+        demand_s = sum(demands[tier].per_request_s.value for tier in tiers)
+        width_rps = servers / demand_s if demand_s > 0 else None
+        return ResourceUse(name, kind, servers, demand_s, tuple(tiers), utilisation, width_rps)
+
     services = set().union(*map(_services_of, heaviest.trials))
     stack_cpus = placement.stack if heaviest.cell.cpus is None else placement.stack[-heaviest.cell.cpus :]
     shared: dict[tuple[int, ...], list[str]] = {}
     there = [tier for tier in demands if node is not None and tier in node.tiers]
     uses = []
-    kind: ResourceKind
     for tier in demands:
-        cpus = (placement.services or stack_cpus) if tier in services else stack_cpus
+        is_service = tier in services
+        cpus = (placement.services or stack_cpus) if is_service else stack_cpus
         if cpus and tier not in there:
             shared.setdefault(tuple(cpus), []).append(tier)
         limits = placement.limits.get(tier)
         if limits is not None and limits.cpus is not None:
-            processes = 1 if tier in services else heaviest.cell.replicas
-            times = f" × {processes}" if processes > 1 else ""
-            name, kind = (
-                f"{tier}'s quota of {limits.cpus:g} CPUs{times}",
-                "service quota" if tier in services else "quota",
-            )
-            uses.append(_use(name, kind, limits.cpus * processes, [tier], heaviest, demands))
+            processes = 1 if is_service else heaviest.cell.replicas
+            name = f"{tier}'s quota of {limits.cpus:g} CPUs" + (f" × {processes}" if processes > 1 else "")
+            uses.append(use(name, "service quota" if is_service else "quota", limits.cpus * processes, [tier]))
     for cpus, tiers in shared.items():
         noun = "CPU" if len(cpus) == 1 else "CPUs"
         name = f"{noun} {', '.join(map(str, cpus))} ({listed(tiers)})"
-        kind = "cpus" if cpus == tuple(stack_cpus) else "service cpus"
-        uses.append(_use(name, kind, float(len(cpus)), tiers, heaviest, demands))
+        uses.append(use(name, "cpus" if cpus == tuple(stack_cpus) else "service cpus", float(len(cpus)), tiers))
     if node is not None and node.cpus and there:
         name = f"{counted(node.cpus, 'CPU')} of {node.name} ({listed(there)})"
-        uses.append(_use(name, "service cpus", float(node.cpus), there, heaviest, demands))
+        uses.append(use(name, "service cpus", float(node.cpus), there))
     busy = [fraction for trial in heaviest.trials if (fraction := _generator_busy(trial)) is not None]
     if busy:
         uses.append(ResourceUse(_GENERATOR, "generator", float(len(placement.load) or 1), 0.0, (), fmean(busy), None))
@@ -243,50 +232,27 @@ def _generator_busy(trial: Trial) -> float | None:
     return use.busy_fraction if trial.cell.generator == WEIR else use.cpu_fraction
 
 
-def _use(
-    name: str,
-    kind: ResourceKind,
-    servers: float,
-    tiers: Sequence[str],
-    heaviest: _Loaded,
-    demands: Mapping[str, stats.Demand],
-) -> ResourceUse:
-    used = []
-    for trial in heaviest.trials:
-        summary = trial.result.summary
-        if summary is not None and summary.duration_s > 0:
-            of = _tiers_of(trial)
-            used.append(sum(of[tier].cpu_s for tier in tiers if tier in of) / summary.duration_s / servers)
-    demand_s = sum(demands[tier].per_request_s.value for tier in tiers)
-    width_rps = servers / demand_s if demand_s > 0 else None
-    return ResourceUse(name, kind, servers, demand_s, tuple(tiers), fmean(used) if used else 0.0, width_rps)
-
-
-def _tiers(demands: Mapping[str, stats.Demand], resources: Sequence[ResourceUse]) -> tuple[TierDemand, ...]:
-    widths = {}
+def _compare_tiers(demands: Mapping[str, stats.Demand], resources: Sequence[ResourceUse]) -> tuple[TierDemand, ...]:
+    found = []
     for tier, demand in demands.items():
         mine = [use for use in resources if tier in use.tiers]
-        if not mine or demand.per_request_s.value <= 0:
-            continue
-        narrowest = min(mine, key=lambda use: use.servers)
-        widths[tier] = (demand, narrowest.name, narrowest.servers / demand.per_request_s.value)
-    least = min((width for _, _, width in widths.values()), default=1.0)
-    return tuple(
-        TierDemand(tier, demand, resource, width, width / least) for tier, (demand, resource, width) in widths.items()
-    )
+        if mine and demand.per_request_s.value > 0:
+            narrowest = min(mine, key=lambda use: use.servers)
+            width_rps = narrowest.servers / demand.per_request_s.value
+            found.append(TierDemand(tier, demand, narrowest.name, width_rps, relative_width=1.0))
+    least = min((one.width_rps for one in found), default=1.0)
+    return tuple(replace(one, relative_width=one.width_rps / least) for one in found)
 
 
-def _full_limit(heaviest: _Loaded) -> str:
+def _full_limit(heaviest: CellTrials) -> str:
     """Returns a limit on threads or connections that the concurrent requests fill; empty if none is known.
 
     A limit declared in the manifest has precedence over a setting with a suggestive name.
     """
     in_hand = fmean(
-        [
-            (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (trial.result.summary.response_time_us.mean or 0.0) / 1e6
-            for trial in heaviest.trials
-            if trial.result.summary is not None
-        ]
+        (BY_KEY[THROUGHPUT].of(trial) or 0.0) * (summary.response_time_us.mean or 0.0) / 1e6
+        for trial in heaviest.trials
+        if (summary := trial.result.summary) is not None
     )
     cell = heaviest.cell
     for ceiling in cell.ceilings:
@@ -294,10 +260,11 @@ def _full_limit(heaviest: _Loaded) -> str:
             return f"{ceiling.because}, with {significant(in_hand)} requests in hand,"
     # A worker with an event loop can hold any number of requests.
     limiting = ("threads", "pool") if "event loop" in cell.model else ("threads", "pool", "workers")
-    found = []
-    for name, text in cell.settings.items():
-        if name in limiting and text.isdigit() and 0 < int(text) * cell.replicas <= in_hand:
-            found.append((int(text) * cell.replicas, name, text))
+    found = [
+        (int(text) * cell.replicas, name, text)
+        for name, text in cell.settings.items()
+        if name in limiting and text.isdigit() and 0 < int(text) * cell.replicas <= in_hand
+    ]
     if not found:
         return ""
     _, name, text = min(found)
@@ -305,7 +272,7 @@ def _full_limit(heaviest: _Loaded) -> str:
     return f"{name} {text}{times}, with {significant(in_hand)} requests in hand and every CPU below {BUSY_FRACTION:.0%}"
 
 
-def _blocked_loops(heaviest: _Loaded, stack_cpus: int) -> str | None:
+def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
     """Describes the waits of a stack's blocked event loops; None if it has no loops, or they wait for events.
 
     The loops are the threads with the most CPU time, since they serve the requests. Unlike a pool of waiting threads
@@ -313,42 +280,40 @@ def _blocked_loops(heaviest: _Loaded, stack_cpus: int) -> str | None:
     """
     if "event loop" not in heaviest.cell.model:
         return None
-    most_threads = max(_FEWEST_LOOPS, 2 * stack_cpus) * max(
-        resources.peak_processes for resources in _resources_of(heaviest)
-    )
-    states: dict[str, dict[str, float]] = {}
+    processes = max(trial.result.resources.peak_processes for trial in heaviest.trials if trial.result.resources)
+    states: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     threads: dict[str, int] = {}
     for trial in heaviest.trials:
         services = _services_of(trial)
         for name, tier in _tiers_of(trial).items():
             for pool in tier.pools if name not in services else ():
-                if not pool.pool.startswith(_JVMS_OWN):
+                if not _JVMS_OWN.match(pool.pool):
                     threads[pool.pool] = pool.threads
-                    of_pool = states.setdefault(pool.pool, {})
                     for state, mean in pool.in_state.items():
-                        of_pool[state] = of_pool.get(state, 0.0) + mean
+                        states[pool.pool][state] += mean
     if not states:
         return None
-    name = max(states, key=lambda pool: states[pool].get("on_cpu", 0.0))
-    shares = {state: mean / (sum(states[name].values()) or 1.0) for state, mean in states[name].items()}
-    blocked = sum(shares.get(state, 0.0) for state in _BLOCKING_WAITS)
-    if threads[name] > most_threads or blocked < _BLOCKED or shares.get("event_wait", 0.0) > _LISTENS:
+    name = max(states, key=lambda pool: states[pool]["on_cpu"])
+    total = sum(states[name].values()) or 1.0
+    shares = {state: states[name][state] / total for state in (*_BLOCKING_WAITS, "event_wait")}
+    blocked, listens = sum(shares[state] for state in _BLOCKING_WAITS), shares["event_wait"]
+    most_threads = max(_FEWEST_LOOPS, 2 * stack_cpus) * processes
+    if threads[name] > most_threads or blocked < _BLOCKED or listens > _LISTENS:
         return None
-    where = max(_BLOCKING_WAITS, key=lambda state: shares.get(state, 0.0))
+    where = max(_BLOCKING_WAITS, key=shares.__getitem__)
     return (
         f"the event loop is blocked: {counted(threads[name], 'thread')} named {name} spend {blocked:.0%} of the time in "
-        f"calls that wait, most of it {THREAD_STATE_WORDS[where]}, and {shares.get('event_wait', 0.0):.0%} waiting for events"
+        f"calls that wait, most of it {THREAD_STATE_WORDS[where]}, and {listens:.0%} waiting for events"
     )
 
 
-def _plateau(loaded: Sequence[_Loaded], heaviest: _Loaded) -> str:
+def _plateau(loaded: Sequence[CellTrials], heaviest: CellTrials) -> str:
     """Describes a throughput that twice as many users do not raise while no resource is full; empty otherwise."""
-    if not heaviest.trials or not isinstance(heaviest.load, ClosedLoad):
+    if not isinstance(heaviest.cell.load, ClosedLoad):
         return ""
-    level = heaviest.throughput_rps
-    flat = sorted(
-        one.load.connections for one in loaded if isinstance(one.load, ClosedLoad) and one.throughput_rps >= (1 - _FLAT) * level
-    )  # fmt: skip
+    least = (1 - _FLAT) * _mean_throughput_rps(heaviest)
+    closed = [one for one in loaded if isinstance(one.cell.load, ClosedLoad)]
+    flat = sorted(one.cell.load.connections for one in closed if _mean_throughput_rps(one) >= least)
     if len(flat) < 2 or flat[-1] < 2 * flat[0]:
         return ""
     return (
@@ -358,28 +323,27 @@ def _plateau(loaded: Sequence[_Loaded], heaviest: _Loaded) -> str:
 
 
 def _sentence(found: Bottleneck, blocks: int) -> str:
-    basis = counted(blocks, "block") + (": indicative" if found.indicative else "")
-    reached = f"{found.name} on {found.where} answers at most {significant(found.throughput_rps)} req/s (at {found.at}, {basis})"
     fullest = found.resources[0] if found.resources else None
     full = "" if fullest is None else f" {fullest.utilisation:.0%} of the fullest resource, {fullest.name}, is used."
     match found.kind:
         case "resource":
             assert fullest is not None
             verb = "are" if fullest.kind.endswith("cpus") and fullest.servers > 1 else "is"
-            text = f"{reached}: {found.what} {verb} full ({fullest.utilisation:.0%})."
+            limit = f"{found.what} {verb} full ({fullest.utilisation:.0%})."
         case "generator":
-            text = f"{reached}: the generator is the limit, not the stack."
+            limit = "the generator is the limit, not the stack."
         case "load":
-            text = f"{reached}: the load asks for no more ({found.what})."
+            limit = f"the load asks for no more ({found.what})."
         case "upstream":
-            text = f"{reached}: the upstream answers no more ({found.what})."
+            limit = f"the upstream answers no more ({found.what})."
         case "software limit":
-            text = f"{reached}: {found.what} is the limit.{full}"
-        case "blocked event loop":
-            most = "" if found.most_rps is None else f"; that allows {significant(found.most_rps)} req/s"
-            text = f"{reached}: {found.what}{most}.{full}"
+            limit = f"{found.what} is the limit.{full}"
+        case "blocked event loop" if found.most_rps is not None:
+            limit = f"{found.what}; that allows {significant(found.most_rps)} req/s.{full}"
         case _:
-            text = f"{reached}: {found.what}.{full}"
+            limit = f"{found.what}.{full}"
+    reached, basis = f"{significant(found.throughput_rps)} req/s", basis_text(blocks, found.indicative)
+    text = f"{found.name} on {found.where} answers at most {reached} (at {found.at}, {basis}): {limit}"
     if len(found.tiers) > 1:
         names = " : ".join(tier.tier for tier in found.tiers)
         widths = " : ".join(significant(tier.relative_width, 2) for tier in found.tiers)

@@ -1,17 +1,15 @@
 """Break-even: the concurrency, rate or setting at which another stack becomes the better one."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from weir import stats
-from weir.findings.evidence import pair_by_block
+from weir.findings.evidence import Pairs, pair_by_block
 from weir.findings.formatting import amount, counted, listed, significant
 from weir.findings.metrics import BY_KEY, CPU, P99, THROUGHPUT, Metric
-from weir.findings.points import PointCells, find_baseline
+from weir.findings.points import PointCells, pair_with_baseline
 from weir.findings.sweep import CONNECTIONS, LOADS, AxisSeries, get_axis_unit, group_by_axis
 from weir.findings.types import BreakEven, Evidence
-from weir.model.records import Validity
 from weir.model.verdict import worst
 
 METRICS = (THROUGHPUT, P99, CPU)
@@ -19,38 +17,30 @@ METRICS = (THROUGHPUT, P99, CPU)
 
 
 def find_break_evens(
-    groups: Sequence[PointCells], names: Mapping[int, str], baseline: str | None, *, indicative: bool
+    groups: Sequence[PointCells],
+    names: Mapping[int, str],
+    baseline: str | None,
+    *,
+    indicative: bool,
+    between: tuple[str, str] | None = None,
+    metrics: Sequence[str] = METRICS,
 ) -> tuple[BreakEven, ...]:
-    """Compares every stack with the baseline along each axis with at least two numbers.
+    """Compares stacks along each axis with at least two numbers.
 
     Args:
         groups: the points of the run.
         names: the short name of each cell's stack, by the cell's id.
         baseline: the label of the baseline.
         indicative: whether the run has fewer blocks than a claim needs.
+        between: the labels of two stacks; None: every stack and the baseline.
+        metrics: keys of `BY_KEY`.
     """
     found = [
-        _break_even(line, label, against, key, names, indicative=indicative)
+        _break_even(line, *pair, key, names, indicative=indicative)
         for line in group_by_axis(groups)
-        for label, against in _pairs(line, baseline)
-        for key in METRICS
+        for pair in ([between] if between else _pairs(line, baseline))
+        for key in metrics
     ]
-    return tuple(one for one in found if one is not None)
-
-
-def find_break_evens_between(
-    groups: Sequence[PointCells],
-    names: Mapping[int, str],
-    one: str,
-    other: str,
-    metrics: Sequence[str],
-    *,
-    indicative: bool,
-) -> tuple[BreakEven, ...]:
-    """Compares two stacks of a run, given by label, along each axis."""
-    found = [
-        _break_even(line, one, other, key, names, indicative=indicative) for line in group_by_axis(groups) for key in metrics
-    ]  # fmt: skip
     return tuple(one for one in found if one is not None)
 
 
@@ -78,7 +68,7 @@ def find_wanted_points(groups: Sequence[PointCells], baseline: str | None) -> li
             continue
         first = next(iter(line.points.values()))
         for label, against in _pairs(line, baseline):
-            found = stats.find_crossings(list(_log_ratios(line, label, against, BY_KEY[THROUGHPUT]).blocks.values()))
+            found = _find_crossings(_pair_along(line, label, against, BY_KEY[THROUGHPUT]))
             for crossing in found.crossings if found is not None else ():
                 place = round(crossing.next_place) if line.axis == CONNECTIONS else crossing.next_place
                 left, right = crossing.between
@@ -91,15 +81,9 @@ def find_wanted_points(groups: Sequence[PointCells], baseline: str | None) -> li
 def _pairs(line: AxisSeries[PointCells], baseline: str | None) -> list[tuple[str, str]]:
     """Pairs every stack of a series with the baseline, by label."""
     members = [member for point in line.points.values() for member in point.members]
-    against = find_baseline(members, baseline)
-    if against is None:
-        return []
-    mine = against.cell.stack_label
-    return [
-        (label, mine)
-        for label in dict.fromkeys(one.cell.stack_label for one in members if one.cell.arm == "main")
-        if label != mine
-    ]
+    pairs = pair_with_baseline(members, baseline)
+    labels = dict.fromkeys((one.cell.stack_label, other.cell.stack_label) for one, other in pairs)
+    return [(label, against) for label, against in labels if label != against]
 
 
 def _break_even(
@@ -107,59 +91,48 @@ def _break_even(
 ) -> BreakEven | None:
     """None unless both were measured at two places."""
     metric = BY_KEY[key]
-    ratios = _log_ratios(line, label, against, metric)
-    crossings = stats.find_crossings(list(ratios.blocks.values()))
+    pairs = _pair_along(line, label, against, metric)
+    crossings = _find_crossings(pairs)
     if crossings is None:
         return None
+    by_label = {of.cell.stack_label: names[of.cell.id] for point in line.points.values() for of in point.members}
     found = BreakEven(
         axis=line.axis,
         where=line.where,
         metric=key,
         label=label,
-        name=names[ratios.cells[0]],
+        name=by_label[label],
         against_label=against,
-        against_name=names[ratios.cells[1]],
+        against_name=by_label[against],
         places=crossings.places,
         crossings=crossings.crossings,
         probability=crossings.probability,
         blocks=crossings.blocks,
         indicative=indicative or crossings.blocks < stats.MIN_BLOCKS,
-        validity=worst(ratios.validities),
-        evidence=Evidence(tuple(sorted(ratios.used))),
+        validity=worst(pair.validity for pair in pairs.values() if pair.blocks),
+        evidence=Evidence(tuple(sorted({trial for pair in pairs.values() for trial in pair.evidence.used}))),
         sentence="",
         would_change="",
     )
     return replace(found, sentence=_sentence(found, crossings, metric), would_change=_would_change(found))
 
 
-@dataclass(slots=True)
-class _Ratios:
-    """ln(A/B) along an axis, with its evidence."""
-
-    blocks: dict[int, dict[float, float]] = field(default_factory=dict)
-    """By block and place."""
-    used: set[int] = field(default_factory=set)
-    """Trials."""
-    validities: list[Validity] = field(default_factory=list)
-    cells: tuple[int, int] = (0, 0)
-    """A cell of each stack, for their names."""
-
-
-def _log_ratios(line: AxisSeries[PointCells], label: str, against: str, metric: Metric) -> _Ratios:
-    found = _Ratios()
+def _pair_along(line: AxisSeries[PointCells], label: str, against: str, metric: Metric) -> dict[float, Pairs]:
+    """Pairs two stacks at each place with both."""
+    found = {}
     for place, point in line.points.items():
         members = {member.cell.stack_label: member for member in point.members}
-        if label not in members or against not in members:
-            continue
-        one, other = members[label], members[against]
-        found.cells = one.cell.id, other.cell.id
-        pairs = pair_by_block(one, other, metric.of)
-        for block, value, beside in zip(pairs.blocks, pairs.values, pairs.against, strict=True):
-            found.blocks.setdefault(block, {})[place] = math.log(value / beside)
-        if pairs.blocks:
-            found.used |= set(pairs.evidence.used)
-            found.validities.append(pairs.validity)
+        if label in members and against in members:
+            found[place] = pair_by_block(members[label], members[against], metric.of)
     return found
+
+
+def _find_crossings(pairs: Mapping[float, Pairs]) -> stats.Crossings | None:
+    blocks: dict[int, dict[float, float]] = {}
+    for place, pair in pairs.items():
+        for block, log_ratio in pair.log_ratios.items():
+            blocks.setdefault(block, {})[place] = log_ratio
+    return stats.find_crossings(list(blocks.values()))
 
 
 def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> str:
@@ -168,9 +141,7 @@ def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> s
     where = f"On {found.where}: " if found.where else ""
     if not found.crossings:
         side = {"above": "higher", "below": "lower", "neither": "neither always higher nor lower"}[crossings.side]
-        chance = ""
-        if found.probability:
-            chance = f"; {found.probability:.0%} of draws of blocks have a crossing somewhere"
+        chance = f"; {found.probability:.0%} of draws of blocks have a crossing somewhere" if found.probability else ""
         return (
             f"{where}on {metric.title} {found.name} is {side} than {found.against_name} everywhere ({measured}, "
             f"{counted(found.blocks, 'block')}{chance})."
@@ -178,13 +149,12 @@ def _sentence(found: BreakEven, crossings: stats.Crossings, metric: Metric) -> s
     parts = []
     for crossing in found.crossings:
         # The higher throughput, or the lower time, is better before a falling crossing.
-        better_before = found.name if crossing.falls == metric.higher_is_better else found.against_name
-        better_after = found.against_name if better_before == found.name else found.name
-        at = significant(crossing.at)
+        names = (found.name, found.against_name)
+        before, after = names if crossing.falls == metric.higher_is_better else names[::-1]
         left, right = (amount(place) for place in crossing.between)
         parts.append(
-            f"{better_before} is better up to {at} {unit} and {better_after} beyond ({_interval(crossing)}; nothing was measured between "
-            f"{left} and {right})"
+            f"{before} is better up to {significant(crossing.at)} {unit} and {after} beyond ({_interval(crossing)}; "
+            f"nothing was measured between {left} and {right})"
         )
     return f"{where}on {metric.title} {'; '.join(parts)} ({measured}, {counted(found.blocks, 'block')})."
 
@@ -194,12 +164,9 @@ def _interval(crossing: stats.Crossing) -> str:
         return f"no interval with fewer than {stats.MIN_BLOCKS} blocks"
     low = "below all that was measured" if crossing.low is None else significant(crossing.low)
     high = "beyond all that was measured" if crossing.high is None else significant(crossing.high)
-    certain = (
-        ""
-        if crossing.probability is None or crossing.probability >= 0.9995
-        else f", crossing in {crossing.probability:.1%} of draws"
-    )
-    return f"95 % interval {low}–{high}{certain}"
+    chance = crossing.probability
+    uncertain = "" if chance is None or chance >= 0.9995 else f", crossing in {chance:.1%} of draws"
+    return f"95 % interval {low}–{high}{uncertain}"
 
 
 def _would_change(found: BreakEven) -> str:

@@ -22,14 +22,11 @@ _APART = 0.5
 def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tuple[Wave, ...]:
     """Returns the waves of a stack's responses, from the response times of its used trials.
 
-    Empty if users arrive over time or send several requests, and if trials differ in the number of waves.
-
-    Args:
-        cell: the measurements.
-        histogram: returns the response times of a trial by its id.
+    `histogram` returns the response times of a trial by its id. There are no waves if users arrive over time or send
+    several requests, and none if trials differ in the number of waves.
     """
     load = cell.cell.load
-    if not isinstance(load, ClosedLoad) or load.loops != 1 or isinstance(load.users, tuple):
+    if not isinstance(load, ClosedLoad) or load.requests_per_user != 1 or isinstance(load.users, tuple):
         return ()
     trials = [_waves(data) for trial in cell.used if (data := histogram(trial.id)) is not None]
     if len({len(waves) for waves in trials}) != 1:

@@ -1,11 +1,11 @@
 """Capacity of a server within an objective, from several searches: as a rate, as users, and the knee of throughput."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from weir import stats
-from weir.findings.formatting import counted, significant
+from weir.findings.formatting import counted, estimate_text, significant
 
 QUANTILES = (0.50, 0.90, 0.99)
 """The reported response times at the capacity."""
@@ -33,8 +33,7 @@ class Capacity:
     is_fresh: bool
     """Whether each search had a new process."""
     rate_rps: stats.Estimate | None
-    """Over the searches; no interval with fewer than `stats.LEAST_SEARCHES`; None if a search lacks a bound on one
-    side."""
+    """Over the searches; no interval with fewer than `stats.MIN_SEARCHES`; None if a search lacks a bound."""
     searches: tuple[stats.SearchResult, ...]
     quantiles: tuple[stats.Quantile, ...]
     """Response times at the highest rates that held, in nanoseconds."""
@@ -50,9 +49,6 @@ class Capacity:
     @property
     def is_known(self) -> bool:
         return self.rate_rps is not None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +66,8 @@ class KneeFinding:
     would_change: str
     reasons: tuple[str, ...] = ()
     """Reasons for doubt."""
-
-    @property
-    def is_known(self) -> bool:
-        """A search for a knee always finds one."""
-        return True
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    is_known: ClassVar[bool] = True
+    """A search for a knee always finds one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,27 +92,19 @@ def combine_capacity_searches(
     """Combines several searches.
 
     Args:
-        title: the searched server.
-        objective: the text of the objective.
-        missed_share: share of requests that may miss it.
-        searches: all searches.
+        title, objective, missed_share, searches, is_fresh, reasons: as in `Capacity`.
         answers: the responses of the searches that found a rate.
-        is_fresh: whether each search had a new process.
         think_s: mean pause of users; None: no users requested.
-        reasons: reasons for doubt.
     """
     rate = stats.estimate_capacity(searches)
     quantiles = stats.merge_quantiles([one.histogram for one in answers], QUANTILES) if answers else []
     mean_s = sum(one.mean_s for one in answers) / len(answers) if answers else None
     users = None
     if think_s is not None and rate is not None and len(answers) == len(searches):
-        found = [
-            capacity * (one.mean_s + think_s)
-            for search, one in zip(searches, answers, strict=True)
-            if (capacity := search.capacity) is not None
-        ]
-        users = Users(think_s, stats.summarize_searches(found))
-    return Capacity(
+        pairs = zip(searches, answers, strict=True)
+        each = [search.capacity * (one.mean_s + think_s) for search, one in pairs if search.capacity is not None]
+        users = Users(think_s, stats.summarize_searches(each))
+    found = Capacity(
         title=title,
         objective=objective,
         missed_share=missed_share,
@@ -133,9 +115,10 @@ def combine_capacity_searches(
         mean_s=mean_s,
         users=users,
         reasons=tuple(reasons),
-        sentence=_capacity_sentence(title, objective, searches, rate, users, quantiles, is_fresh=is_fresh),
+        sentence="",
         would_change=_what_would_change(len(searches), is_fresh=is_fresh),
     )
+    return replace(found, sentence=_describe_capacity(found))
 
 
 def combine_knee_searches(title: str, searches: Sequence[stats.Knee], *, is_fresh: bool) -> KneeFinding:
@@ -149,54 +132,45 @@ def combine_knee_searches(title: str, searches: Sequence[stats.Knee], *, is_fres
         throughput_rps=throughput,
         searches=tuple(searches),
         sentence=(
-            f"{title} answers {_interval(throughput)} req/s with {_interval(users)} users who ask again at once, "
+            f"{title} answers {estimate_text(throughput)} req/s with {estimate_text(users)} users who ask again at once, "
             f"{stats.KNEE_SHARE:.0%} of the most that any number of users reaches ({_basis(len(searches), is_fresh=is_fresh)})."
         ),
         would_change=_what_would_change(len(searches), is_fresh=is_fresh),
     )
 
 
-def _capacity_sentence(
-    title: str,
-    objective: str,
-    searches: Sequence[stats.SearchResult],
-    rate: stats.Estimate | None,
-    users: Users | None,
-    quantiles: Sequence[stats.Quantile],
-    *,
-    is_fresh: bool,
-) -> str:
-    basis = _basis(len(searches), is_fresh=is_fresh)
-    if rate is None:
-        return f"Cannot say how much {title} carries within {objective}, because {_why_not(searches)} ({basis})."
+def _describe_capacity(found: Capacity) -> str:
+    basis = _basis(len(found.searches), is_fresh=found.is_fresh)
+    if found.rate_rps is None:
+        why = _why_not(found.searches)
+        return f"Cannot say how much {found.title} carries within {found.objective}, because {why} ({basis})."
     times = ", ".join(
         f"p{quantile.probability * 100:g} {_time(quantile.value / 1e3)}"
-        for quantile in quantiles
+        for quantile in found.quantiles
         if quantile.supported and quantile.value is not None
     )
+    rate = f"{estimate_text(found.rate_rps)} req/s"
+    if found.users is None:
+        with_times = f", with {times}" if times else ""
+        return f"{found.title} carries {rate} within {found.objective}{with_times} ({basis})."
+    users, think_s = estimate_text(found.users.users), found.users.think_s
     seen = f", who then see {times}" if times else ""
-    if users is not None:
-        who = f"{_interval(users.users)} users, each pausing {users.think_s:g} s between an answer and the next request"
-        return f"{title} carries {who}, within {objective}{seen}: that is {_interval(rate)} req/s ({basis})."
     return (
-        f"{title} carries {_interval(rate)} req/s within {objective}{seen.replace('who then see', 'with')} ({basis})."
+        f"{found.title} carries {users} users, each pausing {think_s:g} s between an answer and the next request, "
+        f"within {found.objective}{seen}: that is {rate} ({basis})."
     )
 
 
 def _why_not(searches: Sequence[stats.SearchResult]) -> str:
-    missed = sum(search.lower is None for search in searches)
-    held = sum(search.upper is None for search in searches)
+    loads = [attempt.load for search in searches for attempt in search.attempts]
     parts = []
-    if missed:
-        lowest = min(attempt.load for search in searches for attempt in search.attempts)
-        parts.append(
-            f"in {missed} of {counted(len(searches), 'search', 'searches')} not even {significant(lowest)} req/s held"
-        )
-    if held:
-        highest = max(attempt.load for search in searches for attempt in search.attempts)
-        parts.append(
-            f"in {held} of {counted(len(searches), 'search', 'searches')} even {significant(highest)} req/s held"
-        )
+    for count, even, pick in (
+        (sum(search.lower is None for search in searches), "not even", min),
+        (sum(search.upper is None for search in searches), "even", max),
+    ):
+        if count:
+            of = counted(len(searches), "search", "searches")
+            parts.append(f"in {count} of {of} {even} {significant(pick(loads))} req/s held")
     return " and ".join(parts) or "nothing was searched"
 
 
@@ -215,12 +189,6 @@ def _what_would_change(searches: int, *, is_fresh: bool) -> str:
         )
     parts.append("Another machine, other data or another mix of requests carries something else.")
     return " ".join(parts)
-
-
-def _interval(estimate: stats.Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return significant(estimate.value)
-    return f"{significant(estimate.value)} ({significant(estimate.low)}–{significant(estimate.high)})"
 
 
 def _time(us: float) -> str:

@@ -6,11 +6,11 @@ demand, with its interval. The plan lists all further assumptions.
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from statistics import fmean, median
-from typing import Any
 
 import numpy as np
 
@@ -85,9 +85,6 @@ class MachinePlan:
     evidence: Evidence
     sentence: str
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPrediction:
@@ -113,23 +110,11 @@ class ReplicaPrediction:
         """The median of the differences."""
         return median(self.differences) if self.differences else None
 
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "error": self.error}
 
-
-def _value(estimate: stats.Estimate) -> float:
-    return estimate.value
-
-
-def _low(estimate: stats.Estimate) -> float:
-    return estimate.value if estimate.low is None else estimate.low
-
-
-def _high(estimate: stats.Estimate) -> float:
-    return estimate.value if estimate.high is None else estimate.high
-
-
-_ENDS: tuple[Callable[[stats.Estimate], float], ...] = (_value, _low, _high)
+def _ends(estimate: stats.Estimate) -> tuple[float, float, float]:
+    """Returns the value and the ends of its interval; without an interval all are the value."""
+    value, low, high = estimate.value, estimate.low, estimate.high
+    return value, value if low is None else low, value if high is None else high
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +136,7 @@ class _Goal:
 
     def is_met(self, figure: stats.Estimate) -> bool:
         """Whether the objective holds at the far end of the interval."""
-        return self.objective is None or self.objective.holds(_high(figure))
+        return self.objective is None or self.objective.holds(_ends(figure)[2])
 
     def find_figure_alone(self, fleets: Mapping[str, Fleet]) -> float | None:
         """Returns the objective's figure without queueing, if it misses the objective; else None."""
@@ -161,9 +146,7 @@ class _Goal:
 
     def size_fleets(self, stations: Mapping[str, stats.Station]) -> dict[str, Fleet]:
         """Returns the fewest machines, within 2 % of a tier's, with no tier full and, if possible, the objective met."""
-        fleets = {
-            tier: Fleet(one, _machines(self.rate_rps, one.demand_s, one.servers)) for tier, one in stations.items()
-        }
+        fleets = {tier: Fleet(one, _count_machines(self.rate_rps, one)) for tier, one in stations.items()}
         if self.objective is None or self.find_figure_alone(fleets) is not None:
             return fleets
 
@@ -191,8 +174,8 @@ class _Goal:
         return mean_response_s([fleet], self.rate_rps) - mean_response_s([fleet], self.rate_rps * 1e-6)
 
 
-def _machines(rate_rps: float, demand_s: float, servers: float) -> int:
-    return max(1, math.ceil(rate_rps * demand_s / (BUSY_FRACTION * servers)))
+def _count_machines(rate_rps: float, machine: stats.Station) -> int:
+    return max(1, math.ceil(rate_rps * machine.demand_s / (BUSY_FRACTION * machine.servers)))
 
 
 def plan_machines(
@@ -219,19 +202,20 @@ def plan_machines(
         raise UsageError(f"--objective: found {objective.text!r}, expected a limit on response times, as 'p99<=50ms'")
     found, cell = _find_bottleneck(reader, stack)
     trials = [trial for trial in reader.trials() if trial.id in set(found.evidence.used) and is_used(trial)]
-    servers = _machine_sizes(found, cell)
+    servers = _size_machines(found, cell)
     if unknown := set(cpus or {}) - set(servers):
         raise UsageError(f"--cpus: found {', '.join(sorted(unknown))}, expected tiers of the run: {', '.join(servers)}")
     servers |= cpus or {}
     demands = {tier.tier: tier.demand.per_request_s for tier in found.tiers if tier.tier in servers}
-    goal = _Goal(rate_rps, _delay_s(found, trials), objective)
-    planned, fewest, most = (
-        goal.size_fleets({tier: stats.Station(end(demand), servers[tier]) for tier, demand in demands.items()})
-        for end in _ENDS
-    )
+    goal = _Goal(rate_rps, _measure_delay_s(found, trials), objective)
+    sizes = [
+        goal.size_fleets({tier: stats.Station(_ends(demand)[end], servers[tier]) for tier, demand in demands.items()})
+        for end in range(3)
+    ]
+    planned = sizes[0]
     tiers = tuple(
-        _tier_machines(tier, fleet, fewest[tier].machines, most[tier].machines, demands[tier], rate_rps)
-        for tier, fleet in planned.items()
+        _describe_tier(tier, [size[tier].machines for size in sizes], servers[tier], demand, rate_rps)
+        for tier, demand in demands.items()
     )
     figure = None if objective is None else goal.simulate_us(planned)
     met = figure is None or goal.is_met(figure)
@@ -259,12 +243,13 @@ def plan_machines(
     return replace(plan, sentence=_sentence(plan))
 
 
-def _tier_machines(
-    tier: str, fleet: Fleet, low: int, high: int, demand: stats.Estimate, rate_rps: float
+def _describe_tier(
+    tier: str, machines: Sequence[int], servers: float, demand: stats.Estimate, rate_rps: float
 ) -> TierMachines:
     low_us, high_us = (None if end is None else end * 1e6 for end in (demand.low, demand.high))
-    servers, busy = fleet.machine.servers, fleet.busy(rate_rps)
-    return TierMachines(tier, fleet.machines, low, high, servers, demand.value * 1e6, low_us, high_us, busy)
+    planned, low, high = machines
+    busy = Fleet(stats.Station(demand.value, servers), planned).busy(rate_rps)
+    return TierMachines(tier, planned, low, high, servers, demand.value * 1e6, low_us, high_us, busy)
 
 
 def predict_replicas(
@@ -288,26 +273,25 @@ def predict_replicas(
         if (one.stack_label, one.workload, one.load, one.arm) == (cell.stack_label, cell.workload, cell.load, cell.arm)
         and {**one.coordinates, "replicas": ""} == {**cell.coordinates, "replicas": ""}
     }
-    value, low, high = ({tier.tier: end(tier.demand.per_request_s) for tier in found.tiers} for end in _ENDS)
+    demands = {tier.tier: tier.demand.per_request_s for tier in found.tiers}
+    value, low, high = ({tier: _ends(demand)[end] for tier, demand in demands.items()} for end in range(3))
     # An interval down to 0 gives no upper end.
-    has_interval = all(tier.demand.per_request_s.low is not None and low[tier.tier] > 0 for tier in found.tiers)
+    has_interval = all(demand.low is not None and demand.low > 0 for demand in demands.values())
     base = [trial for trial in trials if trial.cell.id == cell.id]
     predictions = []
     for count in sorted({*replicas, *alike} - {cell.replicas}):
         measured = [trial for trial in trials if trial.cell.id == alike.get(count)]
-        rates = [rate for trial in measured if (rate := BY_KEY[THROUGHPUT].of(trial))]
-        predictions.append(
-            ReplicaPrediction(
-                replicas=count,
-                at=cell.load.label,
-                predicted_rps=_predict_rps(found, value, cell, count),
-                low_rps=_predict_rps(found, high, cell, count) if has_interval else None,
-                high_rps=_predict_rps(found, low, cell, count) if has_interval else None,
-                measured_rps=fmean(rates) if rates else None,
-                differences=tuple(sorted(_iter_differences(found, cell, count, base, measured))),
-                caution=_describe_unsteady([*base, *measured]),
-            )
+        prediction = ReplicaPrediction(
+            replicas=count,
+            at=cell.load.label,
+            predicted_rps=_predict_rps(found, value, cell, count),
+            low_rps=_predict_rps(found, high, cell, count) if has_interval else None,
+            high_rps=_predict_rps(found, low, cell, count) if has_interval else None,
+            measured_rps=_mean_rate_rps(measured),
+            differences=tuple(sorted(_iter_differences(found, cell, count, base, measured))),
+            caution=_describe_unsteady([*base, *measured]),
         )
+        predictions.append(prediction)
     return tuple(predictions)
 
 
@@ -344,8 +328,7 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
 
 
 def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
-    """Returns the stack's bottleneck and cell: of several the one with the fewest processes, then the highest
-    throughput."""
+    """Returns the stack's bottleneck with the fewest processes, then the highest throughput; and its cell."""
     found = [one for one in of_run(reader).bottlenecks if one.tiers]
     labels = sorted({one.label for one in found})
     if not labels:
@@ -354,9 +337,8 @@ def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, 
             hint="weir run api-capacity",
         )
     if stack not in labels and (stack is not None or len(labels) > 1):
-        raise UsageError(
-            f"--stack: found {'none' if stack is None else repr(stack)}, expected one of {', '.join(labels)}"
-        )
+        given = "none" if stack is None else repr(stack)
+        raise UsageError(f"--stack: found {given}, expected one of {', '.join(labels)}")
     cells = {cell.id: cell for cell in reader.cells()}
     of_stack = [one for one in found if stack in (None, one.label)]
     best = min(of_stack, key=lambda one: (cells[one.cell].replicas, -one.throughput_rps))
@@ -371,7 +353,7 @@ def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, 
     return best, cells[best.cell]
 
 
-def _machine_sizes(found: Bottleneck, cell: Cell) -> dict[str, float]:
+def _size_machines(found: Bottleneck, cell: Cell) -> dict[str, float]:
     """Returns the servers of a machine of each tier: its narrowest resource in the run, of a quota one process'."""
     servers: dict[str, float] = {}
     for use in sorted(found.resources, key=lambda use: use.servers):
@@ -380,20 +362,23 @@ def _machine_sizes(found: Bottleneck, cell: Cell) -> dict[str, float]:
     return servers
 
 
-def _delay_s(found: Bottleneck, trials: Sequence[Trial]) -> float:
+def _measure_delay_s(found: Bottleneck, trials: Sequence[Trial]) -> float:
     """Returns the time of a request beside its work: the mean under the lightest load less work and queueing there."""
-    means: dict[Load, list[float]] = {}
+    times_s: dict[Load, list[float]] = {}
     for trial in trials:
         if trial.result.summary is not None and trial.result.summary.response_time_us.mean is not None:
-            means.setdefault(trial.cell.load, []).append(trial.result.summary.response_time_us.mean / 1e6)
-    load = min(means, key=lambda load: fmean(means[load]))
+            times_s.setdefault(trial.cell.load, []).append(trial.result.summary.response_time_us.mean / 1e6)
+    mean_s, load = min(((fmean(times), load) for load, times in times_s.items()), key=itemgetter(0))
     stations = make_stations([use for use in found.resources if use.tiers])
     if (solved := solve_closed_load(load, stations)) is not None:
-        at_work_s = solved.response_s
-    else:
-        rates = [rate for trial in trials if trial.cell.load == load and (rate := BY_KEY[THROUGHPUT].of(trial))]
-        at_work_s = mean_response_s([Fleet(station, 1) for station in stations], fmean(rates) if rates else 0.0)
-    return max(0.0, fmean(means[load]) - at_work_s)
+        return max(0.0, mean_s - solved.response_s)
+    rate_rps = _mean_rate_rps([trial for trial in trials if trial.cell.load == load]) or 0.0
+    return max(0.0, mean_s - mean_response_s([Fleet(station, 1) for station in stations], rate_rps))
+
+
+def _mean_rate_rps(trials: Sequence[Trial]) -> float | None:
+    rates = [rate for trial in trials if (rate := BY_KEY[THROUGHPUT].of(trial))]
+    return fmean(rates) if rates else None
 
 
 def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | None:
@@ -403,9 +388,8 @@ def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | Non
         return None
     demand = stats.mean_interval([station.demand_s for station in needed])
     threads = min(station.servers for station in needed)
-    machines, low, high = (_machines(rate_rps, end(demand), threads) for end in _ENDS)
-    fleet = Fleet(stats.Station(demand.value, threads), machines)
-    return _tier_machines(_AGENT, fleet, low, high, demand, rate_rps)
+    machines = [_count_machines(rate_rps, stats.Station(end, threads)) for end in _ends(demand)]
+    return _describe_tier(_AGENT, machines, threads, demand, rate_rps)
 
 
 def _measure_agent(trial: Trial) -> stats.Station | None:
@@ -449,10 +433,8 @@ def _list_assumptions(
             f"A request takes {significant(delay_s * 1e3)} ms beside its work, as under the lightest load of the run; "
             "networks of more machines add their own time."
         )
-    databases = (
-        one.tier for one in tiers if one.machines > 1 and one.tier.startswith(("postgres", "mariadb", "mysql"))
-    )
-    if database := next(databases, None):
+    several = [one.tier for one in tiers if one.machines > 1]
+    for database in [tier for tier in several if tier.startswith(("postgres", "mariadb", "mysql"))][:1]:
         yield f"More than one {database} helps only if its work can be split: reads onto standbys, or rows onto shards."
     if found.kind in ("software limit", "blocked event loop", "upstream"):
         yield f"The bottleneck of the run was no machine: {found.what}. Raise that limit too."
@@ -464,27 +446,23 @@ def _list_assumptions(
 
 def _sentence(plan: MachinePlan) -> str:
     rate = f"{plan.name} on {plan.where}: {amount(plan.rate_rps)} req/s"
-    if plan.objective is not None:
-        rate += f" with {plan.objective}"
-        if plan.alone is not None:
-            return (
-                f"{rate} cannot be reached with any number of machines: a request takes {significant(plan.alone / 1e3)} ms "
-                "even without queueing."
-            )
-        if not plan.met and plan.found is not None:
-            largest = max(plan.tiers, key=lambda one: one.machines)
-            return (
-                f"{rate} need more than {largest.machines:,} machines of {largest.tier}, the most that weir tries: with "
-                f"these the figure is {significant(plan.found / 1e3)} ms."
-            )
-    machines = [
-        f"{_range_text(one)} {one.tier} of {significant(one.servers, 2)} {'CPU' if one.servers == 1 else 'CPUs'}"
-        for one in plan.tiers
-    ]
-    agents = plan.agents
-    more = f", and {_range_text(agents)} {_AGENT}{'s' * (agents.machines != 1)}" if agents is not None else ""
-    return f"{rate} need {', '.join(machines)}{more}."
-
-
-def _range_text(one: TierMachines) -> str:
-    return f"{one.machines:,}" if one.low == one.high else f"{one.machines:,} ({one.low:,}–{one.high:,})"
+    rate += "" if plan.objective is None else f" with {plan.objective}"
+    if plan.alone is not None:
+        return (
+            f"{rate} cannot be reached with any number of machines: a request takes {significant(plan.alone / 1e3)} ms "
+            "even without queueing."
+        )
+    if not plan.met and plan.found is not None:
+        largest = max(plan.tiers, key=lambda one: one.machines)
+        return (
+            f"{rate} need more than {largest.machines:,} machines of {largest.tier}, the most that weir tries: with "
+            f"these the figure is {significant(plan.found / 1e3)} ms."
+        )
+    parts = []
+    for one in (*plan.tiers, *([] if plan.agents is None else [plan.agents])):
+        machines = f"{one.machines:,}" if one.low == one.high else f"{one.machines:,} ({one.low:,}–{one.high:,})"
+        if one is plan.agents:
+            parts.append(f"and {machines} {_AGENT}{'s' * (one.machines != 1)}")
+        else:
+            parts.append(f"{machines} {one.tier} of {significant(one.servers, 2)} CPU{'s' * (one.servers != 1)}")
+    return f"{rate} need {', '.join(parts)}."

@@ -2,7 +2,7 @@
 comparison."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from weir import stats
 from weir.findings.evidence import CellTrials, Pairs, pair_by_block
@@ -17,35 +17,31 @@ AIM = 0.05
 """`would_change` aims at this half-width, ±5 %."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A comparison before its family is complete."""
-
-    comparison: Comparison
-    metric: Metric
-    pairs: Pairs
-    spread: float | None
-
-
 def compare(
     pairs_of_cells: Sequence[tuple[CellTrials, CellTrials]],
     names: Mapping[int, str],
     *,
     indicative: bool,
     metrics: Sequence[Metric] = METRICS,
+    first_look: int | None = None,
 ) -> list[list[Comparison]]:
     """Compares each (stack, baseline) on every metric; returns the comparisons of each pair in the order of `metrics`.
+    `first_look` is that of the run (`RunInfo.first_look`).
 
     The family of Holm's correction is all comparisons on one metric at any point: each metric answers its own question.
     """
     compared: list[list[Comparison]] = [[] for _ in pairs_of_cells]
     for metric in metrics:
-        drafts = [_draft(one, other, metric, names, indicative) for one, other in pairs_of_cells]
-        tested = [draft for draft in drafts if draft.comparison.p_value is not None]
-        adjusted = stats.holm([draft.comparison.p_value for draft in tested if draft.comparison.p_value is not None])
-        p_adjusted = {id(draft): value for draft, value in zip(tested, adjusted, strict=True)}
-        for of_pair, draft in zip(compared, drafts, strict=True):
-            of_pair.append(_conclude(draft, p_adjusted.get(id(draft)), len(tested)))
+        paired = [pair_by_block(one, other, metric.of, first_look) for one, other in pairs_of_cells]
+        drafts = [
+            _draft(one, other, metric, names, pairs, indicative=indicative)
+            for (one, other), pairs in zip(pairs_of_cells, paired, strict=True)
+        ]
+        p_values = [draft.p_value for draft in drafts if draft.p_value is not None]
+        adjusted = iter(stats.holm(p_values))
+        for of_pair, draft, pairs in zip(compared, drafts, paired, strict=True):
+            p_adjusted = None if draft.p_value is None else next(adjusted)
+            of_pair.append(_conclude(draft, metric, pairs, p_adjusted, len(p_values)))
     return compared
 
 
@@ -67,10 +63,12 @@ def invert(comparison: Comparison) -> Comparison:
     return replace(seen, sentence=describe_comparison(seen, BY_KEY[seen.metric]))
 
 
-def _draft(one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[int, str], indicative: bool) -> _Draft:
-    pairs = pair_by_block(one, other, metric.of)
-    ratio = stats.paired_ratio(pairs.values, pairs.against) if pairs.blocks else None
-    comparison = Comparison(
+def _draft(
+    one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[int, str], pairs: Pairs, *, indicative: bool
+) -> Comparison:
+    """Returns a comparison without what depends on its family: the outcome and the sentences."""
+    ratio = pairs.ratio
+    return Comparison(
         metric=metric.key,
         label=one.cell.stack_label,
         name=names[one.cell.id],
@@ -90,26 +88,23 @@ def _draft(one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[in
         sentence="",
         would_change="",
     )
-    return _Draft(comparison, metric, pairs, ratio.spread if ratio else None)
 
 
-def _conclude(draft: _Draft, p_adjusted: float | None, family: int) -> Comparison:
-    """Adds the outcome and the sentences, which depend on the family."""
-    comparison = replace(draft.comparison, p_adjusted=p_adjusted, outcome=_outcome(draft, p_adjusted))
+def _conclude(draft: Comparison, metric: Metric, pairs: Pairs, p_adjusted: float | None, family: int) -> Comparison:
+    comparison = replace(draft, p_adjusted=p_adjusted, outcome=_outcome(draft.ratio, pairs, p_adjusted))
     return replace(
         comparison,
-        sentence=describe_comparison(comparison, draft.metric),
-        would_change=_would_change(comparison, draft.spread, family),
+        sentence=describe_comparison(comparison, metric),
+        would_change=_would_change(comparison, pairs, family),
     )
 
 
-def _outcome(draft: _Draft, p_adjusted: float | None) -> Outcome:
-    ratio = draft.comparison.ratio
+def _outcome(ratio: float | None, pairs: Pairs, p_adjusted: float | None) -> Outcome:
     if ratio is None:
         return "not measured"
     if p_adjusted is None:
         return "no interval"
-    if stats.tost_equivalent(draft.pairs.values, draft.pairs.against):
+    if stats.tost_equivalent(pairs.values, pairs.against):
         return "same"
     if p_adjusted >= ALPHA:
         return "undecided"
@@ -123,49 +118,39 @@ def describe_basis(comparison: Comparison) -> str:
 
 def describe_comparison(comparison: Comparison, metric: Metric) -> str:
     """Describes the comparison on a metric in a sentence."""
-    ratio = comparison.ratio
+    ratio, both = comparison.ratio, f"{comparison.name} and {comparison.against_name}"
     if ratio is None:
-        both = f"{comparison.name} and {comparison.against_name}"
         return f"{both} cannot be compared on {metric.title}: no block has a usable trial of both with this figure."
     value, interval = ratio_text(ratio, comparison.low, comparison.high)
     phrase = f"{comparison.name} {metric.phrase.format(ratio=value)} {comparison.against_name}"
-    if comparison.outcome == "no interval":
-        why = (
-            "the only block with both"
-            if comparison.pairs == 1
-            else f"each of {counted(comparison.pairs, 'block')}, without any spread"
-        )
-        return f"{phrase} in {why}: no interval, so no claim."
-    if comparison.outcome in ("same", "undecided"):
-        both = f"{comparison.name} and {comparison.against_name}"
-        is_same = comparison.outcome == "same"
-        text = (
-            f"{both} are the same on {metric.title} within ±2 %"
-            if is_same
-            else f"{both} show no clear difference on {metric.title}"
-        )
-        return f"{text}: ratio {value}, 95 % interval {interval} ({describe_basis(comparison)})."
+    tail = f"ratio {value}, 95 % interval {interval} ({describe_basis(comparison)})."
+    match comparison.outcome:
+        case "no interval" if comparison.pairs == 1:
+            return f"{phrase} in the only block with both: no interval, so no claim."
+        case "no interval":
+            blocks = counted(comparison.pairs, "block")
+            return f"{phrase} in each of {blocks}, without any spread: no interval, so no claim."
+        case "same":
+            return f"{both} are the same on {metric.title} within ±2 %: {tail}"
+        case "undecided":
+            return f"{both} show no clear difference on {metric.title}: {tail}"
     return f"{phrase} (95 % interval {interval}, {describe_basis(comparison)})."
 
 
-def _would_change(comparison: Comparison, spread: float | None, family: int) -> str:
+def _would_change(comparison: Comparison, pairs: Pairs, family: int) -> str:
     if comparison.outcome == "not measured":
         return "A block in which a trial of each is valid."
     if comparison.outcome == "no interval":
         return "A second block: an interval needs two pairs whose ratios differ."
     parts = []
-    if spread is not None:
-        blocks = stats.blocks_for_precision(spread, AIM)
+    if pairs.ratio is not None and pairs.ratio.spread is not None:
+        blocks = stats.blocks_for_precision(pairs.ratio.spread, AIM)
         if blocks > comparison.pairs:
             parts.append(f"About {max(blocks, CLAIM_BLOCKS):,} blocks would narrow the interval to ±5 %.")
         elif comparison.indicative:
             parts.append(f"The interval is narrow enough; {CLAIM_BLOCKS} blocks would make it a claim.")
-    excludes_one = (
-        comparison.low is not None and comparison.high is not None and not comparison.low <= 1 <= comparison.high
-    )
-    if comparison.outcome == "undecided" and excludes_one:
-        parts.append(
-            f"Alone the interval excludes 1; corrected for {family} comparisons on this metric it does not suffice."
-        )
+    if comparison.outcome == "undecided" and comparison.excludes_one:
+        corrected = f"corrected for {family} comparisons on this metric it does not suffice"
+        parts.append(f"Alone the interval excludes 1; {corrected}.")
     parts.append("Another machine, load, number of workers or version may answer otherwise.")
     return " ".join(parts)

@@ -6,8 +6,10 @@ count here: the frequency of BEGIN is part of the stack. Bytes do not count eith
 differently.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 from weir.findings.evidence import CellTrials
 from weir.findings.formatting import listed
@@ -23,9 +25,8 @@ def sum_work_per_request(cell: CellTrials) -> tuple[WorkPerRequest, ...]:
     for trial in cell.used:
         for work in trial.result.work:
             of_service.setdefault(work.service, []).append((trial.id, work))
-    return tuple(
-        _merged(service, found) for service, found in of_service.items() if any(work.requests for _, work in found)
-    )
+    counted = {service: found for service, found in of_service.items() if any(work.requests for _, work in found)}
+    return tuple(_merged(service, found) for service, found in counted.items())
 
 
 def compare_work(stacks: Sequence[StackFindings]) -> WorkComparison | None:
@@ -35,13 +36,13 @@ def compare_work(stacks: Sequence[StackFindings]) -> WorkComparison | None:
         return None
     uncounted = [stack.name for stack in stacks if stack.arm == "main" and not stack.work and stack.evidence.used]
     rows_differ = next((work.rows_differ for stack in counted for work in stack.work if work.rows_differ), "")
-    compared = (
-        [("data statements", _statements)] if rows_differ else [("data statements", _statements), ("rows", _rows)]
-    )
-    differences = [sentence for noun, of in compared if (sentence := _difference(counted, noun, of)) is not None]
+    sentences = [_difference(counted, "data statements", _statements)]
+    if not rows_differ:
+        sentences.append(_difference(counted, "rows", _rows))
+    differences = tuple(filter(None, sentences))
     beside = _keys(counted) + (f" Rows are not compared: {rows_differ}." if rows_differ else "")
     if differences:
-        return WorkComparison("different", tuple(differences), " ".join(differences) + beside)
+        return WorkComparison("different", differences, " ".join(differences) + beside)
     if len(counted) == 1 or uncounted:
         what = "; ".join(f"{stack.name}: {_said(stack)}" for stack in counted)
         beside = (f" Nothing was counted for {listed(uncounted)}." if uncounted else "") + beside
@@ -64,11 +65,10 @@ def _merged(service: str, found: Sequence[tuple[int, ServiceWork]]) -> WorkPerRe
     works = [work for _, work in found]
     requests = sum(work.requests for work in works)
     rows = None if any(work.rows is None for work in works) else sum(work.rows or 0 for work in works) / requests
-    kinds: dict[tuple[str, bool], int] = {}
+    calls_by_kind: Counter[tuple[str, bool]] = Counter()
     for work in works:
         for kind in work.by_statement:
-            kinds[kind.text, kind.data] = kinds.get((kind.text, kind.data), 0) + kind.calls
-    most = sorted(kinds.items(), key=lambda item: -item[1])[:_MOST]
+            calls_by_kind[kind.text, kind.data] += kind.calls
     return WorkPerRequest(
         service=service,
         statements=sum(work.statements for work in works) / requests,
@@ -78,7 +78,10 @@ def _merged(service: str, found: Sequence[tuple[int, ServiceWork]]) -> WorkPerRe
         rows_differ=next((work.rows_differ for work in works if work.rows_differ), ""),
         bytes={name: sum(work.bytes.get(name, 0) for work in works) / requests for name in works[0].bytes},
         edge=sum(2 * work.edge_requests for work in works) / requests,
-        most=tuple(StatementPerRequest(text, calls / requests, data) for (text, data), calls in most),
+        most=tuple(
+            StatementPerRequest(text, calls / requests, data)
+            for (text, data), calls in calls_by_kind.most_common(_MOST)
+        ),
         trials=tuple(trial for trial, _ in found),
         note=next((work.note for work in works if work.note), ""),
     )
@@ -98,7 +101,7 @@ def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackF
     known = [(value, stack) for stack in stacks if (value := of(stack)) is not None]
     if len(known) < 2:
         return None
-    (least, modest), (most, busiest) = min(known, key=_value), max(known, key=_value)
+    (least, modest), (most, busiest) = min(known, key=itemgetter(0)), max(known, key=itemgetter(0))
     edge = max((work.edge for stack in (modest, busiest) for work in stack.work), default=0.0)
     if most - least <= edge * max(most, 1) + NOISE:
         return None
@@ -108,13 +111,8 @@ def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackF
     )
 
 
-def _value(item: tuple[float, StackFindings]) -> float:
-    return item[0]
-
-
 def _keys(stacks: Sequence[StackFindings]) -> str:
-    """Returns a note on rows that a driver requests only for their keys; these are part of the stack, like BEGIN and
-    COMMIT."""
+    """Returns a note on rows that a driver requests only for their keys: part of the stack, like BEGIN and COMMIT."""
     given = [(stack.name, sum(work.key_rows for work in stack.work)) for stack in stacks]
     told = listed([f"{name} {rows:,.2f}" for name, rows in given if rows >= NOISE])
     return f" Beside these, inserted rows given back for their keys: {told}." if told else ""

@@ -1,11 +1,14 @@
 """Decides which trials count: valid and suspect ones are used, invalid ones left out. Stacks are paired in blocks that
 have both."""
 
+import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
+from weir import stats
 from weir.findings.types import Evidence
 from weir.model.records import Validity
 from weir.model.run_types import Cell, Trial
@@ -32,36 +35,41 @@ class CellTrials:
     @property
     def evidence(self) -> Evidence:
         """The ids of its used trials and of those left out."""
-        return Evidence(
-            tuple(trial.id for trial in self.trials if is_used(trial)),
-            tuple(trial.id for trial in self.trials if not is_used(trial)),
-        )
+        omitted = tuple(trial.id for trial in self.trials if not is_used(trial))
+        return Evidence(tuple(trial.id for trial in self.used), omitted)
 
 
 def group_by_cell(cells: Iterable[Cell], trials: Sequence[Trial]) -> list[CellTrials]:
     """Groups trials by cell."""
-    return [CellTrials(cell, tuple(trial for trial in trials if trial.cell.id == cell.id)) for cell in cells]
+    by_cell: dict[int, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        by_cell[trial.cell.id].append(trial)
+    return [CellTrials(cell, tuple(by_cell[cell.id])) for cell in cells]
 
 
 def summarize_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
     """Returns the reasons against trials, most frequent first: an example of each kind, with its number of trials."""
-    kinds: dict[str, list[tuple[int, Reason]]] = {}
-    for trial in trials:
-        for reason in trial.result.verdict.reasons:
-            if reason.validity != "valid":
-                key = reason.text if reason.kind == "told" else reason.kind
-                kinds.setdefault(key, []).append((trial.id, reason))
     texts = []
-    for found in sorted(kinds.values(), key=len, reverse=True):
-        having = sorted({trial for trial, _ in found})
-        (first, reason), of = found[0], f"{len(having)} of {len(trials)} trials"
-        texts.append(
-            f"{of}, trial {first} for one: {reason.text}" if len(having) > 1 else f"trial {first}: {reason.text}"
+    for found in group_reasons(trials, lambda reason: reason.validity != "valid"):
+        having = {trial for trial, _ in found}
+        first, reason = found[0]
+        example = (
+            f"{len(having)} of {len(trials)} trials, trial {first} for one" if len(having) > 1 else f"trial {first}"
         )
+        texts.append(f"{example}: {reason.text}")
     return tuple(texts)
 
 
-@dataclass(frozen=True, slots=True)
+def group_reasons(trials: Sequence[Trial], wanted: Callable[[Reason], bool]) -> list[list[tuple[int, Reason]]]:
+    """Returns the wanted reasons against trials, each with its trial's id, by kind: the most frequent kind first."""
+    kinds: dict[str, list[tuple[int, Reason]]] = defaultdict(list)
+    for trial in trials:
+        for reason in filter(wanted, trial.result.verdict.reasons):
+            kinds[reason.fact if reason.kind == "told" else reason.kind].append((trial.id, reason))
+    return sorted(kinds.values(), key=len, reverse=True)
+
+
+@dataclass(frozen=True)
 class Pairs:
     """Values of two cells in the blocks in which both have a used trial with the metric."""
 
@@ -72,9 +80,24 @@ class Pairs:
     validity: Validity
     reasons: tuple[str, ...]
     """Why the validity is not better."""
+    first_look: int | None = None
+    """`RunInfo.first_look`."""
+
+    @cached_property
+    def ratio(self) -> stats.Ratio | None:
+        """`values` ÷ `against`; None if no block has both."""
+        return stats.paired_ratio(self.values, self.against, first_look=self.first_look) if self.blocks else None
+
+    @property
+    def log_ratios(self) -> dict[int, float]:
+        """ln(`values` ÷ `against`), by block."""
+        sides = zip(self.blocks, self.values, self.against, strict=True)
+        return {block: math.log(value / against) for block, value, against in sides}
 
 
-def pair_by_block(one: CellTrials, other: CellTrials, metric: Callable[[Trial], float | None]) -> Pairs:
+def pair_by_block(
+    one: CellTrials, other: CellTrials, metric: Callable[[Trial], float | None], first_look: int | None = None
+) -> Pairs:
     """Pairs two cells by block. Several used trials of a cell in a block (a retry beside the original) count once, with
     their mean.
 
@@ -94,6 +117,7 @@ def pair_by_block(one: CellTrials, other: CellTrials, metric: Callable[[Trial], 
         evidence=Evidence(tuple(sorted(used)), tuple(trial for trial in everything if trial not in used)),
         validity=worst(trial.result.verdict.validity for trial in trials) if blocks else "invalid",
         reasons=summarize_reasons(trials) if blocks else ("no block has a usable trial of both",),
+        first_look=first_look,
     )
 
 

@@ -22,17 +22,20 @@ TOLERANCE = 0.10
 """A prediction within this share of the outcome agrees: demands are known no better."""
 _MOST_USERS = 5_000
 """Mean value analysis takes a step for each user; with more users the widths give the same result."""
+_CHANGES = {
+    "software limit": "Twice the limit: throughput should grow until a resource is full or the load asks for no more.",
+    "load": "A higher rate: throughput should grow with it.",
+    "upstream": "An upstream that waits for less time: throughput should grow as much.",
+    "generator": "More CPUs for the generator.",
+    "unknown": "A heavier load: the resource that is full then is the bottleneck.",
+}
+"""The experiments on bottlenecks of these kinds, without a prediction."""
 _DOUBLE = 2
 """A larger factor may meet another limit first."""
 
 
 def propose_experiment(found: Bottleneck, cell: Cell) -> Experiment | None:
-    """Returns the change that would test a bottleneck; None if a study file cannot express it.
-
-    Args:
-        found: the bottleneck.
-        cell: the cell with the highest throughput.
-    """
+    """Returns the change of its cell that would test a bottleneck; None if a study file cannot express it."""
     lowest = cell.ceilings[0] if cell.ceilings else None
     others = [bound.throughput_rps for bound in cell.ceilings[1:]]
     match found.kind:
@@ -59,51 +62,43 @@ def propose_experiment(found: Bottleneck, cell: Cell) -> Experiment | None:
 def describe_experiment(found: Bottleneck, experiment: Experiment | None) -> str:
     """Describes the experiment with its predicted outcome."""
     if experiment is not None:
-        expected = experiment.predicted_ratio
+        change, expected = _change_text(experiment), experiment.predicted_ratio
         if expected is None:
-            return f"{_change_text(experiment)}."
-        rate = significant(expected * found.throughput_rps)
-        return f"{_change_text(experiment)}: about {rate} req/s, {significant(expected)}× as many."
+            return f"{change}."
+        return (
+            f"{change}: about {significant(expected * found.throughput_rps)} req/s, {significant(expected)}× as many."
+        )
     match found.kind:
         case "resource":
             others = _widths(found.resources[1:])
             limit = f": up to about {significant(min(others))} req/s, the limit of the next resource" if others else ""
             return f"More of {found.what}{limit}."
-        case "software limit":
-            return "Twice the limit: throughput should grow until a resource is full or the load asks for no more."
         case "blocked event loop":
             widths = _widths(found.resources)
             until = f": the CPUs allow about {significant(min(widths))} req/s" if widths else ""
             return f"The same handler with calls that do not block, or with a thread pool for blocking calls{until}."
-        case "load":
-            return "A higher rate: throughput should grow with it."
-        case "upstream":
-            return "An upstream that waits for less time: throughput should grow as much."
-        case "generator":
-            return "More CPUs for the generator."
-    return "A heavier load: the resource that is full then is the bottleneck."
+    return _CHANGES[found.kind]
 
 
 def find_proofs(found: Sequence[Bottleneck], cells: Sequence[CellTrials]) -> tuple[Proof, ...]:
     """Returns the experiments on the run's bottlenecks that the run's own cells are."""
     by_id = {of.cell.id: of for of in cells}
-    proofs = []
-    for one in found:
-        if one.experiment is not None:
-            before = by_id[one.cell]
-            after = next((of for of in cells if _is_changed(before.cell, of.cell, one.experiment)), None)
-            if after is not None and (proof := evaluate_experiment(one, before, after)) is not None:
-                proofs.append(proof)
-    return tuple(proofs)
+    proofs = [
+        evaluate_experiment(one, by_id[one.cell], after)
+        for one in found
+        if one.experiment is not None
+        for after in [of for of in cells if _is_changed(by_id[one.cell].cell, of.cell, one.experiment)][:1]
+    ]
+    return tuple(proof for proof in proofs if proof is not None)
 
 
 def evaluate_experiment(found: Bottleneck, before: CellTrials, after: CellTrials) -> Proof | None:
     """Returns the outcome of an experiment from the cells before and after; None if no block has both."""
     assert found.experiment is not None
     pairs = pair_by_block(after, before, BY_KEY[THROUGHPUT].of)
-    if not pairs.blocks:
+    ratio = pairs.ratio
+    if ratio is None:
         return None
-    ratio = stats.paired_ratio(pairs.values, pairs.against)
     expected = found.experiment.predicted_ratio
     agrees = None
     if expected is not None and ratio.low is not None and ratio.high is not None:
@@ -134,9 +129,11 @@ def _is_changed(cell: Cell, other: Cell, experiment: Experiment) -> bool:
         coordinates[experiment.name] = str(experiment.after)
     elif isinstance(load, ClosedLoad):
         load = replace(load, users=float(experiment.after))
-    return (other.stack_label, other.workload, other.arm, other.load, other.coordinates) == (
-        cell.stack_label, cell.workload, cell.arm, load, coordinates
-    )  # fmt: skip
+    return _identity(other) == _identity(replace(cell, load=load, coordinates=coordinates))
+
+
+def _identity(cell: Cell) -> tuple[object, ...]:
+    return cell.stack_label, cell.workload, cell.arm, cell.load, cell.coordinates
 
 
 def _predict_gain(found: Bottleneck, cell: Cell, servers: float) -> float | None:
@@ -202,12 +199,11 @@ def _sentence(proof: Proof, found: Bottleneck) -> str:
     expected = proof.experiment.predicted_ratio
     if expected is None:
         return f"{text}."
+    conclusion = "there is a second bottleneck"
     if proof.agrees is None:
         conclusion = "more blocks are needed to confirm the bottleneck"
     elif proof.agrees:
         conclusion = f"{found.what} is confirmed as the bottleneck"
-    elif proof.ratio < expected:
-        conclusion = "there is a second bottleneck"
-    else:
+    elif proof.ratio >= expected:
         conclusion = "the bottleneck cost more than its service demand explains"
     return f"{text}; the prediction was {significant(expected)}×: {conclusion}."

@@ -8,20 +8,17 @@ from weir.model.run_types import Cell
 from weir.stats import Estimate
 
 
-def ratio_digits(value: float, low: float | None, high: float | None) -> int:
-    """Returns the decimals for a ratio: those of the interval's half-width, at least one below 10 and two below 2."""
-    fewest = 2 if value < 2 else 1 if value < 10 else 0
-    if low is None or high is None or high <= low:
-        return fewest
-    half_width = (high - low) / 2
-    return max(fewest, min(3, -math.floor(math.log10(half_width))))
-
-
 def ratio_text(value: float, low: float | None, high: float | None) -> tuple[str, str]:
-    """Formats a ratio and its interval, '4.1' and '3.6–4.7'; the interval is empty if there is none."""
-    digits = ratio_digits(value, low, high)
-    interval = "" if low is None or high is None else f"{low:,.{digits}f}–{high:,.{digits}f}"
-    return f"{value:,.{digits}f}", interval
+    """Formats a ratio and its interval, '4.1' and '3.6–4.7'; the interval is empty if there is none.
+
+    The decimals are those of the interval's half-width, but at least one below 10 and two below 2.
+    """
+    digits = 2 if value < 2 else 1 if value < 10 else 0
+    if low is None or high is None:
+        return f"{value:,.{digits}f}", ""
+    if high > low:
+        digits = max(digits, min(3, -math.floor(math.log10((high - low) / 2))))
+    return f"{value:,.{digits}f}", f"{low:,.{digits}f}–{high:,.{digits}f}"
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -6,9 +6,9 @@ with fewer responses than another is itself the limit: it no longer measures the
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
-from typing import Literal
+from typing import Literal, get_args
 
 from weir import stats
 from weir.findings.compare import compare, describe_basis
@@ -35,6 +35,8 @@ LIMITED = 0.95
 OFF = 1.25
 """Reported and captured times this far apart measure different things: the report includes the generator's own
 queueing."""
+_Side = Literal["limited", "ahead", "alike", "unclear", "single"]
+"""The outcome of a generator against the reference; `single`: with one block, so without an interval."""
 _OF_THE_GENERATOR = (
     "generator failed",
     "physics",
@@ -57,27 +59,22 @@ _QUANTILES: tuple[tuple[Literal["p50", "p99"], float, str, str], ...] = (
 def compare_generators(
     cells: Sequence[CellTrials], names: Mapping[int, str], *, indicative: bool
 ) -> tuple[SameServer, ...]:
-    """Returns every server and load with several generators.
-
-    Args:
-        cells: the run's cells with their trials.
-        names: the short name of each cell's stack, by the cell's id.
-        indicative: whether the run has fewer blocks than a claim needs.
-    """
-    several = _groups(cells)
+    """Returns every server and load with several generators. `names` has the short name of each cell's stack."""
+    servers = _groups(cells)
     pairs = [
-        (member, _reference(members)) for members in several for member in members if member is not _reference(members)
+        (member, reference)
+        for members in servers
+        for reference in [_find_reference(members)]
+        for member in members
+        if member is not reference
     ]
     generators = {of.cell.id: of.cell.generator for of in cells}
-    compared = {
-        one.cell.id: [
-            replace(found, label=one.cell.generator, against_label=other.cell.generator) for found in comparisons
-        ]
-        for (one, other), comparisons in zip(
-            pairs, compare(pairs, generators, indicative=indicative, metrics=GENERATOR_METRICS), strict=True
-        )
+    compared = compare(pairs, generators, indicative=indicative, metrics=GENERATOR_METRICS)
+    by_cell = {
+        one.cell.id: [replace(found, label=one.cell.generator, against_label=other.cell.generator) for found in of_pair]
+        for (one, other), of_pair in zip(pairs, compared, strict=True)
     }
-    return tuple(_same_server(members, compared, names) for members in several)
+    return tuple(_compare_on_server(members, by_cell, names) for members in servers)
 
 
 def count_planned_generator_comparisons(cells: Sequence[Cell]) -> int:
@@ -100,21 +97,19 @@ def _others(cell: Cell) -> dict[str, str]:
     return {name: value for name, value in cell.coordinates.items() if name != GENERATOR}
 
 
-def _reference(members: Sequence[CellTrials]) -> CellTrials:
+def _find_reference(members: Sequence[CellTrials]) -> CellTrials:
     return next((member for member in members if member.cell.generator == WEIR), members[0])
 
 
-def _same_server(
+def _compare_on_server(
     members: Sequence[CellTrials], compared: Mapping[int, Sequence[Comparison]], names: Mapping[int, str]
 ) -> SameServer:
-    reference = _reference(members)
-    found = tuple(_generator(member, compared.get(member.cell.id, ()), member is reference) for member in members)
+    reference = _find_reference(members)
+    found = tuple(_measure(member, compared.get(member.cell.id, ()), member is reference) for member in members)
     cell = reference.cell
     where = f"{names[cell.id]} on {format_where(cell.workload, _others(cell))}, {cell.load.label}"
-    sides = _sides(found, cell.generator)
-    throughput = [
-        known for one in found if (known := one.comparison(THROUGHPUT)) is not None and known.ratio is not None
-    ]
+    sides = _sort_by_outcome(found)
+    known = [ratio for one in found if (ratio := _ratio(one)) is not None]
     return SameServer(
         where=where,
         label=cell.stack_label,
@@ -124,13 +119,13 @@ def _same_server(
         coordinates=_others(cell),
         reference=cell.generator,
         generators=found,
-        headline=f"{where}: {_headline(sides)}",
-        sentence=f"{where}: {_stands_out(found, sides)}",
-        would_change=throughput[0].would_change if throughput else "A block in which a trial of each is valid.",
+        headline=f"{where}: {_headline(sides, cell.generator)}",
+        sentence=f"{where}: {_describe_differences(found, sides, cell.generator)}",
+        would_change=known[0].would_change if known else "A block in which a trial of each is valid.",
     )
 
 
-def _generator(member: CellTrials, comparisons: Sequence[Comparison], reference: bool) -> GeneratorFindings:
+def _measure(member: CellTrials, comparisons: Sequence[Comparison], reference: bool) -> GeneratorFindings:
     used, cell = member.used, member.cell
     summaries = [trial.result.summary for trial in used if trial.result.summary is not None]
     ceilings = [ceiling for summary in summaries if (ceiling := summary.generator.ceiling_rps)]
@@ -141,7 +136,7 @@ def _generator(member: CellTrials, comparisons: Sequence[Comparison], reference:
         figures=summaries[-1].generator.clock or "" if summaries else "",
         reference=reference,
         measures=tuple(measure_metric(member, metric) for metric in GENERATOR_METRICS),
-        against_kernel=_against_kernel(member),
+        against_kernel=_compare_with_kernel(member),
         ceiling_rps=median(ceilings) if ceilings else None,
         comparisons=tuple(comparisons),
         validity=worst(trial.result.verdict.validity for trial in used) if used else "invalid",
@@ -162,30 +157,24 @@ def _notes(trials: Sequence[Trial]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _rounding_s(trial: Trial, quantile: float) -> float:
-    """Returns the rounding of a printed time."""
-    claim = trial.result.claim
-    figure = None if claim is None else claim.quantiles_s.get(quantile)
-    return 0.0 if figure is None else figure.rounding
-
-
-def _against_kernel(member: CellTrials) -> tuple[SaidAgainstKernel, ...]:
+def _compare_with_kernel(member: CellTrials) -> tuple[SaidAgainstKernel, ...]:
     found = []
-    for name, quantile, said, kernel in _QUANTILES:
-        known = [
-            (mine, seen, abs(mine - seen) <= _rounding_s(trial, quantile) * 1e6)
-            for trial in member.used
-            if (mine := _METRICS[said].of(trial)) and (seen := _METRICS[kernel].of(trial))
-        ]
-        if known:
-            ratio = stats.paired_ratio([mine for mine, _, _ in known], [seen for _, seen, _ in known])
-            rounded = all(as_printed for _, _, as_printed in known)
-            found.append(SaidAgainstKernel(name, ratio.value, ratio.low, ratio.high, len(known), rounded))
+    for name, quantile, reported, kernel in _QUANTILES:
+        said_us, seen_us, is_rounding = [], [], []
+        for trial in member.used:
+            if (said := _METRICS[reported].of(trial)) and (seen := _METRICS[kernel].of(trial)):
+                result = trial.result.reported_result
+                figure = None if result is None else result.quantiles_s.get(quantile)
+                said_us.append(said)
+                seen_us.append(seen)
+                is_rounding.append(abs(said - seen) <= (0.0 if figure is None else figure.rounding * 1e6))
+        if said_us:
+            ratio = stats.paired_ratio(said_us, seen_us)
+            found.append(SaidAgainstKernel(name, ratio.value, ratio.low, ratio.high, len(said_us), all(is_rounding)))
     return tuple(found)
 
 
 def _sentence(one: GeneratorFindings) -> str:
-    """Describes one generator."""
     found = one.comparison(THROUGHPUT)
     parts = []
     if not one.evidence.used:
@@ -196,93 +185,75 @@ def _sentence(one: GeneratorFindings) -> str:
             parts.append("With it the generator would have been the limit.")
         elif _is_ahead(found):
             parts.append(f"Here {found.against_name} is the limit.")
-    off = _off(one)
-    return " ".join([*parts, *([f"Its p99 is {off}."] if off else [])])
+    if (p99 := _describe_wrong_p99(one)) is not None:
+        parts.append(f"Its p99 is {p99[1]}.")
+    return " ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    """A server's generators by their outcome against the reference."""
-
-    reference: str
-    limited: tuple[GeneratorFindings, ...]
-    alike: tuple[GeneratorFindings, ...]
-    unclear: tuple[GeneratorFindings, ...]
-    ahead: tuple[GeneratorFindings, ...]
-    single: tuple[GeneratorFindings, ...]
-    """With one block: no interval."""
+def _ratio(one: GeneratorFindings) -> Comparison | None:
+    """Returns the comparison of throughput with the reference; None without a ratio."""
+    found = one.comparison(THROUGHPUT)
+    return None if found is None or found.ratio is None else found
 
 
-def _sides(found: Sequence[GeneratorFindings], reference: str) -> _Sides:
-    sides: dict[str, list[GeneratorFindings]] = {"limited": [], "alike": [], "unclear": [], "ahead": [], "single": []}
+def _sort_by_outcome(found: Sequence[GeneratorFindings]) -> dict[_Side, list[GeneratorFindings]]:
+    sides: dict[_Side, list[GeneratorFindings]] = {side: [] for side in get_args(_Side)}
+    by_outcome: dict[str, _Side] = {"undecided": "unclear", "no interval": "single"}
     for one in found:
-        ratio = one.comparison(THROUGHPUT)
-        if ratio is None or ratio.ratio is None:
-            continue
-        by_outcome = {"undecided": "unclear", "no interval": "single"}
-        side = (
-            "limited" if _is_limited(ratio) else "ahead" if _is_ahead(ratio) else by_outcome.get(ratio.outcome, "alike")
-        )
-        sides[side].append(one)
-    return _Sides(reference, **{side: tuple(of_side) for side, of_side in sides.items()})
+        if (ratio := _ratio(one)) is not None:
+            side = by_outcome.get(ratio.outcome, "alike")
+            sides["limited" if _is_limited(ratio) else "ahead" if _is_ahead(ratio) else side].append(one)
+    return sides
 
 
-def _headline(sides: _Sides) -> str:
+def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str) -> str:
     """Names the limit and the generators that agree, with ratios only."""
-    parts = []
-    if sides.limited:
-        told = listed([f"{one.generator} {_times(one, interval=False)}" for one in sides.limited])
-        themselves = "it is the limit itself" if len(sides.limited) == 1 else "they are the limit themselves"
-        parts.append(f"{told} of {sides.reference}'s throughput, so that {themselves}")
-    if sides.ahead:
-        told = listed([f"{one.generator} {_times(one, interval=False)}" for one in sides.ahead])
-        parts.append(f"{told}, so that {sides.reference} is the limit")
-    if sides.alike:
-        parts.append(f"{listed([one.generator for one in sides.alike])} about as much as {sides.reference}")
-    if sides.unclear:
-        parts.append(f"{listed([one.generator for one in sides.unclear])}: no clear difference from {sides.reference}")
-    if sides.single:
-        told = listed([f"{one.generator} {_times(one)}" for one in sides.single])
-        parts.append(f"{told} of {sides.reference}'s throughput, without an interval")
-    return "; ".join(parts)
+    names = {side: listed([one.generator for one in some]) for side, some in sides.items()}
+    ratios = {
+        side: listed([f"{one.generator} {_times(one, interval=side == 'single')}" for one in some])
+        for side, some in sides.items()
+    }
+    themselves = "it is the limit itself" if len(sides["limited"]) == 1 else "they are the limit themselves"
+    texts: dict[_Side, str] = {
+        "limited": f"{ratios['limited']} of {reference}'s throughput, so that {themselves}",
+        "ahead": f"{ratios['ahead']}, so that {reference} is the limit",
+        "alike": f"{names['alike']} about as much as {reference}",
+        "unclear": f"{names['unclear']}: no clear difference from {reference}",
+        "single": f"{ratios['single']} of {reference}'s throughput, without an interval",
+    }
+    return "; ".join(text for side, text in texts.items() if sides[side])
 
 
-def _stands_out(found: Sequence[GeneratorFindings], sides: _Sides) -> str:
+def _describe_differences(
+    found: Sequence[GeneratorFindings], sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
+) -> str:
     """Names the limit and its cost, the generators that agree, and those with times that are not the server's."""
-    parts = []
-    if sides.limited:
-        told = [f"{one.generator} {_times(one)}{_at_cost(one)}" for one in sides.limited]
-        # The first names the reference.
-        first = sides.limited[0]
-        told[0] = f"{first.generator} reaches {_times(first)} of {sides.reference}'s throughput{_at_cost(first)}"
-        parts.append(
-            f"{listed(told)}: with {'it' if len(told) == 1 else 'them'} the generator would have been the limit"
-        )
-    if sides.alike:
-        parts.append(
-            f"{_listed(sides.alike)} {'gets' if len(sides.alike) == 1 else 'get'} about as much as {sides.reference}"
-        )
-    if sides.unclear:
-        parts.append(f"{_listed(sides.unclear)}: no clear difference from {sides.reference}")
-    if sides.ahead:
-        verb = "gets" if len(sides.ahead) == 1 else "get"
-        parts.append(f"{_listed(sides.ahead)} {verb} more than {sides.reference}, which is the limit itself here")
-    if sides.single:
-        parts.append(
-            f"of {sides.reference}'s throughput, without an interval and so without a claim: {_listed(sides.single)}"
-        )
-    sentences = ["; ".join(parts)] if parts else ["no two generators have trials that count in one block"]
-    known = [ratio for one in found if (ratio := one.comparison(THROUGHPUT)) is not None and ratio.ratio is not None]
+    ratios = {side: listed([f"{one.generator} with {_times(one)}" for one in some]) for side, some in sides.items()}
+    gets = {side: "gets" if len(some) == 1 else "get" for side, some in sides.items()}
+    reach = [f"{one.generator} {_times(one)}{_at_cost(one)}" for one in sides["limited"]]
+    for first in sides["limited"][:1]:
+        reach[0] = f"{first.generator} reaches {_times(first)} of {reference}'s throughput{_at_cost(first)}"
+    them = "it" if len(reach) == 1 else "them"
+    texts: dict[_Side, str] = {
+        "limited": f"{listed(reach)}: with {them} the generator would have been the limit",
+        "alike": f"{ratios['alike']} {gets['alike']} about as much as {reference}",
+        "unclear": f"{ratios['unclear']}: no clear difference from {reference}",
+        "ahead": f"{ratios['ahead']} {gets['ahead']} more than {reference}, which is the limit itself here",
+        "single": f"of {reference}'s throughput, without an interval and so without a claim: {ratios['single']}",
+    }
+    parts = [text for side, text in texts.items() if sides[side]]
+    sentences = ["; ".join(parts) or "no two generators have trials that count in one block"]
+    known = [ratio for one in found if (ratio := _ratio(one)) is not None]
     if known:
         least = min(known, key=lambda ratio: ratio.pairs)
-        sentences[0] += f" ({'' if len(sides.single) == len(known) else '95 % intervals, '}{describe_basis(least)})"
-    missing = [one.generator for one in found if not one.evidence.used]
-    if missing:
+        sentences[0] += f" ({'' if len(sides['single']) == len(known) else '95 % intervals, '}{describe_basis(least)})"
+    if missing := [one.generator for one in found if not one.evidence.used]:
         sentences.append(f"{listed(missing)}: not measured, because no trial counts")
-    off = sorted((one for one in found if _off(one)), key=_p99_off, reverse=True)
-    if off:
-        told = [f"{one.generator}'s is {_off(one)}" for one in off[:_MOST_OFF]]
-        more = [f"{len(off) - _MOST_OFF} more differ"] if len(off) > _MOST_OFF else []
+    wrong = [(*p99, one.generator) for one in found if (p99 := _describe_wrong_p99(one)) is not None]
+    if wrong:
+        wrong.sort(key=lambda item: -item[0])
+        told = [f"{generator}'s is {text}" for _, text, generator in wrong[:_MOST_OFF]]
+        more = [f"{len(wrong) - _MOST_OFF} more differ"] if len(wrong) > _MOST_OFF else []
         sentences.append(f"Reported p99: {listed([*told, *more])}")
     return f"{'. '.join(sentences)}."
 
@@ -304,30 +275,16 @@ def _times(one: GeneratorFindings, *, interval: bool = True) -> str:
     return f"{value}×" + (f" ({within})" if within and interval else "")
 
 
-def _listed(some: Sequence[GeneratorFindings]) -> str:
-    """'wrk with 0.99× (0.98–1.01) and ab with 1.01× (1.00–1.02)'."""
-    return listed([f"{one.generator} with {_times(one)}" for one in some])
-
-
 def _at_cost(one: GeneratorFindings) -> str:
     found = one.comparison(GENERATOR_CPU)
     return "" if found is None or found.ratio is None else f" at {significant(found.ratio, 2)}× the CPU per request"
 
 
-def _p99(one: GeneratorFindings) -> SaidAgainstKernel | None:
-    return next((ratio for ratio in one.against_kernel if ratio.quantile == "p99"), None)
-
-
-def _p99_off(one: GeneratorFindings) -> float:
-    """Distance from the kernel's p99, in either direction."""
-    ratio = _p99(one)
-    return 0.0 if ratio is None else abs(math.log(ratio.ratio))
-
-
-def _off(one: GeneratorFindings) -> str:
-    """Describes the distance of a generator's p99 from the kernel's; empty if they agree or are unknown."""
-    ratio = _p99(one)
+def _describe_wrong_p99(one: GeneratorFindings) -> tuple[float, str] | None:
+    """Returns the distance of a p99 from the kernel's, and words for it; None if they agree or are unknown."""
+    ratio = next((ratio for ratio in one.against_kernel if ratio.quantile == "p99"), None)
     said_us, seen_us = one.measure(REPORTED_P99).value, one.measure(KERNEL_P99).value
     if ratio is None or not said_us or not seen_us or ratio.within_rounding or 1 / OFF < ratio.ratio < OFF:
-        return ""
-    return f"{significant(ratio.ratio, 2)}× what the kernel saw ({significant(said_us / 1e3)} ms, {significant(seen_us / 1e3)} ms)"
+        return None
+    times = f"{significant(said_us / 1e3)} ms, {significant(seen_us / 1e3)} ms"
+    return abs(math.log(ratio.ratio)), f"{significant(ratio.ratio, 2)}× what the kernel saw ({times})"

@@ -15,7 +15,6 @@ from weir.store import RunReader
 
 SERVER = "the server"
 """The name of the only stack of a load in sentences and charts."""
-_NOTHING = Quantiles()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +88,10 @@ def _summarize_intervals(reader: RunReader, trial: Trial) -> LoadSummary:
     rows = reader.intervals(trial.id)
     duration_s = rows[-1].end_s if rows else 0.0
     completed = sum(row.completed for row in rows)
-    errors: Counter[str] = Counter()
-    for row in rows:
-        errors.update(row.errors)
+    errors = sum((Counter(row.errors) for row in rows), Counter[str]())
     in_flight = rows[-1].in_flight if rows else 0
     due, sent, ok, failed = (sum(getattr(row, name) for row in rows) for name in ("due", "sent", "ok", "failed"))
+    max_us = max((row.max_us for row in rows if row.max_us is not None), default=None)
     counts = merge(reader.interval_histograms(trial.id)).counts
     reason = (
         f"unfinished: the load was killed or still runs; these are the results of its first {duration_s:.1f} s, "
@@ -115,13 +113,11 @@ def _summarize_intervals(reader: RunReader, trial: Trial) -> LoadSummary:
         throughput_rps=completed / duration_s if duration_s else 0.0,
         status={},
         errors=ErrorCounts(**{kind: count for kind, count in errors.items() if kind in ErrorCounts.model_fields}),
-        response_time_us=Quantiles.from_counts(
-            counts, max((row.max_us for row in rows if row.max_us is not None), default=None)
-        ),
-        service_time_us=_NOTHING,
-        schedule_lag_us=_NOTHING,
-        connect_time_us=_NOTHING,
-        time_to_first_byte_us=_NOTHING,
+        response_time_us=Quantiles.from_counts(counts, max_us),
+        service_time_us=Quantiles(),
+        schedule_lag_us=Quantiles(),
+        connect_time_us=Quantiles(),
+        time_to_first_byte_us=Quantiles(),
         bytes=ByteCounts(sent=sum(row.bytes_sent for row in rows), received=sum(row.bytes_received for row in rows)),
         generator=GeneratorUse(
             version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=plan.get("threads", 1), cpus=plan.get("cpus", [])

@@ -24,6 +24,7 @@ KERNEL_P50 = "kernel_time_us.p50"
 KERNEL_P99 = "kernel_time_us.p99"
 GENERATOR_CPU = "generator_cpu_us_per_request"
 GENERATOR_MEMORY = "generator_rss_bytes"
+_ANSWERS = "answers {ratio}× as many requests per second as"
 _LONG, _REPORTS, _WAITS = "takes {ratio}× as long", "reports {ratio}× as long", "waits {ratio}× as long"
 
 
@@ -34,25 +35,21 @@ class Metric:
     key: str
     title: str
     unit: str
-    higher_is_better: bool
     phrase: str
     """'Sanic' + phrase + 'Flask', with {ratio} in it."""
     of: Callable[[Trial], float | None]
     """Returns a trial's value; None if the trial has none."""
     quantile: float | None = None
     """For response-time quantiles: several trials give it from the merged histogram."""
+    higher_is_better: bool = False
 
 
 def _throughput(trial: Trial) -> float | None:
     """Right responses a second: fast refusals do not count, if the trial counts in spite of failures."""
     summary = trial.result.summary
-    if summary is None:
-        return None
-    return (
-        summary.requests.ok / summary.duration_s
-        if summary.requests.failed and summary.duration_s
-        else summary.throughput_rps
-    )
+    if summary is not None and summary.requests.failed and summary.duration_s:
+        return summary.requests.ok / summary.duration_s
+    return None if summary is None else summary.throughput_rps
 
 
 def _mean(trial: Trial) -> float | None:
@@ -83,20 +80,11 @@ def _memory(trial: Trial) -> float | None:
 
 def _reported(name: str) -> Callable[[Trial], float | None]:
     """A generator's own time, however few requests it has: the report is the question."""
-
-    def of(trial: Trial) -> float | None:
-        value: float | None = getattr(trial.result.summary.response_time_us, name) if trial.result.summary else None
-        return value
-
-    return of
+    return lambda trial: getattr(trial.result.summary.response_time_us, name) if trial.result.summary else None
 
 
 def _kernel(name: str) -> Callable[[Trial], float | None]:
-    def of(trial: Trial) -> float | None:
-        value: float | None = getattr(trial.result.tap.response_time_us, name) if trial.result.tap else None
-        return value
-
-    return of
+    return lambda trial: getattr(trial.result.tap.response_time_us, name) if trial.result.tap else None
 
 
 def _generator_cpu(trial: Trial) -> float | None:
@@ -114,36 +102,30 @@ def _generator_memory(trial: Trial) -> float | None:
     return float(summary.generator.peak_rss_bytes) or None if summary is not None else None
 
 
-def _lower(
-    key: str, title: str, unit: str, phrase: str, of: Callable[[Trial], float | None], quantile: float | None = None
-) -> Metric:
-    return Metric(key, title, unit, False, phrase, of, quantile)
-
-
 METRICS = (
-    Metric(THROUGHPUT, "throughput", "req/s", True, "answers {ratio}× as many requests per second as", _throughput),
-    _lower(MEAN, "mean response time", "µs", "takes {ratio}× as long on average as", _mean),
-    _lower(P50, "median response time", "µs", f"{_LONG} for the median response as", _quantile("p50", 0.5), 0.5),
-    _lower(P90, "p90 response time", "µs", f"{_LONG} at the 90th percentile as", _quantile("p90", 0.9), 0.9),
-    _lower(P99, "p99 response time", "µs", f"{_LONG} at the 99th percentile as", _quantile("p99", 0.99), 0.99),
-    _lower(
+    Metric(THROUGHPUT, "throughput", "req/s", _ANSWERS, _throughput, higher_is_better=True),
+    Metric(MEAN, "mean response time", "µs", "takes {ratio}× as long on average as", _mean),
+    Metric(P50, "median response time", "µs", f"{_LONG} for the median response as", _quantile("p50", 0.5), 0.5),
+    Metric(P90, "p90 response time", "µs", f"{_LONG} at the 90th percentile as", _quantile("p90", 0.9), 0.9),
+    Metric(P99, "p99 response time", "µs", f"{_LONG} at the 99th percentile as", _quantile("p99", 0.99), 0.99),
+    Metric(
         P99_9, "p99.9 response time", "µs", f"{_LONG} at the 99.9th percentile as", _quantile("p99_9", 0.999), 0.999
     ),
-    _lower(CPU, "CPU time per request", "µs", "needs {ratio}× the CPU per request of", _cpu),
-    _lower(MEMORY, "memory", "bytes", "holds {ratio}× the memory of", _memory),
-    _lower(READY, "start-up time", "s", f"{_LONG} to its first right answer as", lambda trial: trial.result.ready_s),
+    Metric(CPU, "CPU time per request", "µs", "needs {ratio}× the CPU per request of", _cpu),
+    Metric(MEMORY, "memory", "bytes", "holds {ratio}× the memory of", _memory),
+    Metric(READY, "start-up time", "s", f"{_LONG} to its first right answer as", lambda trial: trial.result.ready_s),
 )
 BY_KEY = {metric.key: metric for metric in METRICS}
 GENERATOR_METRICS = (
     replace(BY_KEY[THROUGHPUT], phrase="gets {ratio}× as many answers per second as"),
-    _lower(REPORTED_P50, "median by its report", "µs", f"{_REPORTS} for the median answer as", _reported("p50"), 0.5),
-    _lower(REPORTED_P99, "p99 by its report", "µs", f"{_REPORTS} for the 99th percentile as", _reported("p99"), 0.99),
-    _lower(KERNEL_P50, "median by the kernel", "µs", f"{_WAITS} for the median answer as", _kernel("p50"), 0.5),
-    _lower(KERNEL_P99, "p99 by the kernel", "µs", f"{_WAITS} at the 99th percentile as", _kernel("p99"), 0.99),
-    _lower(
+    Metric(REPORTED_P50, "median by its report", "µs", f"{_REPORTS} for the median answer as", _reported("p50"), 0.5),
+    Metric(REPORTED_P99, "p99 by its report", "µs", f"{_REPORTS} for the 99th percentile as", _reported("p99"), 0.99),
+    Metric(KERNEL_P50, "median by the kernel", "µs", f"{_WAITS} for the median answer as", _kernel("p50"), 0.5),
+    Metric(KERNEL_P99, "p99 by the kernel", "µs", f"{_WAITS} at the 99th percentile as", _kernel("p99"), 0.99),
+    Metric(
         GENERATOR_CPU, "its own CPU time per request", "µs", "takes {ratio}× the CPU per request of", _generator_cpu
     ),
-    _lower(GENERATOR_MEMORY, "its own memory", "bytes", "holds {ratio}× the memory of", _generator_memory),
+    Metric(GENERATOR_MEMORY, "its own memory", "bytes", "holds {ratio}× the memory of", _generator_memory),
 )
 """Metrics of generators on the same server: their throughput, reported times and resources."""
 UNITS = {metric.key: metric.unit for metric in (*METRICS, *GENERATOR_METRICS)}

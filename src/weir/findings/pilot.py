@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
+from statistics import median, variance
 
 from weir.findings.evidence import pair_by_block
 from weir.findings.metrics import BY_KEY, THROUGHPUT
@@ -18,8 +18,7 @@ class Pilot:
     """A run's measurements of itself."""
 
     spread: float
-    """Standard deviation of the log ratio of throughput of two trials in one block, pooled over all compared pairs of
-    cells."""
+    """Standard deviation of the log ratio of throughput of two trials in a block, pooled over all pairs of cells."""
     pairs: int
     """Degrees of freedom behind it."""
     overhead_s: dict[str, float]
@@ -39,17 +38,13 @@ def measure_pilot(reader: RunReader) -> Pilot:
     for point in group_points(cells, trials):
         first = point.members[0]
         for other in point.members[1:]:
-            pairs = pair_by_block(other, first, BY_KEY[THROUGHPUT].of)
-            logs = [math.log(one / against) for one, against in zip(pairs.values, pairs.against, strict=True)]
+            logs = list(pair_by_block(other, first, BY_KEY[THROUGHPUT].of).log_ratios.values())
             if len(logs) > 1:
-                mean = sum(logs) / len(logs)
-                squares += sum((value - mean) ** 2 for value in logs)
+                squares += variance(logs) * (len(logs) - 1)
                 degrees += len(logs) - 1
     if not degrees:
-        raise UsageError(
-            f"--pilot: {reader.path}: found no two blocks in which two stacks can be compared, expected some",
-            hint="--assume-cv 5%",
-        )
+        problem = "found no two blocks in which two stacks can be compared, expected some"
+        raise UsageError(f"--pilot: {reader.path}: {problem}", hint="--assume-cv 5%")
     overheads: dict[str, list[float]] = {}
     for trial, following in pairwise(trials):
         phases_s = trial.result.phases_s

@@ -36,11 +36,6 @@ class PointCells:
         return None if isinstance(level, tuple) else float(level)
 
     @property
-    def load_label(self) -> str:
-        """The load's name on screen."""
-        return self.load.label
-
-    @property
     def where(self) -> str:
         """Everything but the load: 'echo, threads 200'."""
         return format_where(self.workload, self.coordinates)
@@ -61,16 +56,15 @@ def format_where(workload: str, coordinates: Mapping[str, str]) -> str:
 
 def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCells]:
     """Groups cells into points, in the order of the cells."""
-    found = {of.cell.id: of for of in group_by_cell(cells, trials)}
-    together: dict[tuple[str, Load], list[Cell]] = {}
-    for cell in sorted(cells, key=lambda cell: cell.id):
-        together.setdefault((cell.workload, cell.load), []).append(cell)
+    together: dict[tuple[str, Load], list[CellTrials]] = {}
+    for of in group_by_cell(sorted(cells, key=lambda cell: cell.id), trials):
+        together.setdefault((of.cell.workload, of.cell.load), []).append(of)
     points = []
     for (workload, load), mine in together.items():
-        values = _values(mine)
+        values = _values([of.cell for of in mine])
         for combination in product(*values.values()):
             coordinates = dict(zip(values, combination, strict=True))
-            members = [found[cell.id] for cell in mine if _stands_in(cell, coordinates)]
+            members = [of for of in mine if of.cell.coordinates.items() <= coordinates.items()]
             if members:
                 points.append(PointCells(workload, load, coordinates, tuple(_copies_last(members))))
     return points
@@ -83,17 +77,17 @@ def find_baseline(members: Sequence[CellTrials], named: str | None) -> CellTrial
     return next(iter([*wanted, *main]), None)
 
 
+def pair_with_baseline(members: Sequence[CellTrials], named: str | None) -> list[tuple[CellTrials, CellTrials]]:
+    """Pairs each stack with the baseline, without A/A copies."""
+    baseline = find_baseline(members, named)
+    main = [member for member in members if member.cell.arm == "main"]
+    return [(member, baseline) for member in main if baseline is not None and member is not baseline]
+
+
 def count_planned_comparisons(cells: Sequence[Cell], baseline: str | None) -> int:
     """Returns the number of planned comparisons on one metric: the family of Holm's correction."""
-    pairs = set()
-    for point in group_points(cells, []):
-        against = find_baseline(point.members, baseline)
-        pairs |= {
-            (member.cell.id, against.cell.id)
-            for member in point.members
-            if against and member.cell.arm == "main" and member is not against
-        }
-    return len(pairs)
+    pairs = [pair for point in group_points(cells, []) for pair in pair_with_baseline(point.members, baseline)]
+    return len({(member.cell.id, against.cell.id) for member, against in pairs})
 
 
 class PointNames:
@@ -104,29 +98,23 @@ class PointNames:
         self._loads = {cell.load for cell in cells}
         self._varying = [name for name, values in _values(cells).items() if len(values) > 1]
 
-    def of(self, workload: str, load: Load, coordinates: Mapping[str, str]) -> str:
-        """'50 connections, threads 200'."""
-        parts = self._parts(load, coordinates)
+    def of(self, place: PointCells | Cell) -> str:
+        """Names a point or a cell, without coordinates that it lacks: '50 connections, threads 200'."""
+        workload = [place.workload] if len(self._workloads) > 1 else []
+        return ", ".join(workload + self._parts(place)) or f"{place.workload}, {place.load.label}"
+
+    def where(self, point: PointCells) -> str:
+        """Returns the beginning of a sentence: 'With 50 connections on echo: '; empty with a single point."""
+        parts = self._parts(point)
+        words = [f"With {', '.join(parts)}"] if parts else []
         if len(self._workloads) > 1:
-            parts.insert(0, workload)
-        return ", ".join(parts) or f"{workload}, {load.label}"
+            words.append(f"{'on' if words else 'On'} {point.workload}")
+        return f"{' '.join(words)}: " if words else ""
 
-    def of_cell(self, cell: Cell) -> str:
-        """Names a cell, without coordinates that it lacks."""
-        return self.of(cell.workload, cell.load, cell.coordinates)
-
-    def where(self, workload: str, load: Load, coordinates: Mapping[str, str]) -> str:
-        """Returns the beginning of a sentence: 'With 50 connections and threads 200 on echo: '; empty with a single
-        point."""
-        parts = self._parts(load, coordinates)
-        with_parts = f"With {', '.join(parts)}" if parts else ""
-        if len(self._workloads) > 1:
-            return f"{with_parts} on {workload}: " if with_parts else f"On {workload}: "
-        return f"{with_parts}: " if with_parts else ""
-
-    def _parts(self, load: Load, coordinates: Mapping[str, str]) -> list[str]:
-        parts = [load.label] if len(self._loads) > 1 else []
-        return parts + [coordinate_text(name, coordinates[name]) for name in self._varying if name in coordinates]
+    def _parts(self, place: PointCells | Cell) -> list[str]:
+        parts = [place.load.label] if len(self._loads) > 1 else []
+        varying = [name for name in self._varying if name in place.coordinates]
+        return parts + [coordinate_text(name, place.coordinates[name]) for name in varying]
 
 
 def _values(cells: Sequence[Cell]) -> dict[str, list[str]]:
@@ -138,14 +126,6 @@ def _values(cells: Sequence[Cell]) -> dict[str, list[str]]:
     return {name: list(found) for name, found in values.items()}
 
 
-def _stands_in(cell: Cell, coordinates: Mapping[str, str]) -> bool:
-    return all(coordinates[name] == value for name, value in cell.coordinates.items())
-
-
 def _copies_last(members: Sequence[CellTrials]) -> list[CellTrials]:
-    systems: dict[tuple[str, str | None], list[CellTrials]] = {}
-    for member in members:
-        systems.setdefault((member.cell.stack, member.cell.variant), []).append(member)
-    return [
-        member for copies in systems.values() for member in sorted(copies, key=lambda member: member.cell.arm == "aa")
-    ]
+    systems = [(one.cell.stack, one.cell.variant) for one in members]
+    return sorted(members, key=lambda one: (systems.index((one.cell.stack, one.cell.variant)), one.cell.arm == "aa"))

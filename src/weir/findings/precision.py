@@ -8,7 +8,7 @@ from weir import stats
 from weir.findings.evidence import pair_by_block
 from weir.findings.formatting import sentence_names
 from weir.findings.metrics import BY_KEY
-from weir.findings.points import PointNames, find_baseline, group_points
+from weir.findings.points import PointNames, group_points, pair_with_baseline
 from weir.model.run_types import Cell, RunInfo, Trial
 
 
@@ -29,21 +29,14 @@ def iter_main_ratios(info: RunInfo, cells: Sequence[Cell], trials: Sequence[Tria
     points = group_points(cells, trials)
     labels, seen = PointNames(cells), set[tuple[int, int]]()
     for point in points:
-        baseline = find_baseline(point.members, info.baseline)
-        for member in point.members:
-            if (
-                baseline is None
-                or member is baseline
-                or member.cell.arm != "main"
-                or (member.cell.id, baseline.cell.id) in seen
-            ):
-                continue
+        for member, baseline in pair_with_baseline(point.members, info.baseline):
             # A cell that lacks a coordinate belongs to several points; each pair counts once.
+            if (member.cell.id, baseline.cell.id) in seen:
+                continue
             seen.add((member.cell.id, baseline.cell.id))
-            where = f" at {labels.of(point.workload, point.load, point.coordinates)}" if len(points) > 1 else ""
+            where = f" at {labels.of(point)}" if len(points) > 1 else ""
             name = f"{names[member.cell.id]} ÷ {names[baseline.cell.id]}{where}"
-            pairs = pair_by_block(member, baseline, BY_KEY[metric].of)
-            ratio = stats.paired_ratio(pairs.values, pairs.against) if pairs.blocks else None
+            ratio = pair_by_block(member, baseline, BY_KEY[metric].of, info.first_look).ratio
             if ratio is None or ratio.low is None or ratio.high is None:
                 yield MainRatio(name, None, None)
             else:

@@ -6,8 +6,8 @@ otherwise it is undecided.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from weir import stats
 from weir.findings.compare import ALPHA, CLAIM_BLOCKS
@@ -70,9 +70,6 @@ class Gate:
         """Metrics without a clear verdict."""
         return tuple(one for one in self.checked if one.verdict in ("undecided", "cannot say"))
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def compare_runs(
     base: RunReader, head: RunReader, metrics: Sequence[str], threshold: float, *, any_environment: bool
@@ -101,13 +98,12 @@ def compare_runs(
     olds, news = _cells_of(base), _cells_of(head)
     shared = [key for key in news if key in olds]
     if not shared:
-        raise UsageError(
-            f"{base.path} and {head.path}: found no stack under the same load in both, expected at least one"
-        )
+        problem = "found no stack under the same load in both, expected at least one"
+        raise UsageError(f"{base.path} and {head.path}: {problem}")
     checked = [_checked(olds[key], news[key], BY_KEY[metric]) for key in shared for metric in metrics]
     judged = _judged(checked, threshold)
     only = [
-        f"{_words(key)}: only in {reader.path}"
+        f"{key[0]} on {', '.join(key[1:])}: only in {reader.path}"
         for reader, mine, other in ((base, olds, news), (head, news, olds))
         for key in mine
         if key not in other
@@ -119,16 +115,14 @@ def compare_runs(
 
 def format_markdown(found: Gate) -> str:
     """Formats the gate as a comment for a pull request."""
+    marks = {"worse": "**worse**", "no worse": "no worse", "undecided": "undecided"}
     lines = [f"**{found.sentence}**", ""]
     lines += ["| stack | where | metric | base | head | change (95 % interval) | |", "|---|---|---|---:|---:|---:|---|"]
     for one in found.checked:
-        base, head = (
-            f"{significant(value, 4)} {one.unit}" if value is not None else "–" for value in (one.base, one.head)
-        )
-        lines.append(f"| {one.label} | {one.where} | {one.title} | {base} | {head} | {_change(one)} | {_mark(one)} |")
-    lines.append("")
-    for said in (*(f"Differs: {text}" for text in found.differences), *found.only_in_one):
-        lines.append(f"- {said}")
+        sides = ["–" if value is None else f"{significant(value, 4)} {one.unit}" for value in (one.base, one.head)]
+        mark = marks.get(one.verdict, f"cannot say: {one.why}")
+        lines.append(f"| {' | '.join([one.label, one.where, one.title, *sides, _change(one), mark])} |")
+    lines += ["", *(f"- Differs: {text}" for text in found.differences), *(f"- {text}" for text in found.only_in_one)]
     trials = sorted({one.base_trials for one in found.checked}), sorted({one.head_trials for one in found.checked})
     counts = [f"{low}" if low == high else f"{low} to {high}" for low, high in ((side[0], side[-1]) for side in trials)]
     few = f" (indicative: a claim needs {CLAIM_BLOCKS})" if found.indicative else ""
@@ -146,18 +140,8 @@ def _cells_of(reader: RunReader) -> dict[tuple[str, ...], CellTrials]:
 def _key(cell: Cell) -> tuple[str, ...]:
     # Two cells differ by their generator, not by whether the study varies it.
     coordinates = {**cell.coordinates, GENERATOR: cell.generator}
-    if cell.generator == WEIR:
-        del coordinates[GENERATOR]
-    return (
-        cell.stack_label,
-        cell.workload,
-        cell.load.label,
-        *(f"{name} {value}" for name, value in sorted(coordinates.items())),
-    )
-
-
-def _words(key: tuple[str, ...]) -> str:
-    return f"{key[0]} on {', '.join(key[1:])}"
+    texts = [f"{name} {value}" for name, value in sorted(coordinates.items()) if (name, value) != (GENERATOR, WEIR)]
+    return (cell.stack_label, cell.workload, cell.load.label, *texts)
 
 
 def _checked(old: CellTrials, new: CellTrials, metric: Metric) -> CheckedMetric:
@@ -165,10 +149,9 @@ def _checked(old: CellTrials, new: CellTrials, metric: Metric) -> CheckedMetric:
     key = _key(new.cell)
     found = stats.compare_independent(before, after) if before and after else None
     why = ""
-    if not before or not after:
-        side = "base" if not before else "head"
-        why = f"no usable trial of {side} gives it"
-    elif found is not None and found.error is None:
+    if found is None:
+        why = f"no usable trial of {'head' if before else 'base'} gives it"
+    elif found.error is None:
         why = "a side has a single trial" if min(len(before), len(after)) < 2 else "the trials have no spread"
     middle = [None if not side else stats.compare_independent([1.0], side).value for side in (before, after)]
     return CheckedMetric(
@@ -193,23 +176,23 @@ def _values(cell: CellTrials, metric: Metric) -> list[float]:
 
 def _judged(checked: Sequence[CheckedMetric], threshold: float) -> list[CheckedMetric]:
     """Adds the verdicts; the family of Holm's correction is all comparisons."""
-    tested = [one for one in checked if one.change is not None and one.change.error is not None]
-    p_worse = []
-    fine = []
-    for one in tested:
-        assert one.change is not None
-        if BY_KEY[one.metric].higher_is_better:
-            worse, better = one.change.p_below(1 - threshold), one.change.p_above(1 - threshold)
-        else:
-            worse, better = one.change.p_above(1 + threshold), one.change.p_below(1 + threshold)
-        assert worse is not None
-        assert better is not None
-        p_worse.append(worse)
-        fine.append(better < ALPHA)
+    tested = {number: p for number, one in enumerate(checked) if (p := _p_values(one, threshold)) is not None}
     verdicts: dict[int, Verdict] = {}
-    for one, p_value, is_fine in zip(tested, stats.holm(p_worse), fine, strict=True):
-        verdicts[id(one)] = "worse" if p_value < ALPHA else "no worse" if is_fine else "undecided"
-    return [replace(one, verdict=verdicts.get(id(one), one.verdict)) for one in checked]
+    adjusted = stats.holm([p_worse for p_worse, _ in tested.values()])
+    for (number, (_, p_no_worse)), p_worse in zip(tested.items(), adjusted, strict=True):
+        verdicts[number] = "worse" if p_worse < ALPHA else "no worse" if p_no_worse < ALPHA else "undecided"
+    return [replace(one, verdict=verdicts.get(number, one.verdict)) for number, one in enumerate(checked)]
+
+
+def _p_values(one: CheckedMetric, threshold: float) -> tuple[float, float] | None:
+    """Returns the p-values of "worse by more than the threshold" and of its opposite; None without an interval."""
+    if one.change is None:
+        return None
+    if BY_KEY[one.metric].higher_is_better:
+        worse, no_worse = one.change.p_below(1 - threshold), one.change.p_above(1 - threshold)
+    else:
+        worse, no_worse = one.change.p_above(1 + threshold), one.change.p_below(1 + threshold)
+    return None if worse is None or no_worse is None else (worse, no_worse)
 
 
 def _sentence(found: Gate) -> str:
@@ -218,34 +201,24 @@ def _sentence(found: Gate) -> str:
         return f"Worse by more than {found.threshold:.0%}: {'; '.join(parts)}."
     if not found.unsettled:
         return f"No worse: nothing is worse by {found.threshold:.0%} or more."
-    cannot = [one for one in found.unsettled if one.verdict == "cannot say"]
-    if len(cannot) == len(found.checked):
+    cannot, all_checked = [one for one in found.unsettled if one.verdict == "cannot say"], len(found.checked)
+    if len(cannot) == all_checked:
         return f"No verdict, because {cannot[0].why}."
     parts = [f"Nothing is shown to be worse by more than {found.threshold:.0%}"]
     if undecided := len(found.unsettled) - len(cannot):
-        parts.append(
-            f"{counted(undecided, 'comparison')} of {len(found.checked)} cannot rule it out: more blocks would"
-        )
+        parts.append(f"{counted(undecided, 'comparison')} of {all_checked} cannot rule it out: more blocks would")
     if cannot:
-        parts.append(f"{len(cannot)} of {len(found.checked)} have no verdict, because {cannot[0].why}")
+        parts.append(f"{len(cannot)} of {all_checked} have no verdict, because {cannot[0].why}")
     return "; ".join(parts) + "."
 
 
 def _change(one: CheckedMetric) -> str:
     if one.change is None:
         return "–"
-    text = _percent(one.change.value)
-    if one.change.low is None or one.change.high is None:
-        return text
-    return f"{text} ({_percent(one.change.low)} to {_percent(one.change.high)})"
+    value, low, high = one.change.value, one.change.low, one.change.high
+    interval = "" if low is None or high is None else f" ({_percent(low)} to {_percent(high)})"
+    return _percent(value) + interval
 
 
 def _percent(ratio: float) -> str:
-    share = (ratio - 1) * 100
-    return f"{'−' if share < 0 else '+'}{abs(share):.1f} %"
-
-
-def _mark(one: CheckedMetric) -> str:
-    return {"worse": "**worse**", "no worse": "no worse", "undecided": "undecided"}.get(
-        one.verdict, f"cannot say: {one.why}"
-    )
+    return f"{'−' if ratio < 1 else '+'}{abs(ratio - 1) * 100:.1f} %"

@@ -1,14 +1,14 @@
 """Warnings that weaken the answer: a fact, its threshold, the probable cause and the next step."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from weir.findings.compare import CLAIM_BLOCKS
-from weir.findings.evidence import is_used
+from weir.findings.evidence import group_reasons
 from weir.findings.formatting import counted, signed_percent
 from weir.findings.metrics import P50, P99
-from weir.findings.types import Audit, BrokenLaw, Caution, IdenticalCopies, Point, TrialCounts
+from weir.findings.types import Audit, BrokenLaw, Caution, IdenticalCopies, Point, Progress, TrialCounts
 from weir.model.run_types import WEIR, RunInfo, Trial
-from weir.model.verdict import Reason
 from weir.stats import Estimate, exceeds_chance
 
 DRIFT_LIMIT = 0.02
@@ -16,40 +16,35 @@ DRIFT_LIMIT = 0.02
 
 def collect_cautions(
     info: RunInfo,
-    trials: Sequence[Trial],
+    used: Sequence[Trial],
     counts: TrialCounts,
     points: Sequence[Point],
     copies: IdenticalCopies | None,
     audit: Audit,
     drifts: dict[int, Estimate],
-    *,
-    stopped_early: bool,
+    progress: Progress,
     added_blocks: int,
 ) -> tuple[Caution, ...]:
     """Returns all cautions, the most important first."""
-    used = [trial for trial in trials if is_used(trial)]
-    return tuple(
-        caution
-        for found in (
-            _audit(audit),
-            _unequal_work(points),
-            _invariants(used),
-            _interrupted(counts) if stopped_early else (),
-            _left_out(counts),
-            _few_blocks(info),
-            _extended(added_blocks),
-            _copies_differ(copies),
-            _suspect(used),
-            _failures_counted(used),
-            _other_generator(used),
-            _drift(drifts),
-            _unsupported(points),
-            _shared(info),
-            _went_without(info),
-            _loopback(info, used),
-        )
-        for caution in found
+    cautions = (
+        _audit(audit),
+        _unequal_work(points),
+        _invariants(used),
+        _interrupted(counts) if progress != "complete" else (),
+        _omitted(counts),
+        _few_blocks(info),
+        _extended(added_blocks),
+        _copies_differ(copies),
+        _suspect(used),
+        _failures_counted(used),
+        _other_generator(used),
+        _drift(drifts),
+        _unsupported(points),
+        _shared(info),
+        _went_without(info),
+        _loopback(info, used),
     )
+    return tuple(chain.from_iterable(cautions))
 
 
 def _extended(blocks: int) -> Iterator[Caution]:
@@ -66,14 +61,13 @@ def _audit(audit: Audit) -> Iterator[Caution]:
     for law in audit.broken:
         by_law.setdefault(law.law, []).append(law)
     for name, broken in by_law.items():
-        first = broken[0]
-        which = f"Trial {first.trial} breaks" if len(broken) == 1 else f"{len(broken)} trials break"
-        for_one = "" if len(broken) == 1 else f"trial {first.trial} for one: "
+        first, is_single = broken[0], len(broken) == 1
+        which = f"Trial {first.trial} breaks" if is_single else f"{len(broken)} trials break"
         yield Caution(
-            f"{which} “{name}”: {for_one}{first.fact}",
+            f"{which} “{name}”: {'' if is_single else f'trial {first.trial} for one: '}{first.fact}",
             "Every trial must obey it.",
             "A defect of what measured, not of the server.",
-            f"Do not use {'this trial' if len(broken) == 1 else 'these trials'}; where weir measured, please report it with the run file.",
+            f"Do not use {'this trial' if is_single else 'these trials'}; where weir measured, please report it with the run file.",
         )
 
 
@@ -109,7 +103,7 @@ def _interrupted(counts: TrialCounts) -> Iterator[Caution]:
     )
 
 
-def _left_out(counts: TrialCounts) -> Iterator[Caution]:
+def _omitted(counts: TrialCounts) -> Iterator[Caution]:
     if counts.left_out:
         yield Caution(
             f"{counted(counts.left_out, 'trial')} of {counts.finished:,} left out, {counts.retried:,} tried again; "
@@ -141,31 +135,20 @@ def _copies_differ(copies: IdenticalCopies | None) -> Iterator[Caution]:
 
 def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
     """One caution for each kind of reason, the most frequent first."""
-    kinds: dict[str, list[tuple[int, Reason]]] = {}
-    for trial in used:
-        for reason in trial.result.verdict.reasons:
-            if reason.validity == "suspect":
-                kinds.setdefault(reason.fact if reason.kind == "told" else reason.kind, []).append((trial.id, reason))
-    for found in sorted(kinds.values(), key=len, reverse=True):
+    for found in group_reasons(used, lambda reason: reason.validity == "suspect"):
         first, reason = found[0]
         which = "" if len(found) == 1 else f"; trial {first} for one"
-        threshold, cause, next_step = (_sentence(text) for text in (reason.threshold, reason.cause, reason.next_step))
-        yield Caution(
-            f"{counted(len(found), 'suspect trial')} used{which}: {reason.fact.rstrip('.')}.",
-            threshold,
-            cause,
-            next_step,
-        )
+        details = (_sentence(text) for text in (reason.threshold, reason.cause, reason.next_step))
+        yield Caution(f"{counted(len(found), 'suspect trial')} used{which}: {reason.fact.rstrip('.')}.", *details)
 
 
 def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
     """Only if the study allows failures."""
-    with_failures = [
-        trial for trial in used if trial.result.summary is not None and trial.result.summary.requests.failed
-    ]
+    summaries = [trial.result.summary for trial in used]
+    with_failures = sum(summary is not None and summary.requests.failed > 0 for summary in summaries)
     if with_failures:
         yield Caution(
-            f"{counted(len(with_failures), 'trial')} with failed requests used, as the study asks (failures = “measure”).",
+            f"{counted(with_failures, 'trial')} with failed requests used, as the study asks (failures = “measure”).",
             "Throughput counts right answers; response times are those of all answers, wrong ones too, and not of requests without one.",
         )
 
@@ -190,15 +173,14 @@ def _sentence(text: str) -> str:
 
 def _drift(drifts: dict[int, Estimate]) -> Iterator[Caution]:
     moving = {
-        trial: moved
+        trial: moved.value
         for trial, moved in drifts.items()
         if moved.low is not None and moved.high is not None and (moved.low > DRIFT_LIMIT or moved.high < -DRIFT_LIMIT)
     }
     if moving:
-        farthest = max(moving, key=lambda trial: abs(moving[trial].value))
-        most = signed_percent(moving[farthest].value)
+        trial, most = max(moving.items(), key=lambda item: abs(item[1]))
         yield Caution(
-            f"Throughput drifted within {counted(len(moving), 'trial')}, most in trial {farthest} ({most}).",
+            f"Throughput drifted within {counted(len(moving), 'trial')}, most in trial {trial} ({signed_percent(most)}).",
             "More than 2 % from the start to the end of the window is no steady state.",
             "The server was still warming up, or something else used its CPU.",
             "A longer warm-up (warmup_s) or a longer window (duration_s).",
@@ -232,13 +214,9 @@ def _went_without(info: RunInfo) -> Iterator[Caution]:
 
 
 def _loopback(info: RunInfo, used: Sequence[Trial]) -> Iterator[Caution]:
-    local = [
-        trial
-        for trial in used
-        if trial.result.resources and trial.result.summary and "//127." in trial.result.summary.target
-    ]
-    said = any("loopback" in sentence.lower() for sentence in info.placement.shared)
-    if local and not said:
+    observed = [trial.result.summary for trial in used if trial.result.resources]
+    is_local = any(summary is not None and "//127." in summary.target for summary in observed)
+    if is_local and not any("loopback" in sentence.lower() for sentence in info.placement.shared):
         yield Caution(
             "CPU per request was measured over loopback, where part of the receiver's TCP work is charged to the sender.",
             cause="Load and server are on one machine; this touches every stack alike, but not in equal measure.",

@@ -8,7 +8,7 @@ from weir import stats
 from weir.findings.bursts import find_waves
 from weir.findings.db_work import sum_work_per_request
 from weir.findings.evidence import CellTrials
-from weir.findings.metrics import METRICS, Metric
+from weir.findings.metrics import BY_KEY, METRICS, Metric
 from weir.findings.types import Held, Measure, Published, StackFindings, TrialValue, WhatRan
 from weir.model.run_types import Cell, PublishedFigure, Trial
 from weir.objective import Judged, judged_from_json
@@ -52,21 +52,23 @@ def match_published(
 
     A figure of `stack` also belongs to its variants if the stack itself did not run.
     """
-    figures = [figure for figure in figures if figure.where.items() <= point.items()]
-    units = {metric.key: metric.unit for metric in METRICS}
     labels = {stack.label for stack in stacks}
-    found = []
-    for stack in stacks:
-        for figure in figures:
-            if stack.arm == "main" and figure.stack == (stack.label if figure.stack in labels else stack.stack):
-                ours = stack.measure(figure.metric).value if figure.metric in units else None
-                unit = units.get(figure.metric, "")
-                found.append(
-                    Published(
-                        stack.label, stack.name, figure.metric, unit, figure.value, ours, figure.source, figure.note
-                    )
-                )
-    return tuple(found)
+    return tuple(
+        Published(
+            stack=stack.label,
+            name=stack.name,
+            metric=figure.metric,
+            unit=BY_KEY[figure.metric].unit if figure.metric in BY_KEY else "",
+            value=figure.value,
+            ours=stack.measure(figure.metric).value if figure.metric in BY_KEY else None,
+            source=figure.source,
+            note=figure.note,
+        )
+        for stack in stacks
+        for figure in figures
+        if stack.arm == "main" and figure.stack == (stack.label if figure.stack in labels else stack.stack)
+        if figure.where.items() <= point.items()
+    )
 
 
 def list_what_ran(
@@ -74,11 +76,7 @@ def list_what_ran(
 ) -> tuple[WhatRan, ...]:
     """Returns the build and the runtime of each stack, in the order of the study.
 
-    Args:
-        cells: all cells of the run.
-        trials: its finished trials in their order, rejected ones too.
-        names: the short name of each cell's stack, by the cell's id.
-        baseline: the label of the baseline.
+    `trials` are all finished ones in their order, rejected ones too. `names` has the short name of each cell's stack.
     """
     found: list[WhatRan] = []
     for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():
@@ -104,32 +102,30 @@ def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]
 def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
     """Measures one metric over the used trials of a cell.
 
-    Args:
-        cell: the cell.
-        metric: the metric.
-        quantile: for a quantile metric, the one of all trials together; None without histograms.
+    `quantile`: of a quantile metric, the one of all trials together; None without histograms.
     """
-    trials = tuple(
-        TrialValue(trial.id, trial.block, value) for trial in cell.used if (value := metric.of(trial)) is not None
-    )  # fmt: skip
-    if metric.quantile is not None and quantile is None and trials:
-        return Measure(
-            metric.key, metric.unit, median(trial.value for trial in trials), None, None, trials, "median over trials"
-        )
-    if metric.quantile is not None:
-        # Merged, not averaged; its interval needs ten trials.
-        if quantile is None or quantile.value is None:
-            return Measure(metric.key, metric.unit, None, None, None, trials, "not measured")
-        if not quantile.supported:
-            return Measure(
-                metric.key, metric.unit, None, None, None, trials, f"not supported by {quantile.samples:,} samples"
-            )
-        low, high = (None if edge is None else edge / 1e3 for edge in (quantile.low, quantile.high))
-        return Measure(metric.key, metric.unit, quantile.value / 1e3, low, high, trials)
-    if not trials:
-        return Measure(metric.key, metric.unit, None, None, None, trials, "not measured")
-    mean = stats.mean_interval([trial.value for trial in trials])
-    return Measure(metric.key, metric.unit, mean.value, mean.low, mean.high, trials)
+    values = [(trial, metric.of(trial)) for trial in cell.used]
+    trials = tuple(TrialValue(trial.id, trial.block, value) for trial, value in values if value is not None)
+
+    def measure(
+        value: float | None = None, low: float | None = None, high: float | None = None, note: str = ""
+    ) -> Measure:
+        return Measure(metric.key, metric.unit, value, low, high, trials, note)
+
+    if metric.quantile is None:
+        if not trials:
+            return measure(note="not measured")
+        mean = stats.mean_interval([trial.value for trial in trials])
+        return measure(mean.value, mean.low, mean.high)
+    if quantile is None and trials:
+        return measure(median(trial.value for trial in trials), note="median over trials")
+    # Merged, not averaged; its interval needs ten trials.
+    if quantile is None or quantile.value is None:
+        return measure(note="not measured")
+    if not quantile.supported:
+        return measure(note=f"not supported by {quantile.samples:,} samples")
+    low, high = (None if edge is None else edge / 1e3 for edge in (quantile.low, quantile.high))
+    return measure(quantile.value / 1e3, low, high)
 
 
 def _objectives(cell: CellTrials) -> tuple[Held, ...]:

@@ -2,11 +2,12 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-from weir.model.run_types import coordinate_text
+from weir.findings.points import PointCells, format_where
+from weir.findings.types import Point
 
 CONNECTIONS = "connections"
 RATE = "rate_rps"
@@ -15,20 +16,7 @@ LOADS = (CONNECTIONS, RATE)
 _UNITS_S = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0}
 
 
-class _Placed(Protocol):
-    @property
-    def workload(self) -> str: ...
-    @property
-    def load_label(self) -> str: ...
-    @property
-    def axis(self) -> str: ...
-    @property
-    def amount(self) -> float | None: ...
-    @property
-    def coordinates(self) -> Mapping[str, str]: ...
-
-
-_P = TypeVar("_P", bound=_Placed)
+_P = TypeVar("_P", PointCells, Point)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +27,25 @@ class AxisSeries(Generic[_P]):
     """One of `LOADS`, or the name of the setting."""
     where: str
     """Their common part, for a sentence."""
-    points: Mapping[float, _P]
+    points: dict[float, _P]
     """By that number; at least two."""
 
 
 def group_by_axis(points: Sequence[_P]) -> list[AxisSeries[_P]]:
     """Returns all series of at least two points."""
-    lines: dict[tuple[str, ...], dict[float, _P]] = {}
-    told: dict[tuple[str, ...], tuple[str, str]] = {}
+    found: dict[tuple[str, ...], AxisSeries[_P]] = {}
     for point in points:
-        place = dict(point.coordinates)
+        axes: list[tuple[str, float, str]] = []
         if point.amount is not None:
-            key = (point.axis, point.workload, *sorted(f"{name}={value}" for name, value in place.items()))
-            lines.setdefault(key, {})[point.amount] = point
-            told[key] = (point.axis, _where(point, None, with_load=False))
-        for name, value in place.items():
-            number = _number(value)
-            if number is not None:
-                others = sorted(f"{other}={at}" for other, at in place.items() if other != name)
-                key = (name, point.load_label, point.workload, *others)
-                lines.setdefault(key, {})[number] = point
-                told[key] = (name, _where(point, name, with_load=True))
-    return [AxisSeries(*told[key], found) for key, found in lines.items() if len(found) > 1]
+            axes.append((point.axis, point.amount, point.workload))
+        numbers = {name: _number(value) for name, value in point.coordinates.items()}
+        load = point.load if isinstance(point.load, str) else point.load.label
+        axes += [(name, number, f"{point.workload}, {load}") for name, number in numbers.items() if number is not None]
+        for axis, number, what in axes:
+            others: dict[str, str] = {name: value for name, value in point.coordinates.items() if name != axis}
+            key = (axis, what, *sorted(f"{name}={value}" for name, value in others.items()))
+            found.setdefault(key, AxisSeries(axis, format_where(what, others), {})).points[number] = point
+    return [series for series in found.values() if len(series.points) > 1]
 
 
 def get_axis_unit(axis: str) -> str:
@@ -69,12 +54,6 @@ def get_axis_unit(axis: str) -> str:
     if dot:
         return f"s of {setting}"
     return {CONNECTIONS: "connections", RATE: "requests/s"}.get(axis, axis)
-
-
-def _where(point: _Placed, left_out: str | None, *, with_load: bool) -> str:
-    others = [coordinate_text(name, value) for name, value in point.coordinates.items() if name != left_out]
-    load = [point.load_label] if with_load else []
-    return ", ".join([point.workload, *load, *others])
 
 
 def _number(text: str) -> float | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import sub
 from statistics import median
 
 from weir.model.run_types import Trial
@@ -42,17 +43,16 @@ def _times(label: str, trials: Sequence[Trial], gaps: dict[int, float]) -> Stack
     phases = [trial.result.phases_s for trial in trials]
     found = {phase: [of[phase] for of in phases if phase in of] for phase in PHASES}
     between = [gaps[trial.id] for trial in trials if trial.id in gaps]
+    beyond_load_s = [of["total"] - _loaded_s(trial) for of, trial in zip(phases, trials, strict=True)]
+    asked_s = [of.get("warmup", 0.0) + of.get("pause", 0.0) for of in phases]
     return StackTimes(
         label=label,
         trials=len(trials),
         phases_s={phase: median(values) if values else None for phase, values in found.items()},
         # The median, since an interrupted run has one long gap.
         between_s=median(between) if between else None,
-        beyond_load_s=median(of["total"] - _loaded_s(trial) for of, trial in zip(phases, trials, strict=True)),
-        beyond_asked_s=median(
-            of["total"] - _loaded_s(trial) - of.get("warmup", 0.0) - of.get("pause", 0.0)
-            for of, trial in zip(phases, trials, strict=True)
-        ),
+        beyond_load_s=median(beyond_load_s),
+        beyond_asked_s=median(map(sub, beyond_load_s, asked_s)),
     )
 
 

@@ -14,6 +14,8 @@ FINDINGS_SCHEMA = 1
 
 Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measured"]
 """`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: none of these."""
+Progress = Literal["complete", "interim", "interrupted"]
+"""`interim`: the run goes on, or ended with its first answer; `interrupted`: trials are missing."""
 BottleneckKind = Literal["resource", "software limit", "blocked event loop", "load", "upstream", "generator", "unknown"]
 
 
@@ -93,6 +95,11 @@ class Comparison:
     evidence: Evidence
     sentence: str
     would_change: str
+
+    @property
+    def excludes_one(self) -> bool:
+        """Whether its interval excludes 1."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,11 +275,6 @@ class Point:
     ceilings: str = ""
     """A sentence on upper bounds and waves; empty if there are none."""
 
-    @property
-    def load_label(self) -> str:
-        """The load's name on screen."""
-        return self.load
-
     def comparison(self, label: str, metric: str) -> Comparison | None:
         return next((found for found in self.comparisons if found.label == label and found.metric == metric), None)
 
@@ -294,9 +296,6 @@ class BreakEven(StackFinding):
     blocks: int
     validity: Validity
     would_change: str
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,7 +430,7 @@ class Variation:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedTrial:
     """A trial that no average uses, and the reasons."""
 
     trial: int
@@ -589,10 +588,6 @@ class SameServer:
     """The notable differences, with intervals, costs and times."""
     would_change: str
 
-    def comparisons(self, metric: str) -> list[Comparison]:
-        """Returns the comparison of each generator with the reference on `metric`."""
-        return [found for one in self.generators if (found := one.comparison(metric)) is not None]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFindings:
@@ -628,7 +623,7 @@ class RunFindings:
     variation: Variation | None = None
     """None with fewer than two stacks in two blocks."""
     trials: TrialCounts
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedTrial, ...] = ()
     audit: Audit
     cautions: tuple[Caution, ...] = ()
     claims: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 
 from weir import stats
 from weir.findings.formatting import counted
@@ -47,17 +48,12 @@ def drop_partial_interval(answered: Answered, from_s: float = -math.inf) -> Answ
 
 
 def _sentence(found: stats.VarianceComponents) -> str:
-    parts = {
-        "within trials": found.within,
-        "between trials": found.between_trials,
-        "between blocks": found.between_blocks,
-    }
-    said = ", ".join(f"{value * 100:.1f} % {name}" for name, value in parts.items())
-    name, most = max(parts.items(), key=lambda part: part[1])
-    advice = {
-        "within trials": "longer loads would narrow the intervals most",
-        "between trials": "more blocks would narrow the intervals most",
-        "between blocks": "what a block has in common, comparisons leave out",
-    }[name]
+    parts = (
+        (found.within, "within trials", "longer loads would narrow the intervals most"),
+        (found.between_trials, "between trials", "more blocks would narrow the intervals most"),
+        (found.between_blocks, "between blocks", "what a block has in common, comparisons leave out"),
+    )
+    said = ", ".join(f"{value * 100:.1f} % {name}" for value, name, _ in parts)
+    most, _, advice = max(parts, key=itemgetter(0))
     tail = f"; {advice}" if most > _SMALL else ""
     return f"Throughput varies by {said} ({counted(found.trials, 'trial')} in {counted(found.blocks, 'block')}){tail}."

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from weir.generators.external_tool import get_rate
 from weir.model.load import LoadPlan
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 
 OHA_REPORT = "report.json"
 _AB_PERCENTILES = "percentiles.csv"
@@ -132,10 +132,10 @@ def build_ab_arguments(plan: LoadPlan, folder: Path) -> list[str]:
     return [*options, *_header_options(headers), request.target]
 
 
-def add_ab_percentiles(claim: Claim, folder: Path) -> Claim:
+def add_ab_percentiles(result: ReportedResult, folder: Path) -> ReportedResult:
     """Takes percentiles from the file that has them in microseconds: ab prints whole milliseconds."""
-    if not claim.requests:
-        return claim
+    if not result.requests:
+        return result
     rows = csv.DictReader(io.StringIO((folder / _AB_PERCENTILES).read_text()))
     steps = {int(row["Percentage served"]) / 100: Figure.printed(row["Time in ms"], 1e-3) for row in rows}
-    return replace(claim, min_s=steps.pop(0.0), quantiles_s=steps)
+    return replace(result, min_s=steps.pop(0.0), quantiles_s=steps)

@@ -5,7 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from weir.engine_process import Closing, EngineProcess, Record, StartEngine
+from weir.engine_process import EngineProcess, Record, StartEngine
+from weir.generators.handle import LoadHandle, LoadSource
 from weir.model.errors import GeneratorError, TargetError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _END_GRACE_S = 10.0
 
 
-class EngineLoad(Closing):
+class EngineLoad(LoadHandle):
     """A load that runs. `result` waits for it; always `close` it. `start` starts the engine on this machine or another.
     `on_record` receives every record but the last as JSON, in place of the observer; weir then validates nothing during
     the load. Raises UsageError: the engine does not exist."""
@@ -96,3 +97,7 @@ class EngineLoad(Closing):
             found = f"found an unknown record, expected those of this version: {error.errors(include_url=False)[0]}"
             hint = "weir doctor shows whether weir and weir-engine have the same version"
             raise TargetError(f"weir-engine load: {found}", hint=hint) from None
+
+
+LOCAL = LoadSource(EngineLoad)
+"""Loads on this machine."""

@@ -10,15 +10,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from weir.engine_process import Closing
 from weir.generators.external_tool import Tool
+from weir.generators.handle import LoadHandle
 from weir.generators.normalize import build_load_end, compute_cpu_fraction
 from weir.host import Ended, Host
 from weir.model.errors import GeneratorError, NotWrittenError, TargetError, UsageError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
 from weir.model.records import GeneratorUse, LoadEnd, LoadStarted
-from weir.model.reported_result import Claim
+from weir.model.reported_result import ReportedResult
 
 OUTPUT = "output.txt"
 """The file with a tool's output, in its folder."""
@@ -30,13 +30,13 @@ _LOOK_S = 0.05
 _SHOWN_LINES = 3
 
 
-class ExternalLoad(Closing):
-    """A running load by an external tool, bound to `plan.cpus`. A `LoadHandle`. weir calls only `on_start` of the
+class ExternalLoad(LoadHandle):
+    """A running load by an external tool, bound to `plan.cpus`. weir calls only `on_start` of the
     observer, on the watcher's thread, when it sees the start of the load. `folder` gets the tool's output,
     `output.txt`, and its other files. Raises UsageError (the tool does not support this load, or is not installed),
     GeneratorError (the tool cannot be started), NotWrittenError (there is no space for its files)."""
 
-    claim: Claim
+    reported_result: ReportedResult
     """The tool's report, with the rounding of each figure. Set after `result` has returned."""
 
     def __init__(self, tool: Tool, plan: LoadPlan, observer: LoadObserver | None = None, *, folder: Path) -> None:
@@ -107,13 +107,16 @@ class ExternalLoad(Closing):
             cpu_s = ended.cpu_user_s + ended.cpu_system_s - spent_s
             threads, cpus = self._tool.count_threads(self._plan), len(self._plan.cpus) or os.cpu_count() or 1
             generator = GeneratorUse(
-                version=self._version, cpu_fraction=compute_cpu_fraction(cpu_s, load_s, threads, cpus),
-                peak_rss_bytes=ended.peak_rss_bytes, threads=threads, cpus=list(self._plan.cpus),
+                version=self._version,
+                cpu_fraction=compute_cpu_fraction(cpu_s, load_s, threads, cpus),
+                peak_rss_bytes=ended.peak_rss_bytes,
+                threads=threads,
+                cpus=list(self._plan.cpus),
                 clock=self._tool.clock,
-            )  # fmt: skip
+            )
             stopped = "signal" if self._stopped else "duration" if self._plan.requests is None else "complete"
-            self.claim = self._read_report()
-            self._end = build_load_end(self._plan, self.claim, generator, load_s=load_s, stopped=stopped)
+            self.reported_result = self._read_report()
+            self._end = build_load_end(self._plan, self.reported_result, generator, load_s=load_s, stopped=stopped)
         except Exception as error:
             self._failure = error
         finally:
@@ -130,10 +133,19 @@ class ExternalLoad(Closing):
                 break
         started_unix_ns = time.time_ns() - (time.monotonic_ns() - begun_ns)
         threads, cpus = self._tool.count_threads(self._plan), list(self._plan.cpus)
-        self._observer.on_start(LoadStarted(
-            version=self._version, pid=self.pid, backend=self._tool.name, wait="", threads=threads, cpus=cpus,
-            connected=0, start_monotonic_ns=begun_ns, start_unix_ns=started_unix_ns,
-        ))  # fmt: skip
+        self._observer.on_start(
+            LoadStarted(
+                version=self._version,
+                pid=self.pid,
+                backend=self._tool.name,
+                wait="",
+                threads=threads,
+                cpus=cpus,
+                connected=0,
+                start_monotonic_ns=begun_ns,
+                start_unix_ns=started_unix_ns,
+            )
+        )
         return begun_ns, spent_s
 
     def _await_end(self) -> Ended:
@@ -155,7 +167,7 @@ class ExternalLoad(Closing):
         while time.monotonic() < self._deadline_s and self._host.wait_ended(_NAME, _LOOK_S) is None:
             yield
 
-    def _read_report(self) -> Claim:
+    def _read_report(self) -> ReportedResult:
         try:
             return self._tool.read(self._log.read_text(errors="replace"), self._log.parent)
         except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:

@@ -15,7 +15,7 @@ from weir.generators.installation import Installation
 from weir.generators.load_features import Feature, list_features
 from weir.model.errors import UsageError
 from weir.model.load import LoadPlan, OpenLoad, highest
-from weir.model.reported_result import Claim
+from weir.model.reported_result import ReportedResult
 from weir.stacks.toolchain import build_base_environment, build_search_path
 
 _ANSWER_S = 20.0
@@ -55,7 +55,7 @@ class Tool:
     reader: Reader
     report_file: str = ""
     """The file with its report, in its folder; empty: its output."""
-    complete_claim: Callable[[Claim, Path], Claim] = lambda claim, _: claim
+    complete_report: Callable[[ReportedResult, Path], ReportedResult] = lambda result, _: result
     """Adds figures from other files of its folder to its report."""
 
     def find(self) -> Path | None:
@@ -103,11 +103,11 @@ class Tool:
         """Returns its whole environment but HOME, which is its folder: no proxy and no settings of the user."""
         return {"PATH": build_search_path(), "LC_ALL": "C.UTF-8", "TZ": "UTC", **self.build_variables(plan)}
 
-    def read(self, printed: str, folder: Path) -> Claim:
+    def read(self, printed: str, folder: Path) -> ReportedResult:
         """Reads its report from its output and the files in its folder. Raises ValueError, KeyError, OSError: the
         report cannot be read."""
         text = (folder / self.report_file).read_text() if self.report_file else printed
-        return self.complete_claim(self.reader(text, self.title), folder)
+        return self.complete_report(self.reader(text, self.title), folder)
 
 
 def get_rate(plan: LoadPlan) -> float | None:
@@ -121,9 +121,14 @@ def _run(*command: str) -> str:
     environment = {**os.environ, **build_base_environment()}
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=_ANSWER_S,
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_S,
             env=environment,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout + done.stderr

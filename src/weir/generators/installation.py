@@ -64,9 +64,14 @@ class Installation:
         with log.open("wb") as output:
             try:
                 status = subprocess.run(
-                    ["/bin/sh", "install.sh"], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output,
-                    stderr=output, timeout=_INSTALL_S,
-                ).returncode  # fmt: skip
+                    ["/bin/sh", "install.sh"],
+                    cwd=folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    timeout=_INSTALL_S,
+                ).returncode
             except subprocess.TimeoutExpired:
                 raise TargetError(f"{self.name}: installing it took longer than {_INSTALL_S:g} s; log: {log}") from None
         if status != 0:

@@ -52,12 +52,12 @@ def list_features(plan: LoadPlan) -> list[Feature]:
         Feature.FEW_REQUESTS: requests is not None and requests < plan.load.connections,
     }
     match plan.load:
-        case ClosedLoad(users, think, loops, pace_s):
+        case ClosedLoad(users, think, requests_per_user, pace_s):
             used |= {
                 Feature.CLOSED: True,
                 Feature.THINK: think is not None,
                 Feature.PACE: pace_s is not None,
-                Feature.LOOPS: loops is not None,
+                Feature.LOOPS: requests_per_user is not None,
                 Feature.CHANGING_USERS: isinstance(users, tuple),
             }
         case OpenLoad(rate_rps, _, arrivals, session):

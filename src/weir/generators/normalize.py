@@ -5,24 +5,34 @@ from collections.abc import Mapping
 from weir.model import records
 from weir.model.load import LoadPlan
 from weir.model.records import PERCENTILES, ErrorCounts, GeneratorUse, LoadEnd, Quantiles, RequestCounts
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 
 _FIRST_WRONG_STATUS = 400
 
 
-def build_load_end(plan: LoadPlan, claim: Claim, generator: GeneratorUse, *, load_s: float, stopped: str) -> LoadEnd:
+def build_load_end(
+    plan: LoadPlan, result: ReportedResult, generator: GeneratorUse, *, load_s: float, stopped: str
+) -> LoadEnd:
     """Builds the end record of a load from the tool's report. `load_s` is the time from the start of the load to the
     end of the program, used if the report lacks a duration; `stopped` is why the load ended, in the engine's words."""
-    counts, errors = _counts(plan, claim)
-    duration_s = _duration_s(claim) or load_s
-    rate_rps = counts.completed / duration_s if claim.throughput_rps is None else claim.throughput_rps.value
+    counts, errors = _counts(plan, result)
+    duration_s = _duration_s(result) or load_s
+    rate_rps = counts.completed / duration_s if result.throughput_rps is None else result.throughput_rps.value
     clocks = ("service_time_us", "schedule_lag_us", "connect_time_us", "time_to_first_byte_us")
     summary = records.LoadSummary(
-        schema_number=1, target=plan.title, duration_s=duration_s, requests=counts, throughput_rps=rate_rps,
-        status=dict(claim.statuses), errors=errors, response_time_us=_quantiles(claim),
-        **dict.fromkeys(clocks, Quantiles()), bytes=records.ByteCounts(received=claim.received_bytes or 0),
-        generator=generator, verdict=records.Verdict(validity="valid"),
-    )  # fmt: skip
+        schema_number=1,
+        target=plan.title,
+        duration_s=duration_s,
+        requests=counts,
+        throughput_rps=rate_rps,
+        status=dict(result.statuses),
+        errors=errors,
+        response_time_us=_quantiles(result),
+        **dict.fromkeys(clocks, Quantiles()),
+        bytes=records.ByteCounts(received=result.received_bytes or 0),
+        generator=generator,
+        verdict=records.Verdict(validity="valid"),
+    )
     return LoadEnd(stopped=stopped, histograms={}, summary=summary)
 
 
@@ -35,18 +45,18 @@ def compute_cpu_fraction(cpu_s: float, load_s: float, threads: int, cpus: int) -
     return cpu_s / (load_s * min(threads, cpus))
 
 
-def _counts(plan: LoadPlan, claim: Claim) -> tuple[RequestCounts, ErrorCounts]:
+def _counts(plan: LoadPlan, result: ReportedResult) -> tuple[RequestCounts, ErrorCounts]:
     """Counts requests by outcome. If the tool counts statuses, the plan decides which are right; otherwise the tool
     does."""
-    ok = (claim.requests or 0) - (claim.failed or 0)
-    errors = dict(claim.errors)
-    if claim.statuses:
-        right = sum(often for status, often in claim.statuses.items() if _is_right(int(status), plan.expected_status))
-        ok, errors["check"] = right, sum(claim.statuses.values()) - right
+    ok = (result.requests or 0) - (result.failed or 0)
+    errors = dict(result.errors)
+    if result.statuses:
+        right = sum(often for status, often in result.statuses.items() if _is_right(int(status), plan.expected_status))
+        ok, errors["check"] = right, sum(result.statuses.values()) - right
     failed = sum(errors.values())
     # Failures without a kind had no response at the end of the load.
-    unanswered = max(0, (claim.failed or 0) - failed)
-    sent, unsent, completed = ok + failed + unanswered, claim.unsent or 0, ok + errors.get("check", 0)
+    unanswered = max(0, (result.failed or 0) - failed)
+    sent, unsent, completed = ok + failed + unanswered, result.unsent or 0, ok + errors.get("check", 0)
     outcomes = {"ok": ok, "failed": failed, "unanswered": unanswered, "unsent": unsent}
     return RequestCounts(intended=sent + unsent, sent=sent, completed=completed, **outcomes), ErrorCounts(**errors)
 
@@ -55,18 +65,18 @@ def _is_right(status: int, expected: tuple[int, ...] | None) -> bool:
     return status < _FIRST_WRONG_STATUS if expected is None else status in expected
 
 
-def _duration_s(claim: Claim) -> float | None:
-    if claim.duration_s is not None:
-        return claim.duration_s.value
-    if claim.requests and claim.throughput_rps is not None and claim.throughput_rps.value > 0:
-        return claim.requests / claim.throughput_rps.value
+def _duration_s(result: ReportedResult) -> float | None:
+    if result.duration_s is not None:
+        return result.duration_s.value
+    if result.requests and result.throughput_rps is not None and result.throughput_rps.value > 0:
+        return result.requests / result.throughput_rps.value
     return None
 
 
-def _quantiles(claim: Claim) -> Quantiles:
+def _quantiles(result: ReportedResult) -> Quantiles:
     found: Mapping[str, Figure | None] = {
-        **{name: getattr(claim, f"{name}_s") for name in ("mean", "stdev", "min", "max")},
-        **{name: claim.quantiles_s.get(quantile) for name, quantile in PERCENTILES.items()},
+        **{name: getattr(result, f"{name}_s") for name in ("mean", "stdev", "min", "max")},
+        **{name: result.quantiles_s.get(quantile) for name, quantile in PERCENTILES.items()},
     }
     return Quantiles(**{name: _us(figure) for name, figure in found.items()})
 

@@ -43,7 +43,7 @@ _LIST = (
         build_arguments=command_lines.build_ab_arguments,
         count_threads=lambda _: 1,
         reader=read_ab,
-        complete_claim=command_lines.add_ab_percentiles,
+        complete_report=command_lines.add_ab_percentiles,
     ),
     Tool(
         name="oha", title="oha", install_hint="cargo install oha --locked",
@@ -98,7 +98,7 @@ _LIST = (
         build_arguments=scripts.build_locust_arguments,
         count_threads=lambda _: 1,
         reader=read_locust, report_file=scripts.LOCUST_STATS,
-        complete_claim=scripts.add_locust_failures,
+        complete_report=scripts.add_locust_failures,
     ),
 )  # fmt: skip
 TOOLS = {tool.name: tool for tool in _LIST}

@@ -15,7 +15,7 @@ from weir.generators.command_lines import format_milliseconds, write_body_file
 from weir.generators.external_tool import get_rate
 from weir.generators.installation import DATA
 from weir.model.load import ClosedLoad, LoadPlan
-from weir.model.reported_result import Claim
+from weir.model.reported_result import ReportedResult
 from weir.stacks.toolchain import build_base_environment
 
 START_MARKER = "weir: the load begins"
@@ -25,8 +25,13 @@ JAVA = "java>=11"
 _LOCUST_FAILURES = "report_failures.csv"
 _K6_STATISTICS = ("avg", "min", "med", "p(75)", "p(90)", "p(95)", "p(99)", "p(99.9)", "p(99.99)", "max")
 _JMETER_NOT_SAVED = (
-    "response_message", "data_type", "assertion_results_failure_message", "thread_counts", "url", "idle_time"
-)  # fmt: skip
+    "response_message",
+    "data_type",
+    "assertion_results_failure_message",
+    "thread_counts",
+    "url",
+    "idle_time",
+)
 """Columns of samples that weir does not read and that cost time to write."""
 
 
@@ -87,7 +92,7 @@ def build_jmeter_arguments(plan: LoadPlan, folder: Path) -> list[str]:
     values = {
         "users": f"{load.connections}",
         "duration_s": f"{plan.duration_s:.0f}",
-        "loops": f"{load.loops or (-1 if plan.requests is None else plan.requests // load.connections)}",
+        "loops": f"{load.requests_per_user or (-1 if plan.requests is None else plan.requests // load.connections)}",
         "headers": "".join(headers),
         "scheme": url.scheme,
         "host": escape(url.hostname or ""),
@@ -148,6 +153,6 @@ def build_locust_arguments(plan: LoadPlan, folder: Path) -> list[str]:
     return ["-f", "locustfile.py", "-u", users, "-r", users, *options]
 
 
-def add_locust_failures(claim: Claim, folder: Path) -> Claim:
+def add_locust_failures(result: ReportedResult, folder: Path) -> ReportedResult:
     """Adds the failures by kind, which Locust writes into a second table."""
-    return replace(claim, errors=read_locust_failures((folder / _LOCUST_FAILURES).read_text()))
+    return replace(result, errors=read_locust_failures((folder / _LOCUST_FAILURES).read_text()))

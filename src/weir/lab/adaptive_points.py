@@ -33,7 +33,7 @@ def refine_crossings(
     `cells`, the study's own, are done. `run_cells` measures all blocks of the given cells."""
     study, stack_cpus = run.study, len(writer.info.placement.stack)
     # A slow import: only runs with further points need the statistics here.
-    from weir.findings import wanted_points_in
+    from weir.findings.run_findings import wanted_points_in
 
     measured = restore_further_cells(study, cells, writer, stack_cpus)
     if measured:

@@ -10,7 +10,7 @@ from weir.lab.context import RunContext, TrialContext
 from weir.lab.observer import TrialStart
 from weir.lab.stopping_rule import Precision, describe_wide_intervals, find_stop_reason, is_narrow
 from weir.lab.trial import run_trial
-from weir.lab.trial_order import CompletedTrials, collect_completed, schedule
+from weir.lab.trial_order import collect_completed, schedule
 from weir.model.errors import UsageError
 from weir.model.run_types import StopReason, Trial
 from weir.stacks.build import BuiltStack
@@ -48,9 +48,8 @@ def run_blocks(
     `generator_limit_rps` returns the generator's throughput on a null server with the load of a cell."""
     # A slow import: it must not disturb the first load.
     importlib.import_module("weir.stats.steady")
-    method, extra_blocks = run.study.file.method, run.controls.extra_blocks
-    done = collect_completed(earlier)
-    rule = _StoppingRule(run, writer, cells, done, earlier)
+    method, rule = run.study.file.method, _StoppingRule(run, writer, cells, earlier)
+    done = rule.done
     trials = schedule(
         cells,
         rule.should_start_block,
@@ -63,19 +62,17 @@ def run_blocks(
     )
     for number, (block, position, planned) in enumerate(trials, start=len(earlier) + 1):
         built = prepare_stack(planned)
-        attempt, total = done.attempts(planned.cell.id, block) + 1, None
+        attempt, total = done.rejected[planned.cell.id, block] + 1, None
         if method.last_block is not None:
-            total = max((method.last_block + extra_blocks.blocks) * len(cells), number)
-        left_s = rule.estimate_remaining_s(extra_blocks.blocks)
-        run.observer.on_trial_start(TrialStart(number, total, block, planned, left_s))
+            total = max((method.last_block + run.controls.extra_blocks.blocks) * len(cells), number)
+        run.observer.on_trial_start(TrialStart(number, total, block, planned, rule.estimate_remaining_s()))
         trial_id = writer.begin_trial(
             planned.cell, block=block, position=position, attempt=attempt, started_unix_ns=time.time_ns()
         )
         inputs = random.Random(f"{method.seed}/{block}/{planned.cell.id}/{attempt}")
+        trial = TrialContext(run, planned, built, writer, trial_id, inputs, generator_limit_rps(planned))
         try:
-            result = run_trial(
-                TrialContext(run, planned, built, writer, trial_id, inputs, generator_limit_rps(planned))
-            )
+            result = run_trial(trial)
         except BaseException:
             writer.discard_trial(trial_id)
             raise
@@ -91,12 +88,7 @@ class _StoppingRule:
     """The stopping rule with its inputs: the trials so far and their durations."""
 
     def __init__(
-        self,
-        run: RunContext,
-        writer: RunWriter,
-        cells: Sequence[PlannedCell],
-        done: CompletedTrials,
-        earlier: Sequence[Trial],
+        self, run: RunContext, writer: RunWriter, cells: Sequence[PlannedCell], earlier: Sequence[Trial]
     ) -> None:
         self._study, self._method = run.study, run.study.file.method
         self._observer, self._extra_blocks = run.observer, run.controls.extra_blocks
@@ -106,18 +98,17 @@ class _StoppingRule:
         by_id = {planned.cell.id: planned.trial_s for planned in cells}
         # Planned durations of all trials so far, and of the accepted ones.
         self._planned_s = sum(by_id[trial.cell.id] for trial in earlier)
-        self._done_s = sum(by_id[cell_id] for cell_id, _ in done.accepted)
-        self._done = done
-        self._planned_trial_s = self._block_s / len(cells)
+        self.done = collect_completed(earlier)
+        self._done_s = sum(by_id[cell_id] for cell_id, _ in self.done.accepted)
         self._spent_s = sum(trial.result.phases_s.get("total", 0.0) for trial in earlier)
         self._trials = self._answered_trials = len(earlier)
         self.stop: StopReason | None = None
 
-    def estimate_remaining_s(self, extra_blocks: int) -> float | None:
+    def estimate_remaining_s(self) -> float | None:
         """Returns the time for the missing trials; None before any trial, or if their number is unknown."""
         if self._method.last_block is None or not self._planned_s:
             return None
-        planned_s = self._block_s * (self._method.last_block + extra_blocks) - self._done_s
+        planned_s = self._block_s * (self._method.last_block + self._extra_blocks.blocks) - self._done_s
         return max(0.0, planned_s) * self._spent_s / self._planned_s
 
     def record_trial(self, length_s: float, planned: PlannedCell, *, is_done: bool) -> None:
@@ -129,7 +120,8 @@ class _StoppingRule:
 
     def should_start_block(self, block: int) -> bool:
         """Returns whether this block starts; if not, sets `stop` to the reason."""
-        precisions = self._precisions() if block > 1 and self._method.width is not None else []
+        width = self._method.width
+        precisions = self._precisions(width) if block > 1 and width is not None else []
         while True:
             extra_blocks = self._extra_blocks.blocks
             self.stop = find_stop_reason(
@@ -138,15 +130,15 @@ class _StoppingRule:
                 precisions=precisions,
                 spent_s=self._spent_s,
                 block_s=self._cells * self._trial_s,
-                trials_in_block=self._done.has_block(block),
+                trials_in_block=self.done.has_block(block),
                 extra_blocks=extra_blocks,
             )
             # A viewer may have requested a block since: then `close` refuses, and the rule runs again.
             if self.stop is None or self._extra_blocks.close(extra_blocks):
                 break
-        if precisions and self.stop is None and self._method.width is not None:
-            state = describe_wide_intervals(precisions, self._method.width)
-            if is_narrow(precisions, self._method.width):
+        if precisions and self.stop is None and width is not None:
+            state = describe_wide_intervals(precisions, width)
+            if is_narrow(precisions, width):
                 state = f"narrow enough; the study asks for {self._method.blocks} blocks"
             self._observer.on_step(f"after block {block - 1}: {state}")
         elif self.stop is not None and self.stop.rule != "blocks":
@@ -174,14 +166,12 @@ class _StoppingRule:
 
     @property
     def _trial_s(self) -> float:
-        return self._spent_s / self._trials if self._trials else self._planned_trial_s
+        return self._spent_s / self._trials if self._trials else self._block_s / self._cells
 
-    def _precisions(self) -> list[Precision]:
+    def _precisions(self, width: float) -> list[Precision]:
         # A slow import: only runs with `width` need the statistics here.
         from weir.findings.precision import estimate_blocks, iter_main_ratios
 
-        width = self._method.width
-        assert width is not None
         with RunReader(self._writer.path) as reader:
             found = iter_main_ratios(self._writer.info, self._writer.cells, reader.trials(), self._method.width_of)
             return [

@@ -63,10 +63,9 @@ def validate_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack
                 found = f"network: found {stack.label}, which needs {', '.join(used)}"
                 raise UsageError(f"{found}; expected stacks without services: {why}")
             if not stack.takes_address:
-                expected = (
-                    "expected it as the address to listen on: in a network of its own clients cannot reach its loopback"
-                )
-                raise UsageError(f"{stack.folder / 'stack.toml'}: run.command: found no '{{host}}', {expected}")
+                found = f"{stack.folder / 'stack.toml'}: run.command: found no '{{host}}'"
+                why = "in a network of its own clients cannot reach its loopback"
+                raise UsageError(f"{found}, expected it as the address to listen on: {why}")
     if placement.advertised_address is None or ip_address(placement.advertised_address).is_loopback:
         return
     for stack in started:

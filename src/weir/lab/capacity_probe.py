@@ -7,7 +7,7 @@ rest before it: the queues that an overload leaves would distort the next attemp
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -155,7 +155,10 @@ def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[
             # A rate that met the objective before may fail now; it stays a bound.
             found = replace(again, lower=again.lower or found.lower, attempts=(*found.attempts, *again.attempts))
     at_bounds = [ends[rate] for rate in (found.lower, found.upper) if rate is not None]
-    reasons = tuple(dict.fromkeys(reason for end in at_bounds for reason in _list_generator_reasons(end)))
+    # The search itself counts late and missing responses.
+    verdicts = [end.summary.verdict for end in at_bounds]
+    reasons_by_kind = [pair for verdict in verdicts for pair in zip(verdict.kinds, verdict.reasons, strict=False)]
+    reasons = tuple(dict.fromkeys(text for kind, text in reasons_by_kind if kind in _GENERATOR_REASONS))
     if found.lower is None:
         return CapacityMeasurement(found, None, None, reasons)
     held = ends[found.lower]
@@ -188,7 +191,7 @@ def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
     """Waits until the response to a single request meets the objective."""
     until = time.monotonic() + _REST_S
     while True:
-        end = run_load(ClosedLoad(1, loops=1), _REST_S)
+        end = run_load(ClosedLoad(1, requests_per_user=1), _REST_S)
         found_us = end.summary.response_time_us.max
         if found_us is not None and condition.holds(found_us):
             return
@@ -197,9 +200,3 @@ def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
             late = f"{_REST_S:g} s after a load a single request still misses {condition.text}: {took}"
             hint = "use an objective that the server meets without load, or let it drop requests of closed connections"
             raise TargetError(f"the server did not come to rest: {late}", hint=hint)
-
-
-def _list_generator_reasons(end: LoadEnd) -> Sequence[str]:
-    """Returns the generator's problems in an attempt; the search itself counts late and missing responses."""
-    verdict = end.summary.verdict
-    return [text for kind, text in zip(verdict.kinds, verdict.reasons, strict=False) if kind in _GENERATOR_REASONS]

@@ -47,15 +47,9 @@ def build_check_cells(stack: Stack, placement: Placement) -> list[PlannedCell]:
     """Returns a cell for every workload of a stack, for checks only."""
     settings = stack.settings(len(placement.stack))
     load, method = LoadSpec(duration_s=LOAD_S, timeout_s=ANSWER_S), Method(blocks=1, baseline=stack.label)
+    cell = partial(Cell, 0, stack.id, stack.variant, load=ClosedLoad(_CONNECTIONS), settings=settings)
     return [
-        PlannedCell(
-            Cell(0, stack.id, stack.variant, workload.id, ClosedLoad(_CONNECTIONS), settings=settings),
-            stack,
-            workload,
-            load,
-            method,
-            services=stack.services_for(workload),
-        )
+        PlannedCell(cell(workload=workload.id), stack, workload, load, method, services=stack.services_for(workload))
         for workload in map(read_workload, stack.serves)
     ]
 
@@ -143,7 +137,7 @@ def _load_workload(planned: PlannedCell, running: RunningStack, placement: Place
         summary = load.result().summary
     failure = None
     if summary.requests.failed:
-        counted = {kind: count for kind, count in summary.errors.model_dump().items() if count}
+        counted = {kind: count for kind, count in summary.errors if count}
         first = {kind: f", first: {detail}" for kind, detail in failures.details.items()}
         kinds = ", ".join(f"{kind} {count}{first.get(kind, '')}" for kind, count in counted.items())
         found = f"{summary.requests.failed} of {summary.requests.intended} requests failed ({kinds})"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from weir.generators.handle import LOCAL, LoadSource
+from weir.generators.handle import LoadSource
 from weir.host import Host
 from weir.lab.observer import RunControls, RunObserver
 from weir.lab.stack_process import list_process_names
@@ -31,7 +31,7 @@ class RunContext:
     placement: Placement
     observer: RunObserver
     controls: RunControls
-    load_from: LoadSource = LOCAL
+    load_source: LoadSource
     """Where weir's own engine makes the loads."""
 
 
@@ -77,7 +77,6 @@ class TrialContext:
         return list_process_names(self.planned.cell.replicas) if self.built is not None else []
 
     def log_path(self, process: str) -> Path:
-        """The log file of a process."""
         return self.run.folder / "logs" / f"trial-{self.trial_id:04d}-{process}.log"
 
     @property
@@ -89,8 +88,3 @@ class TrialContext:
     def failures(self) -> Failures:
         """Whether failed requests reject the trial; a load that ends with the first failure measures them."""
         return "measure" if self.planned.load.until_first_failure else self.method.failures
-
-    @property
-    def extension_s(self) -> float:
-        """Additional seconds of load without a steady state."""
-        return self.planned.duration_s if self.method.extension_s is None else self.method.extension_s

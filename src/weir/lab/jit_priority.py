@@ -9,6 +9,7 @@ under the measured load.
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,17 +20,9 @@ _FIRST = -10
 
 def can_raise_priority() -> bool:
     """Returns whether this process may raise the priority of threads (CAP_SYS_NICE), by trying it on a new thread."""
-    allowed: list[bool] = []
-
-    def try_it() -> None:
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _FIRST)
-            allowed.append(True)
-
-    trying = threading.Thread(target=try_it)
-    trying.start()
-    trying.join()
-    return bool(allowed)
+    with ThreadPoolExecutor(1) as pool:
+        trying = pool.submit(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _FIRST))
+        return trying.exception() is None
 
 
 @contextmanager

@@ -13,15 +13,14 @@ from weir.lab.post_checks import PostLoadCheck, check_after_load
 from weir.lab.stack_process import RunningStack
 from weir.lab.steady_window import SteadyWatch, can_be_steady, find_window, use_whole_load
 from weir.lab.trial_generator import begin_load
-from weir.lab.trial_services import Readings, RunningServices
+from weir.lab.trial_services import RunningServices
 from weir.model.errors import GeneratorError
 from weir.model.load import LoadPlan, constant_from_s
 from weir.model.load_observer import LoadObservers
 from weir.model.records import LOST_AGENT, Interval, LoadEnd
-from weir.model.reported_result import Claim
+from weir.model.reported_result import ReportedResult
 from weir.model.run_types import WEIR, MeasurementWindow, TrialEvent
 from weir.observe.packet_capture import TrialCapture, capture_packets
-from weir.services.service_host import ServiceHost
 from weir.stacks.unmanaged import ExternalStack
 from weir.store import Recorder
 
@@ -39,7 +38,7 @@ class Measurement:
     """The part of the load that counts."""
     recorder: Recorder
     """Knows when the load started, and the samples of the server."""
-    claim: Claim | None
+    reported_result: ReportedResult | None
     """The report of a generator other than weir's, with the rounding of each figure."""
     tap: TrialCapture
     after: PostLoadCheck
@@ -61,7 +60,7 @@ def warm_up(trial: TrialContext, running: RunningStack) -> None:
             plan = _plan(trial, running, method.warmup_s).answered_to_the_end()
             with (
                 prioritize_jit_threads(running.pids if trial.built is not None else ()),
-                trial.run.load_from.start(plan, None) as load,
+                trial.run.load_source.start(plan, None) as load,
                 skip.stops(load),
             ):
                 verdict = load.result().summary.verdict
@@ -81,17 +80,21 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
     names = [*trial.stack_processes, *services.names]
     recorder, stop = Recorder(trial.writer, trial.trial_id), StopSwitch()
     watch = _watch_for_steady_state(trial, stop)
-    plan = _plan(trial, running, planned.duration_s + (trial.extension_s if watch.may_end_load else 0.0))
+    plan = _plan(trial, running, planned.duration_s + (planned.extension_s if watch.may_end_load else 0.0))
     observer = LoadObservers(recorder, watch, run.observer)
-    hosts = [run.host] if services.place is None else [run.host, services.place.host]
+    hosts, place = [run.host], services.place
+    elsewhere: AbstractContextManager[None] = nullcontext()
+    if place is not None:
+        hosts.append(place.host)
+        elsewhere = sample_host(place.host, lambda sample: recorder.on_remote_sample(place.reading(sample)))
     before = services.read(planned.workload)
     with (
         timed(phases_s, "observe"),
-        nullcontext() if services.place is None else _sample_remote_services(services.place, recorder),
+        elsewhere,
         sample_stack(run.host, planned.stack, observer.on_sample),
         capture_packets(running.base_urls, planned.cell.load.connections, enabled=trial.method.tap) as tap,
         timed(phases_s, "load"),
-        begin_load(trial.generator, plan, observer, folder=trial.generator_folder, load_from=run.load_from) as load,
+        begin_load(trial.generator, plan, observer, folder=trial.generator_folder, load_source=run.load_source) as load,
         stop.connected(load),
         run.controls.skip.stops(load),
         # In a study of failures the end of the stack is a result: the load continues.
@@ -106,13 +109,17 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
         trial.writer.add_event(trial.trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, stack_ended))
     has_ended = stack_ended is not None or service is not None
     is_cut_short = end.stopped in ("signal", "input") and not (watch.has_ended_load or has_ended)
-    after = PostLoadCheck() if has_ended else _check_after(trial, running, services, before, end)
+    after = PostLoadCheck()
+    # The services counted the requests of a lost agent, the load did not.
+    if not has_ended and LOST_AGENT not in end.summary.verdict.kinds:
+        with timed(phases_s, "after"):
+            after = check_after_load(trial, running, services, before, end.summary)
     return Measurement(
         end=end,
         intervals=watch.intervals,
         window=_window(trial, watch, end, has_ended=stack_ended is not None),
         recorder=recorder,
-        claim=load.claim if isinstance(load, ExternalLoad) else None,
+        reported_result=load.reported_result if isinstance(load, ExternalLoad) else None,
         tap=tap,
         after=after,
         stack_ended=stack_ended,
@@ -134,7 +141,7 @@ def _watch_for_steady_state(trial: TrialContext, stop: StopSwitch) -> SteadyWatc
     planned, load = trial.planned, trial.planned.cell.load
     is_constant = can_be_steady(load, planned.duration_s, trial.interval_s) and not planned.load.ends_by_itself
     can_judge = trial.generator == WEIR and is_constant
-    may_end_load, level_s = can_judge and trial.extension_s > 0, constant_from_s(load) or 0.0
+    may_end_load, level_s = can_judge and planned.extension_s > 0, constant_from_s(load) or 0.0
     return SteadyWatch(planned.duration_s, stop.stop, level_s, can_judge=can_judge, may_end_load=may_end_load)
 
 
@@ -157,18 +164,3 @@ def _stack_end(trial: TrialContext, running: RunningStack) -> str | None:
         return ended.how
     gone = trial.planned.stack.find_ended_pids() if isinstance(trial.planned.stack, ExternalStack) else []
     return f"(process {', '.join(map(str, gone))} is gone)" if gone else None
-
-
-def _check_after(
-    trial: TrialContext, running: RunningStack, services: RunningServices, before: Readings, end: LoadEnd
-) -> PostLoadCheck:
-    # The services counted the requests of a lost agent, the load did not.
-    if LOST_AGENT in end.summary.verdict.kinds:
-        return PostLoadCheck()
-    with timed(trial.phases_s, "after"):
-        return check_after_load(trial.planned, running, services, before, end.summary, trial.inputs)
-
-
-def _sample_remote_services(place: ServiceHost, recorder: Recorder) -> AbstractContextManager[None]:
-    """Samples services on another machine."""
-    return sample_host(place.host, lambda sample: recorder.on_remote_sample(place.reading(sample)))

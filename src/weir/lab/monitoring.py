@@ -46,19 +46,17 @@ def timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
         phases_s[phase] = time.monotonic() - started
 
 
-@contextmanager
-def sample_stack(host: Host, stack: Stack | ExternalStack, take_sample: Callable[[Sample], None]) -> Iterator[None]:
-    """Samples a stack's processes within the context. See `sample_host`."""
-    if isinstance(stack, ExternalStack) and stack.pids:
-        try:
-            sampling: AbstractContextManager[object] = Watch(stack.pids, take_sample)
-        except UsageError as error:
-            # The processes existed at the start of the study.
-            raise TargetError(error.message, hint=error.hint) from None
-    else:
-        sampling = sample_host(host, take_sample)
-    with sampling:
-        yield
+def sample_stack(
+    host: Host, stack: Stack | ExternalStack, take_sample: Callable[[Sample], None]
+) -> AbstractContextManager[object]:
+    """Returns a context within which a stack's processes are sampled. See `sample_host`."""
+    if not isinstance(stack, ExternalStack) or not stack.pids:
+        return sample_host(host, take_sample)
+    try:
+        return Watch(stack.pids, take_sample)
+    except UsageError as error:
+        # The processes existed at the start of the study.
+        raise TargetError(error.message, hint=error.hint) from None
 
 
 @contextmanager

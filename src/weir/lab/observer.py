@@ -5,13 +5,13 @@ records. An observer stores its input and returns at once.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from weir.generators.handle import LoadHandle, StopSwitch
-from weir.model.load_observer import LoadObserver, LoadObservers
+from weir.model.load_observer import LoadObserver, LoadObservers, fan_out
 from weir.model.run_types import TrialResult
 from weir.study.study import PlannedCell
 
@@ -142,25 +142,14 @@ class RunObserver(LoadObserver):
         """The run file allows an interim answer, from this many blocks of the stacks with these labels."""
 
 
-def _call_each(method: str) -> Callable[..., None]:
-    """Returns a method that calls this method of every observer, in order."""
-
-    def call(self: "RunObservers", *values: object) -> None:
-        for observer in self.run_observers:
-            getattr(observer, method)(*values)
-
-    return call
-
-
 class RunObservers(LoadObservers, RunObserver):
     """Passes the progress of a run to several observers, in order."""
 
     def __init__(self, *observers: RunObserver | None) -> None:
-        self.run_observers = [observer for observer in observers if observer is not None]
-        super().__init__(*self.run_observers)
+        super().__init__(*observers)
 
-    on_step = _call_each("on_step")
-    on_trial_start = _call_each("on_trial_start")
-    on_logs = _call_each("on_logs")
-    on_trial_end = _call_each("on_trial_end")
-    on_answer = _call_each("on_answer")
+    on_step = fan_out("on_step")
+    on_trial_start = fan_out("on_trial_start")
+    on_logs = fan_out("on_logs")
+    on_trial_end = fan_out("on_trial_end")
+    on_answer = fan_out("on_answer")

@@ -63,8 +63,7 @@ def place(
     stack, load = placed.get("stack", tuple(usable)), placed.get("load", tuple(usable[:1]))
     services = placed.get("services", load if wishes.get("services") == "load" else stack) if with_services else ()
     placement = Placement(load=load, stack=stack, services=services, control=placed.get("control", load))
-    limits, own_network = _build_limits(cpus), _build_network(network) if network is not None else None
-    return _note_shared_cpus(replace(placement, limits=limits, network=own_network))
+    return _note_shared_cpus(replace(placement, limits=_build_limits(cpus), network=_build_network(network)))
 
 
 def use_all_cpus(placement: Placement | None = None) -> Placement:
@@ -116,8 +115,8 @@ def _build_limits(cpus: Cpus) -> dict[str, Limits]:
     }
 
 
-def _build_network(table: NetworkTable) -> Network | None:
-    if table.isolation == "none":
+def _build_network(table: NetworkTable | None) -> Network | None:
+    if table is None or table.isolation == "none":
         return None
     published_port = table.publish or table.port
     return Network(port=table.port, published_port=published_port, delay_ms=table.delay_ms, loss=table.loss)
@@ -126,16 +125,16 @@ def _build_network(table: NetworkTable) -> Network | None:
 def _note_shared_cpus(placement: Placement) -> Placement:
     """Adds sentences about shared CPUs, and about work that one role does for another."""
     cpus = {role: set(getattr(placement, role)) for role in _ROLES}
-    said = []
+    notes = []
     for one, other in combinations(("load", "stack", "services"), 2):
         if cpus[one] & cpus[other]:
             both = f"{_WORDS[one]} and {_WORDS[other]}"
-            said.append(f"{both[0].upper()}{both[1:]} share a CPU: the figures of both are mixed.")
+            notes.append(f"{both[0].upper()}{both[1:]} share a CPU: the figures of both are mixed.")
     for role in ("load", "stack", "services"):
         if cpus["control"] & cpus[role]:
             where = "the generator's CPU" if role == "load" else f"a CPU with {_WORDS[role]}"
-            said.append(f"weir's control shares {where}, at nice 19.")
+            notes.append(f"weir's control shares {where}, at nice 19.")
     if not cpus["load"] & cpus["stack"]:
         path = "On loopback" if placement.network is None else "On a veth pair"
-        said.append(f"{path} part of the receiver's TCP work is charged to the sender's CPU.")
-    return replace(placement, shared=tuple(said))
+        notes.append(f"{path} part of the receiver's TCP work is charged to the sender's CPU.")
+    return replace(placement, shared=tuple(notes))

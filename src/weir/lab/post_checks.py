@@ -1,9 +1,9 @@
 """Checks after the load, while the stack still runs: the work of its services, its answers, and its database."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from weir.lab.context import TrialContext
 from weir.lab.stack_process import RunningStack
 from weir.lab.trial_services import Readings, RunningServices
 from weir.model.errors import TargetError
@@ -12,10 +12,9 @@ from weir.model.service_work import NOISE, ServiceWork
 from weir.stacks.answer_check import check_answers
 from weir.stacks.invariant import find_discrepancies
 from weir.stacks.workload import Work
-from weir.study.study import PlannedCell
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PostLoadCheck:
     """Results of the checks after a load."""
 
@@ -30,30 +29,23 @@ class PostLoadCheck:
 
 
 def check_after_load(
-    planned: PlannedCell,
-    running: RunningStack,
-    services: RunningServices,
-    before: Readings,
-    load: LoadSummary,
-    inputs: random.Random,
+    trial: TrialContext, running: RunningStack, services: RunningServices, before: Readings, load: LoadSummary
 ) -> PostLoadCheck:
     """Checks stack and services after a load, if none of them has ended. `before` are the services' readings right
-    before the load, `load` is the summary of the whole load. `inputs` draws the inputs of the check."""
-    workload, timeout_s = planned.workload, planned.load.timeout_s
-    work: tuple[ServiceWork, ...] = ()
-    unexpected: tuple[str, ...] = ()
-    found: tuple[str, ...] = ()
-    wrong = None
+    before the load, `load` is the summary of the whole load."""
+    stack, workload, timeout_s = trial.planned.stack, trial.planned.workload, trial.planned.load.timeout_s
+    check, path = PostLoadCheck(), stack.find_path(workload.id)
     try:
         # First the counters: the following checks cause requests to the services.
-        work = tuple(replace(one, rows_differ=workload.work.rows_differ) for one in services.work_since(before, load))
-        unexpected = tuple(find_unexpected_work(workload.work, work))
-        found = find_discrepancies(workload.invariant, before.values, services.values(workload), load)
+        work = services.work_since(before, load)
+        check.work = tuple(replace(one, rows_differ=workload.work.rows_differ) for one in work)
+        check.unexpected_work = tuple(find_unexpected_work(workload.work, check.work))
+        check.discrepancies = find_discrepancies(workload.invariant, before.values, services.values(workload), load)
         for base_url in running.base_urls:
-            check_answers(workload, base_url, inputs, path=planned.stack.find_path(workload.id), timeout_s=timeout_s)
+            check_answers(workload, base_url, trial.inputs, path=path, timeout_s=timeout_s)
     except TargetError as error:
-        wrong = error.message
-    return PostLoadCheck(work, unexpected, found, wrong)
+        check.wrong = error.message
+    return check
 
 
 def find_unexpected_work(expected: Work, work: Sequence[ServiceWork]) -> list[str]:

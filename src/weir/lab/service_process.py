@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from weir.host import Host, User
+from weir.host import User
 from weir.model.errors import TargetError
 from weir.model.run_types import Limits, Placement
 from weir.services.database import LOOPBACK
@@ -23,74 +23,70 @@ _STOP_GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceAllocation:
-    """CPUs and limits of a service: the services' CPUs, or else the stack's, and the limits of its tier."""
+class ServiceProcess:
+    """The process of a service, on the machine `place`."""
 
+    place: ServiceHost
+    name: str
+    """Of the service, its process and its tier."""
+    log: Path
+    """File for its output, on this machine unless `is_log_there`."""
     cpus: tuple[int, ...]
+    """Empty: all of its machine."""
     limits: Limits | None
+    is_log_there: bool = False
+    """Whether `log` is a file of the service's machine."""
 
     @classmethod
-    def for_service(cls, name: str, placement: Placement, place: ServiceHost) -> "ResourceAllocation":
-        """Returns the allocation of a service; all CPUs on another machine: a placement has those of this one."""
+    def plan(cls, place: ServiceHost, name: str, placement: Placement, log: Path) -> "ServiceProcess":
+        """Returns the process of a service with the services' CPUs, or else the stack's, and the limits of its tier. On
+        another machine the process gets all CPUs: a placement has the CPUs of this machine only."""
         cpus = placement.services or placement.stack if place.node is None else ()
-        return cls(cpus, placement.limits.get(name))
+        return cls(place, name, log, cpus, placement.limits.get(name))
 
+    @contextmanager
+    def running(
+        self, command: Sequence[str], connect: Callable[[], T], *, cwd: Path, user: User | None = None
+    ) -> Iterator[T]:
+        """Starts the process and waits until it is ready. Yields the result of `connect`, and stops the process. See
+        `wait` for `connect` and errors. `user` is the user of the process; None: weir's user."""
+        with nullcontext(self.log) if self.is_log_there else self.place.logged(self.log) as written:
+            self.place.host.start(
+                self.name,
+                command,
+                tier=self.name,
+                cwd=cwd,
+                env=build_environment(),
+                log=written,
+                cpus=self.cpus,
+                user=user,
+                limits=self.limits,
+            )
+            try:
+                yield self.wait(connect)
+            finally:
+                self.place.host.stop(self.name, grace_s=_STOP_GRACE_S)
 
-@contextmanager
-def run_service(
-    place: ServiceHost,
-    name: str,
-    command: Sequence[str],
-    connect: Callable[[], T],
-    *,
-    cwd: Path,
-    resources: ResourceAllocation,
-    log: Path,
-    user: User | None = None,
-    is_log_there: bool = False,
-) -> Iterator[T]:
-    """Starts the process of a service and waits until it is ready. Yields the result of `connect`, and stops it.
-
-    Args:
-        place: its machine.
-        name: of the service, its process and its tier.
-        command: the program with its arguments.
-        connect: raises TargetError while the server is not ready.
-        cwd: working directory.
-        resources: CPUs and limits.
-        log: file for its output, on this machine unless `is_log_there`.
-        user: its user; None: weir's user.
-        is_log_there: whether `log` is a file of the service's machine.
-    """
-    with nullcontext(log) if is_log_there else place.logged(log) as written:
-        environment, cpus, limits = build_environment(), resources.cpus, resources.limits
-        place.host.start(
-            name, command, tier=name, cwd=cwd, env=environment, log=written, cpus=cpus, user=user, limits=limits
-        )
-        try:
-            yield wait_for_service(place.host, name, log, connect)
-        finally:
-            place.host.stop(name, grace_s=_STOP_GRACE_S)
-
-
-def wait_for_service(host: Host, name: str, log: Path, connect: Callable[[], T]) -> T:
-    """Returns the result of `connect` once that raises no TargetError. Raises TargetError, which names the log, if the
-    server ended or is not ready in time."""
-    deadline = time.monotonic() + _READY_S
-    while True:
-        ended = host.ended(name)
-        if ended is not None:
-            lines: list[str] = []
-            with suppress(OSError):
-                lines = log.read_text(errors="replace").strip().splitlines()[-5:]
-            raise TargetError("\n  ".join([f"{name}: it ended {ended.how} before it was ready; log: {log}", *lines]))
-        try:
-            return connect()
-        except TargetError as error:
-            if time.monotonic() > deadline:
-                raise TargetError(f"{name}: not ready within {_READY_S:g} s: {error.message}; log: {log}") from None
-        # A server does not report when it begins to listen.
-        time.sleep(_READY_PAUSE_S)
+    def wait(self, connect: Callable[[], T]) -> T:
+        """Returns the result of `connect` once that raises no TargetError. Raises TargetError, which names the log, if
+        the server ended or is not ready in time."""
+        deadline = time.monotonic() + _READY_S
+        while True:
+            ended = self.place.host.ended(self.name)
+            if ended is not None:
+                why = f"{self.name}: it ended {ended.how} before it was ready; log: {self.log}"
+                lines: list[str] = []
+                with suppress(OSError):
+                    lines = self.log.read_text(errors="replace").strip().splitlines()[-5:]
+                raise TargetError("\n  ".join([why, *lines]))
+            try:
+                return connect()
+            except TargetError as error:
+                if time.monotonic() > deadline:
+                    late = f"{self.name}: not ready within {_READY_S:g} s: {error.message}; log: {self.log}"
+                    raise TargetError(late) from None
+            # A server does not report when it begins to listen.
+            time.sleep(_READY_PAUSE_S)
 
 
 def probe_port(name: str, port: int, address: str = LOOPBACK) -> None:

@@ -143,6 +143,7 @@ def running_stack(
         for name, log in zip(list_process_names(planned.cell.replicas), logs, strict=True):
             own_port = port if name == APP else 0
             started[name] = _start(host, built, planned, name, placement, log, known, own_port, watch_writes)
+        label = built.stack.label
         processes, base_urls = zip(*started.values(), strict=True)
         _wait_until_all_ready(host, built.stack, started, logs)
         ready_at = time.monotonic()
@@ -151,7 +152,7 @@ def running_stack(
             in_front = [(url, logs[0]) for url in asked if url not in base_urls]
             path, timeout_s = built.stack.find_path(planned.workload.id), planned.load.timeout_s
             for base_url, log in [*zip(base_urls, logs, strict=True), *in_front]:
-                with _add_log_to_errors(built.stack.label, log):
+                with _add_log_to_errors(label, log):
                     check(planned.workload, base_url, inputs, path=path, timeout_s=timeout_s)
             pids, check_s = tuple(process.pid for process in processes), time.monotonic() - ready_at
             running = RunningStack(tuple(asked), pids, ready_at - begun, check_s, built.artifact_bytes, runtime)

@@ -6,7 +6,7 @@ server that warms up slowly is never without load in between.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from weir.model.load import Load, constant_from_s
@@ -41,7 +41,10 @@ def find_window(intervals: Sequence[Interval], *, asked_s: float, level_from_s: 
     latencies = [point.p50_us for point in points if point.p50_us is not None]
     rates = [point.throughput_rps for point in points]
     found = find_steady_state([rates, latencies] if len(latencies) == len(points) else [rates])
-    segments = tuple(_build_segment(points[low:high]) for low, high in pairwise([0, *found.changes, len(points)]))
+    levels = [_Point.merge(points[low:high]) for low, high in pairwise([0, *found.changes, len(points)])]
+    segments = tuple(
+        Segment(round(level.start_s, 3), round(level.end_s, 3), level.throughput_rps, level.p50_us) for level in levels
+    )
     extended = end_s > asked_s * 1.1
     start_s = points[found.begin].start_s
     if found.is_steady:
@@ -63,40 +66,31 @@ def use_whole_load(end_s: float, why: str) -> MeasurementWindow:
     return MeasurementWindow(0.0, end_s, None, why)
 
 
+@dataclass(slots=True)
 class SteadyWatch(LoadObserver):
-    """Stores the intervals of a load. Judges once, at the end of the study's window, and ends a steady load.
+    """Stores the intervals of a load. Judges once, at the end of the study's window, and ends a steady load."""
 
-    Args:
-        asked_s: length of the study's window.
-        end_load: ends the load.
-        level_from_s: start of the constant part.
-        can_judge: whether the load can have a steady state.
-        may_end_load: whether the load was started with its extension, and so ends early if it is steady.
-    """
-
-    def __init__(
-        self,
-        asked_s: float,
-        end_load: Callable[[], None],
-        level_from_s: float = 0.0,
-        *,
-        can_judge: bool = True,
-        may_end_load: bool = True,
-    ) -> None:
-        self.asked_s, self.level_from_s = asked_s, level_from_s
-        self.can_judge, self.may_end_load = can_judge, may_end_load
-        self._end_load, self._has_judged = end_load, not may_end_load
-        self.has_ended_load = False
-        self.intervals: list[Interval] = []
+    asked_s: float
+    """Length of the study's window."""
+    end_load: Callable[[], None]
+    level_from_s: float = 0.0
+    """Start of the constant part."""
+    can_judge: bool = True
+    """Whether the load can have a steady state."""
+    may_end_load: bool = True
+    """Whether the load was started with its extension, and so ends early if it is steady."""
+    has_ended_load: bool = False
+    has_judged: bool = False
+    intervals: list[Interval] = field(default_factory=list)
 
     def on_interval(self, interval: Interval) -> None:
         self.intervals.append(interval)
-        if self._has_judged or interval.end_s < self.asked_s - 1e-6:
+        if self.has_judged or not self.may_end_load or interval.end_s < self.asked_s - 1e-6:
             return
-        self._has_judged = True
+        self.has_judged = True
         if find_window(self.intervals, asked_s=self.asked_s, level_from_s=self.level_from_s).steady is not False:
             self.has_ended_load = True
-            self._end_load()
+            self.end_load()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,28 +104,25 @@ class _Point:
     def throughput_rps(self) -> float:
         return self.completed / (self.end_s - self.start_s)
 
+    @classmethod
+    def read(cls, interval: Interval) -> "_Point":
+        p50_us = interval.response_time_us.p50
+        return cls(interval.start_s, interval.end_s, 0 if p50_us is None else interval.completed, p50_us)
+
+    @classmethod
+    def merge(cls, parts: Sequence["_Point"]) -> "_Point":
+        completed = sum(part.completed for part in parts)
+        weighted = sum((part.p50_us or 0.0) * part.completed for part in parts)
+        return cls(parts[0].start_s, parts[-1].end_s, completed, weighted / completed if completed else None)
+
 
 def _merge_intervals(intervals: Sequence[Interval]) -> list[_Point]:
     """Merges intervals into points. Leaves out a last interval that is shorter than half of the others."""
     longest = max((one.end_s - one.start_s for one in intervals), default=0.0)
-    full = [one for one in intervals if one.end_s - one.start_s > longest / 2]
+    full = [_Point.read(one) for one in intervals if one.end_s - one.start_s > longest / 2]
     together = max(1, len(full) // _TARGET_POINTS)
-    points = [_merge_point(full[at : at + together]) for at in range(0, len(full), together)]
+    points = [_Point.merge(full[at : at + together]) for at in range(0, len(full), together)]
     if len(full) % together:
         # The rest has fewer intervals than the other points: it joins the last of them.
-        points[-2:] = [_merge_point(full[(len(points) - 2) * together :])]
+        points[-2:] = [_Point.merge(full[(len(points) - 2) * together :])]
     return points
-
-
-def _merge_point(part: Sequence[Interval]) -> _Point:
-    answered = [one for one in part if one.completed and one.response_time_us.p50 is not None]
-    completed = sum(one.completed for one in answered)
-    weighted = sum((one.response_time_us.p50 or 0.0) * one.completed for one in answered)
-    return _Point(part[0].start_s, part[-1].end_s, completed, weighted / completed if completed else None)
-
-
-def _build_segment(points: Sequence[_Point]) -> Segment:
-    completed = sum(point.completed for point in points)
-    p50_us = sum((point.p50_us or 0.0) * point.completed for point in points) / completed if completed else None
-    start_s, end_s = points[0].start_s, points[-1].end_s
-    return Segment(round(start_s, 3), round(end_s, 3), completed / (end_s - start_s), p50_us)

@@ -9,14 +9,16 @@ import time
 import tomllib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from weir import __version__
 from weir.engine_process import pin_to_cpus
-from weir.generators.handle import LOCAL, LoadSource
+from weir.generators.engine import LOCAL
+from weir.generators.handle import LoadSource
 from weir.host import Host
 from weir.lab.adaptive_points import refine_crossings
 from weir.lab.blocks import require_time, run_blocks
@@ -45,28 +47,24 @@ _CONTENTS = "stack_contents"
 """Key of a run's environment: digests of its stacks' files, so that a resumed run uses the same."""
 
 
-def start(
-    study: Study,
-    folder: Path,
-    *,
-    command: str,
-    observer: RunObserver,
-    controls: RunControls | None = None,
-    load_from: LoadSource = LOCAL,
-    services_on: ServiceHost | None = None,
-    checked: Iterable[str] = (),
-) -> Path:
-    """Runs a study into a new run folder. Returns the run file.
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """The observer of a run, its controls, and the machines of its loads and services."""
 
-    Args:
-        study: the study.
-        folder: the run folder; it must not contain a run yet.
-        command: the command that reproduces the run, for the report.
-        observer: receives the progress.
-        controls: let a viewer skip a trial or request more blocks.
-        load_from: the source of weir's own loads.
-        services_on: the machine for services; None: beside their stacks.
-        checked: labels of stacks whose answers the caller has checked.
+    observer: RunObserver
+    controls: RunControls = field(default_factory=RunControls)
+    """Let a viewer skip a trial or request more blocks."""
+    load_source: LoadSource = LOCAL
+    """Where weir's own engine makes the loads."""
+    services_on: ServiceHost | None = None
+    """The machine for services; None: beside their stacks."""
+    checked: Iterable[str] = ()
+    """Labels of stacks whose answers the caller has checked."""
+
+
+def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
+    """Runs a study into a new run folder, which must not contain a run yet. Returns the run file. `command` reproduces
+    the run, for the report.
 
     Raises:
         UsageError: the study does not fit this machine, something is missing, or the folder contains a run.
@@ -76,7 +74,7 @@ def start(
     path = folder / RUN_FILE_NAME
     if path.exists():
         raise UsageError(f"{path}: found a run, expected none", hint=f"weir run --resume {path}, or another --out DIR")
-    placement = _place_for_agents(plan_placement(study, services_on), study, load_from)
+    placement = _place_for_agents(plan_placement(study, setup.services_on), study, setup.load_source)
     cells = study.cells(len(placement.stack))
     require_generators(study)
     require_resources(cells, read_machine(), placement)
@@ -87,12 +85,14 @@ def start(
         found = f"--out: {folder}: cannot be made: {error.strerror}"
         raise UsageError(f"{found}; expected a folder that weir may write to") from None
     environment = describe_environment()
-    with _open_run(study, folder, placement, observer, controls, load_from, services_on) as run:
-        prepared = _PreparedStacks(run, checked)
+    services_on = setup.services_on
+    with _open_run(study, folder, placement, setup) as run:
+        prepared = _PreparedStacks(run)
+        prepared.verified |= set(product(setup.checked, study.file.matrix.workloads))
         head_start = study.head_start(cells)
         # The first answer does not wait for the builds of other stacks.
         prepared.prepare([one for one in cells if head_start is None or one.cell.id in head_start.cell_ids])
-        observer.on_step("measuring each generator's limit on a null server")
+        run.observer.on_step("measuring each generator's limit on a null server")
         environment["generator_ceiling_rps"] = _measure_ceilings(run, cells)
         if services_on is not None and placement.services_on is not None:
             environment["services_on"] = {placement.services_on: dict(services_on.facts)}
@@ -105,7 +105,7 @@ def start(
 def _describe_run(
     run: RunContext, cells: Sequence[PlannedCell], command: str, environment: Mapping[str, Any]
 ) -> RunInfo:
-    study, file, agents = run.study, run.study.file, run.load_from.agents
+    study, file, agents = run.study, run.study.file, run.load_source.agents
     return RunInfo(
         study=study.name,
         title=file.title,
@@ -123,6 +123,7 @@ def _describe_run(
             **environment,
             **({"agents": dict(agents)} if agents else {}),
             _CONTENTS: _hash_stacks(cells),
+            **({} if file.method.width is None else {"first_look": file.method.blocks}),
             "omitted_stacks": sorted(study.omitted_stacks),
             "omitted_generators": sorted(study.omitted_generators),
             "isolation": f"{run.host.isolation}: {run.host.isolation_detail}",
@@ -135,16 +136,9 @@ def _describe_run(
     )
 
 
-def resume(
-    path: Path,
-    *,
-    observer: RunObserver,
-    controls: RunControls | None = None,
-    load_from: LoadSource = LOCAL,
-    services_on: ServiceHost | None = None,
-) -> Path:
-    """Resumes a run: deletes unfinished trials and runs the missing ones. See `start` for arguments and errors. Raises
-    UsageError if `path` is no run file, or its weir or machine differs from this one."""
+def resume(path: Path, setup: RunSetup) -> Path:
+    """Resumes a run: deletes unfinished trials and runs the missing ones. See `start` for errors. Raises UsageError if
+    `path` is no run file, or its weir or machine differs from this one."""
     with RunReader(path) as reader:
         info, stored_cells = reader.info, reader.cells()
     if info.is_load:
@@ -157,18 +151,15 @@ def resume(
         omitted_generators=frozenset(info.environment.get("omitted_generators", ())),
     )
     require_generators(study)
-    if (info.placement.advertised_address is None) != (load_from.address is None):
-        is_local = load_from.address is None
+    is_local = setup.load_source.address is None
+    if (info.placement.advertised_address is None) != is_local:
         had, hint = ("had", "add --cluster ADDRESS") if is_local else ("had no", "leave --cluster out")
         message = f"{path}: the loads of the run {had} agents on a cluster; its other trials need the same"
         raise UsageError(message, hint=hint)
-    placement = _place_for_agents(plan_placement(study, services_on), study, load_from)
+    placement = _place_for_agents(plan_placement(study, setup.services_on), study, setup.load_source)
     cells = study.cells(len(placement.stack))
     _require_same_run(path, info, stored_cells, placement, cells)
-    with (
-        _open_run(study, path.parent, placement, observer, controls, load_from, services_on) as run,
-        RunWriter.resume(path) as writer,
-    ):
+    with _open_run(study, path.parent, placement, setup) as run, RunWriter.resume(path) as writer:
         # Read again, now that no other process writes to the file.
         with RunReader(path) as reader:
             earlier = reader.trials()
@@ -179,18 +170,11 @@ def resume(
 
 
 @contextmanager
-def _open_run(
-    study: Study,
-    folder: Path,
-    placement: Placement,
-    observer: RunObserver,
-    controls: RunControls | None,
-    load_from: LoadSource,
-    services_on: ServiceHost | None,
-) -> Iterator[RunContext]:
+def _open_run(study: Study, folder: Path, placement: Placement, setup: RunSetup) -> Iterator[RunContext]:
     """Starts the host of a run, on the CPUs of weir's control."""
+    observer, services_on = setup.observer, setup.services_on
     with pin_to_cpus(placement.control), Host() as host, Services(host, observer.on_step, services_on) as services:
-        yield RunContext(study, folder, host, services, placement, observer, controls or RunControls(), load_from)
+        yield RunContext(study, folder, host, services, placement, observer, setup.controls, setup.load_source)
 
 
 def _require_same_run(
@@ -270,9 +254,9 @@ def determine_exit_code(path: Path) -> ExitCode:
     return worst
 
 
-def _place_for_agents(placement: Placement, study: Study, load_from: LoadSource) -> Placement:
+def _place_for_agents(placement: Placement, study: Study, source: LoadSource) -> Placement:
     """Returns the placement for loads from other machines; raises UsageError if a feature works on one machine only."""
-    if load_from.address is None:
+    if source.address is None:
         return placement
     cannot = {
         "network.isolation": placement.network is not None,
@@ -282,8 +266,8 @@ def _place_for_agents(placement: Placement, study: Study, load_from: LoadSource)
     if found := [key for key, is_asked in cannot.items() if is_asked]:
         text = f"{study.path}: {found[0]}: found beside --cluster, expected loads of this machine for it"
         raise UsageError(text, hint="leave --cluster out")
-    threads = load_from.threads or (len(placement.load),) * len(load_from.agents)
-    return replace(placement, advertised_address=load_from.address, agent_threads=threads)
+    threads = source.threads or (len(placement.load),) * len(source.agents)
+    return replace(placement, advertised_address=source.address, agent_threads=threads)
 
 
 def _measure_ceilings(run: RunContext, cells: Sequence[PlannedCell]) -> dict[str, int]:
@@ -294,7 +278,7 @@ def _measure_ceilings(run: RunContext, cells: Sequence[PlannedCell]) -> dict[str
         plan = one.plan(request, targets=(), duration_s=one.duration_s, interval_s=0.1, cpus=cpus)
         folder = run.folder / "logs" / f"ceiling-{one.cell.id}-{generator}"
         try:
-            limit_rps = measure_generator_limit(generator, plan, run.placement.stack, folder, run.load_from)
+            limit_rps = measure_generator_limit(generator, plan, run.placement.stack, folder, run.load_source)
             found[str(one.cell.id)] = round(limit_rps)
         except (UsageError, TargetError) as error:
             if generator == WEIR:
@@ -370,21 +354,22 @@ def _index_loads(cells: Sequence[PlannedCell]) -> dict[Hashable, PlannedCell]:
     return {planned.load_key: planned for planned in reversed(cells)}
 
 
+@dataclass(slots=True)
 class _PreparedStacks:
     """The built stacks of a run whose answers to their workloads were checked once."""
 
-    def __init__(self, run: RunContext, checked: Iterable[str] = ()) -> None:
-        self.built: dict[str, BuiltStack] = {}
-        self._verified = {(label, workload) for label in checked for workload in run.study.file.matrix.workloads}
-        self._run = run
+    run: RunContext
+    built: dict[str, BuiltStack] = field(default_factory=dict)
+    verified: set[tuple[str, str]] = field(default_factory=set)
+    """Labels of stacks with ids of workloads."""
 
     def has(self, planned: PlannedCell) -> bool:
         """Returns whether the stack of a cell is ready for its workload."""
-        return (planned.stack.label, planned.workload.id) in self._verified
+        return (planned.stack.label, planned.workload.id) in self.verified
 
     def prepare(self, cells: Sequence[PlannedCell]) -> None:
         """Builds and checks the stacks of these cells, each once; raises TargetError if one fails."""
-        run = self._run
+        run = self.run
         for planned in cells:
             label = planned.stack.label
             if label not in self.built and isinstance(planned.stack, Stack):
@@ -397,7 +382,7 @@ class _PreparedStacks:
                 check = check_many_answers if built is not None else check_answers
                 with run.services.running_with_stack(built, planned, placed, "check", inputs=inputs, check=check):
                     pass
-                self._verified.add((label, planned.workload.id))
+                self.verified.add((label, planned.workload.id))
 
 
 def run_build_command(host: Host, argv: list[str], cwd: Path, env: dict[str, str], log: Path) -> int:

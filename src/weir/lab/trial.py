@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from weir.lab.trial_generator import list_generator_files
 from weir.lab.trial_result import judge_measurement
 from weir.model.errors import GeneratorError, TargetError
 from weir.model.records import Validity
-from weir.model.run_types import WEIR, TrialEvent, TrialResult
+from weir.model.run_types import WEIR, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
 from weir.observe.jvm import find_pause_logs, read_pause_events
 from weir.services.nginx import find_dropped_servers
@@ -44,13 +44,18 @@ def run_trial(trial: TrialContext) -> TrialResult:
     except TargetError as error:
         # A generator that is stopped before its start looks like a failure.
         result = _reject(_SKIPPED if run.controls.skip.is_requested else _failure_reason(error))
-    for name, log in list(logs.items()):
-        # Read after the end of the JVMs, to not disturb the load.
-        jvm_logs = find_pause_logs(log)
-        logs |= {f"{name} {found.stem.removeprefix(f'{log.stem}-')}": found for found in jvm_logs}
-        for event in _read_jvm_pauses(result, jvm_logs):
+    # Read after the end of the JVMs, to not disturb the load.
+    jvm_logs = {
+        f"{name} {found.stem.removeprefix(f'{log.stem}-')}": found
+        for name, log in logs.items()
+        for found in find_pause_logs(log)
+    }
+    load, start_ns = result.whole_load or result.summary, result.load_started_monotonic_ns
+    if load is not None and start_ns is not None:
+        end_ns = start_ns + int(load.duration_s * 1e9)
+        for event in read_pause_events(jvm_logs.values(), start_ns=start_ns, end_ns=end_ns):
             trial.writer.add_event(trial.trial_id, event)
-    logs |= list_generator_files(trial.generator, trial.generator_folder)
+    logs |= jvm_logs | list_generator_files(trial.generator, trial.generator_folder)
     return replace(
         result,
         artifact_bytes=None if trial.built is None else trial.built.artifact_bytes,
@@ -124,12 +129,3 @@ def _judge_ends(stopped: RunningStack) -> Iterator[Reason]:
         for problem in find_exit_problems(ended):
             next_step = "let it end all its processes on SIGTERM"
             yield Reason("stop", "valid", f"{ended.name}: {problem}", next_step=next_step)
-
-
-def _read_jvm_pauses(result: TrialResult, logs: Sequence[Path]) -> list[TrialEvent]:
-    """Returns the pauses of JVMs during the measured load."""
-    load = result.whole_load or result.summary
-    if load is None or result.load_started_monotonic_ns is None:
-        return []
-    start_ns = result.load_started_monotonic_ns
-    return read_pause_events(logs, start_ns=start_ns, end_ns=start_ns + int(load.duration_s * 1e9))

@@ -2,10 +2,12 @@
 
 import math
 import shutil
+from functools import partial
 from pathlib import Path
 
+from weir.generators.engine import LOCAL
 from weir.generators.external_load import ExternalLoad
-from weir.generators.handle import LOCAL, LoadHandle, LoadSource
+from weir.generators.handle import LoadHandle, LoadSource
 from weir.generators.null_server import measure_on_null_server
 from weir.generators.registry import get_tool
 from weir.model.load import LoadPlan
@@ -17,13 +19,18 @@ _CEILING_S = 1.0
 
 
 def begin_load(
-    generator: str, plan: LoadPlan, observer: LoadObserver | None = None, *, folder: Path, load_from: LoadSource = LOCAL
+    generator: str,
+    plan: LoadPlan,
+    observer: LoadObserver | None = None,
+    *,
+    folder: Path,
+    load_source: LoadSource = LOCAL,
 ) -> LoadHandle:
-    """Starts a load by weir's engine, from `load_from`, or by another program, whose output and files go to `folder`.
+    """Starts a load by weir's engine, from `load_source`, or by another program, whose output and files go to `folder`.
     The observer gets only the start of another program's load. Raises UsageError if the generator is not installed or
     does not support this load, GeneratorError if it does not start."""
     if generator == WEIR:
-        return load_from.start(plan, observer)
+        return load_source.start(plan, observer)
     shutil.rmtree(folder, ignore_errors=True)
     return ExternalLoad(get_tool(generator), plan, observer, folder=folder)
 
@@ -36,19 +43,16 @@ def list_generator_files(generator: str, folder: Path) -> dict[str, Path]:
 
 
 def measure_generator_limit(
-    generator: str, plan: LoadPlan, server_cpus: tuple[int, ...], folder: Path, load_from: LoadSource = LOCAL
+    generator: str, plan: LoadPlan, server_cpus: tuple[int, ...], folder: Path, load_source: LoadSource = LOCAL
 ) -> float:
     """Returns the throughput of a generator on a null server, with the request, connections and CPUs of a load. Raises
     UsageError if it does not support a closed loop without pauses, TargetError if it or the server failed."""
 
     def start(on_null: LoadPlan) -> LoadHandle:
-        return begin_load(generator, on_null, folder=folder, load_from=load_from)
+        return begin_load(generator, on_null, folder=folder, load_source=load_source)
 
+    measure = partial(measure_on_null_server, plan, server_cpus=server_cpus, start=start)
     if generator == WEIR:
-        address = load_from.address
-        return measure_on_null_server(
-            plan, duration_s=_CEILING_S, server_cpus=server_cpus, start=start, address=address
-        )
+        return measure(duration_s=_CEILING_S, address=load_source.address)
     # As long as in a trial, since some generators warm up; one try of whole seconds, since some accept no others.
-    duration_s = min(math.ceil(plan.duration_s), MAX_CEILING_S)
-    return measure_on_null_server(plan, duration_s=duration_s, server_cpus=server_cpus, start=start, tries=1)
+    return measure(duration_s=min(math.ceil(plan.duration_s), MAX_CEILING_S), tries=1)

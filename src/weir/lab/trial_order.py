@@ -1,5 +1,6 @@
 """The order of trials: blocks in random order, and rejected trials again in a later block. Pure."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,18 +16,14 @@ class CompletedTrials:
     """Finished trials of a run, by cell and block."""
 
     accepted: set[tuple[int, int]] = field(default_factory=set)
-    rejected: dict[tuple[int, int], int] = field(default_factory=dict)
+    rejected: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def note(self, cell_id: int, block: int, validity: str) -> None:
         """Records the verdict of a trial."""
         if validity == "invalid":
-            self.rejected[cell_id, block] = self.rejected.get((cell_id, block), 0) + 1
+            self.rejected[cell_id, block] += 1
         else:
             self.accepted.add((cell_id, block))
-
-    def attempts(self, cell_id: int, block: int) -> int:
-        """Returns how often a trial was rejected."""
-        return self.rejected.get((cell_id, block), 0)
 
     def has_block(self, block: int) -> bool:
         """Returns whether any trial of a block has finished."""
@@ -61,23 +58,20 @@ def schedule(
         has_budget_left: called before each retry after the last block.
     """
     planned_blocks: list[tuple[int, list[PlannedCell]]] = []
+    retried = range(1, retries + 1)
     waiting: list[Slot] = []
     while should_start_block(block := len(planned_blocks) + 1):
         order = order_block(cells, seed, block, head_start)
-        rejected_before = _list_retries(planned_blocks, done, retries)
+        rejected_before = _list_missing(planned_blocks, done, retried)
         planned_blocks.append((block, order))
-        slots = [
-            (block, position, planned)
-            for position, planned in enumerate(order)
-            if (planned.cell.id, block) not in done.accepted and not done.attempts(planned.cell.id, block)
-        ]
+        slots = _list_missing([(block, order)], done, range(1))
         if head_start is not None and block <= head_start.blocks:
             waiting += [slot for slot in slots if slot[2].cell.id not in head_start.cell_ids]
             yield from (slot for slot in slots if slot[2].cell.id in head_start.cell_ids)
             yield from rejected_before
             if block < head_start.blocks:
                 continue
-            yield from _list_retries(planned_blocks, done, retries)
+            yield from _list_missing(planned_blocks, done, retried)
             if not should_continue(block, [planned for planned in cells if planned.cell.id in head_start.cell_ids]):
                 return
             yield from waiting
@@ -87,19 +81,19 @@ def schedule(
         if not should_continue(block, cells):
             return
     for _ in range(retries):
-        for trial in _list_retries(planned_blocks, done, retries):
+        for trial in _list_missing(planned_blocks, done, retried):
             if not has_budget_left():
                 return
             yield trial
 
 
-def _list_retries(blocks: Sequence[tuple[int, list[PlannedCell]]], done: CompletedTrials, retries: int) -> list[Slot]:
-    """Returns the rejected trials of these blocks that have retries left."""
+def _list_missing(blocks: Sequence[tuple[int, list[PlannedCell]]], done: CompletedTrials, tries: range) -> list[Slot]:
+    """Returns the trials of these blocks that were not accepted, and were rejected as often as `tries` contains."""
     return [
         (block, position, planned)
         for block, order in blocks
         for position, planned in enumerate(order)
-        if (planned.cell.id, block) not in done.accepted and 0 < done.attempts(planned.cell.id, block) <= retries
+        if (key := (planned.cell.id, block)) not in done.accepted and done.rejected[key] in tries
     ]
 
 

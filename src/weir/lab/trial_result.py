@@ -2,7 +2,8 @@
 
 from base64 import b64encode
 
-from weir.audit.trial_claims import find_trial_violations
+from weir.audit.laws import find_violations
+from weir.audit.trial_results import build_reported_results
 from weir.lab.context import TrialContext
 from weir.lab.measurement import Measurement
 from weir.lab.stack_process import RunningStack
@@ -60,7 +61,7 @@ def judge_measurement(
         runtime=running.runtime,
         work=measured.after.work,
         discrepancies=measured.after.discrepancies,
-        claim=measured.claim,
+        reported_result=measured.reported_result,
         tap=measured.tap.result,
     )
 
@@ -68,47 +69,41 @@ def judge_measurement(
 def _verdict(
     trial: TrialContext, measured: Measurement, load: LoadSummary, used: LoadSummary, resources: StackResources | None
 ) -> TrialVerdict:
-    planned, placement, window, after = trial.planned, trial.placement, measured.window, measured.after
+    planned, placement, after = trial.planned, trial.placement, measured.after
     # The CPUs of an external server are unknown, unless the study names its processes.
     cpus, used_s = len({*placement.stack, *placement.services}) or None, used.duration_s
     networks = [] if resources is None else resources.networks
-    broken = find_trial_violations(load, planned.cell.load, resources, cpus=cpus, used_s=used_s, said=measured.claim)
+    results = build_reported_results(
+        load, planned.cell.load, resources, cpus=cpus, used_s=used_s, reported=measured.reported_result
+    )
     return judge(
         Facts(
             stack=planned.stack.label,
+            load=load,
+            window=measured.window,
+            throughput_rps=used.throughput_rps,
+            connections=planned.cell.load.connections,
             failures=trial.failures,
             invariant=trial.method.invariant,
-            intended=load.requests.intended,
-            completed=load.requests.completed,
-            failed=load.requests.failed,
-            errors=load.errors.model_dump(),
             stack_ended=measured.stack_ended,
             service_ended=measured.service_ended,
-            cut_short_s=measured.cut_short_s,
             wrong_after=after.wrong,
-            discrepancies=after.discrepancies,
             unexpected_work=after.unexpected_work,
-            throughput_rps=used.throughput_rps,
-            ceiling_rps=load.generator.ceiling_rps,
-            busy_fraction=load.generator.busy_fraction,
+            discrepancies=after.discrepancies,
+            cut_short_s=measured.cut_short_s,
             # Without keep-alive the lag includes the connect time.
             lag_p99_us=load.schedule_lag_us.p99 if planned.load.keep_alive else None,
-            response_p50_us=load.response_time_us.p50,
             has_samples=resources is not None,
             processes_unknown=isinstance(planned.stack, ExternalStack) and not planned.stack.pids,
             steal_fraction=resources.steal_fraction if resources else None,
             load_shares_stack_cpu=bool(set(placement.load) & set(placement.stack)),
-            steady=window.steady,
-            not_steady_because=window.why,
-            extended=window.extended,
             retransmits=sum(network.tcp_retransmits for network in networks),
             listen_overflows=sum(network.listen_overflows for network in networks),
             listen_drops=sum(network.listen_drops for network in networks),
-            broken_laws=[(f"{law.found} ({law.law})", law.cause) for law in broken if law.kind == "impossible"],
-            generator=list(zip(load.verdict.kinds, load.verdict.reasons, strict=True)),
+            broken_laws=[
+                (f"{law.found} ({law.law})", law.cause) for law in find_violations(*results) if law.kind == "impossible"
+            ],
             other_generator="" if trial.generator == WEIR else trial.generator,
-            generator_cpu_fraction=load.generator.cpu_fraction,
-            connections=planned.cell.load.connections,
             requests_in_kernel=measured.tap.all_requests,
             not_tapped=measured.tap.why_not,
         )

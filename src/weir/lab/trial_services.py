@@ -9,7 +9,7 @@ import os
 import random
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from weir.engine_process import Closing
 from weir.host import Host, User
-from weir.lab.service_process import ResourceAllocation, build_environment, probe_port, run_service, wait_for_service
+from weir.lab.service_process import ServiceProcess, build_environment, probe_port
 from weir.lab.stack_process import CHECK_SPACE, Front, RunningStack, find_free_port, list_process_names, running_stack
 from weir.model.errors import TargetError, UsageError
 from weir.model.records import LoadSummary
@@ -143,6 +143,17 @@ def list_started_services(cells: Iterable[PlannedCell]) -> list[str]:
     return sorted(name for name in names if read_service(name).own_url is None)
 
 
+@dataclass(frozen=True, slots=True)
+class _PreparedDatabase:
+    """A data folder with the programs of its server."""
+
+    kind: DatabaseKind
+    programs: Path
+    data: Path
+    scratch: Path
+    """Contains `DatabaseKind.files`."""
+
+
 class Services(Closing):
     """The services of all trials of a run, on the machine `place` or on this one. Leaves nothing behind. `on_step` is
     called before slow steps: fetching, filling."""
@@ -150,15 +161,8 @@ class Services(Closing):
     def __init__(
         self, host: Host, on_step: Callable[[str], None] = lambda _: None, place: ServiceHost | None = None
     ) -> None:
-        self._here = ServiceHost(
-            host=host,
-            engine=find_engine_binary(),
-            address=LOOPBACK,
-            clients=(LOOPBACK,),
-            free_port=find_free_port,
-            logged=nullcontext,
-            folder=lambda: ServiceFolder(find_cache_folder() / "services"),
-        )
+        folder = find_cache_folder() / "services"
+        self._here = ServiceHost(host, find_engine_binary(), find_free_port, lambda: ServiceFolder(folder))
         self._place = place or self._here
         self._on_step = on_step
         self._folders: dict[str | None, ServiceFolder] = {}
@@ -180,21 +184,19 @@ class Services(Closing):
         upstreams: list[RunningUpstream] = []
         with ExitStack() as opened:
             for name, needed in needs.items():
-                service, log = read_service(name), log_of(name)
-                resources = ResourceAllocation.for_service(name, placement, self._place)
-                log.parent.mkdir(parents=True, exist_ok=True)
+                service, process = read_service(name), ServiceProcess.plan(self._place, name, placement, log_of(name))
+                process.log.parent.mkdir(parents=True, exist_ok=True)
                 match service:
                     case DatabaseService():
-                        databases.append(opened.enter_context(self._database(service, needed, resources, log)))
+                        databases.append(opened.enter_context(self._database(service, needed, process)))
                     case UpstreamService():
-                        upstreams.append(opened.enter_context(self._upstream(service, needed, resources, log)))
+                        upstreams.append(opened.enter_context(self._upstream(service, needed, process)))
                     case StandbyService():
                         primary = next(one for one in databases if one.id == service.of)
                         # A standby needs its primary's settings: it tracks the primary's connections and transactions.
                         primary_settings = {**read_service(service.of).settings, **needs[service.of].settings}
                         settings = {**primary_settings, **service.settings, **needed.settings}
-                        standby = self._standby(service, primary, settings, resources, log)
-                        databases.append(opened.enter_context(standby))
+                        databases.append(opened.enter_context(self._standby(service, primary, settings, process)))
             fronts = {name: needed for name, needed in needs.items() if isinstance(read_service(name), FrontService)}
 
             @contextmanager
@@ -257,27 +259,20 @@ class Services(Closing):
             folder.remove()
 
     @contextmanager
-    def _database(
-        self, service: DatabaseService, needed: Needed, resources: ResourceAllocation, log: Path
-    ) -> Iterator[RunningDatabase]:
+    def _database(self, service: DatabaseService, needed: Needed, process: ServiceProcess) -> Iterator[RunningDatabase]:
         kind, url = find_database_kind(service.id), service.own_url
         if url is not None:
             with _own_database(service, kind, url, needed) as running:
                 yield running
             return
-        prepared = self._prepare(service, kind, needed, replace(resources, limits=None))
         settings = {**service.settings, **needed.settings}
-        with self._copy(prepared) as copy, self._serve(copy, settings, resources, log) as (session, admin):
+        prepared = self._prepare(service, kind, needed, process)
+        with self._copy(prepared) as copy, self._serve(copy, settings, process) as (session, admin):
             yield RunningDatabase(service.id, kind, self._stack_login(admin), session, needed.dataset, started=True)
 
     @contextmanager
     def _standby(
-        self,
-        service: StandbyService,
-        primary: RunningDatabase,
-        settings: Mapping[str, str],
-        resources: ResourceAllocation,
-        log: Path,
+        self, service: StandbyService, primary: RunningDatabase, settings: Mapping[str, str], process: ServiceProcess
     ) -> Iterator[RunningDatabase]:
         """Starts a standby of `primary` and waits until it has replayed everything written so far."""
         if not primary.started:
@@ -285,23 +280,20 @@ class Services(Closing):
         with self._copy(self._prepared[service.of, primary.dataset]) as copy:
             self._folder(self._place).write(f"{copy.data.name}/{SIGNAL_FILE}", "")
             admin_of_primary = primary.kind.admin(primary.address.port, primary.address.host)
-            following = replace(copy, id=service.id)
             settings = {**settings, **build_standby_settings(admin_of_primary)}
-            with self._serve(following, settings, resources, log) as (session, admin):
+            with self._serve(copy, settings, process) as (session, admin):
                 written = read_written_position(admin_of_primary)
-                wait_for_service(self._place.host, service.id, log, lambda: require_replayed(admin, written))
+                process.wait(lambda: require_replayed(admin, written))
                 address = replace(primary.address, port=admin.port)
                 yield RunningDatabase(service.id, primary.kind, address, session, None, started=True)
 
     @contextmanager
-    def _upstream(
-        self, service: UpstreamService, needed: Needed, resources: ResourceAllocation, log: Path
-    ) -> Iterator[RunningUpstream]:
+    def _upstream(self, service: UpstreamService, needed: Needed, process: ServiceProcess) -> Iterator[RunningUpstream]:
         place, settings = self._place, {**service.settings, **needed.settings}
         running = RunningUpstream(service.id, place.free_port(), place.address)
         command = build_delay_command(place.engine, running.address, running.port, settings)
         connect = partial(probe_port, service.id, running.port, running.address)
-        with run_service(place, service.id, command, connect, cwd=Path("/"), resources=resources, log=log):
+        with process.running(command, connect, cwd=Path("/")):
             yield running
 
     @contextmanager
@@ -321,9 +313,8 @@ class Services(Closing):
             settings, address = {**service.settings, **needed.settings}, placement.advertised_address or LOOPBACK
             configured = build_nginx_configuration(settings, port, stack_ports, data, address)
             command = build_nginx_command(program, data, folder.write(f"{data.name}/{name}.conf", configured))
-            resources = ResourceAllocation.for_service(name, placement, self._here)
-            connect, user = partial(probe_port, name, port, address), _user(folder)
-            with run_service(self._here, name, command, connect, cwd=data, resources=resources, log=log, user=user):
+            process = ServiceProcess.plan(self._here, name, placement, log)
+            with process.running(command, partial(probe_port, name, port, address), cwd=data, user=_user(folder)):
                 yield f"http://{address}:{port}"
         finally:
             folder.drop(data.name)
@@ -337,14 +328,14 @@ class Services(Closing):
         return Address(admin.host, admin.port, _STACK_LOGIN, _STACK_LOGIN, DATABASE, self._place.clients)
 
     def _prepare(
-        self, service: DatabaseService, kind: DatabaseKind, needed: Needed, resources: ResourceAllocation
-    ) -> "_PreparedDatabase":
+        self, service: DatabaseService, kind: DatabaseKind, needed: Needed, process: ServiceProcess
+    ) -> _PreparedDatabase:
         """Returns a data folder with the dataset, after a clean stop of its server."""
         key = service.id, needed.dataset
         if key not in self._prepared:
             name = f"{service.id}-{needed.dataset or 'empty'}"
             try:
-                self._prepared[key] = self._fill(name, service, kind, needed, resources)
+                self._prepared[key] = self._fill(name, service, kind, needed, process)
             except BaseException:
                 # Another stack may need the same name later.
                 self._folder(self._place).drop(name)
@@ -352,8 +343,8 @@ class Services(Closing):
         return self._prepared[key]
 
     def _fill(
-        self, name: str, service: DatabaseService, kind: DatabaseKind, needed: Needed, resources: ResourceAllocation
-    ) -> "_PreparedDatabase":
+        self, name: str, service: DatabaseService, kind: DatabaseKind, needed: Needed, process: ServiceProcess
+    ) -> _PreparedDatabase:
         """Creates and fills a data folder of this name."""
         place, folder = self._place, self._folder(self._place)
         programs = fetch_package(service, on_fetch=lambda what: self._on_step(f"fetching {service.title}: {what}"))
@@ -361,18 +352,19 @@ class Services(Closing):
         self._on_step(f"filling {service.title} with {needed.dataset or 'nothing'}")
         scratch = f"{service.id}-scratch"
         log = folder.write(f"{scratch}/log", "")
+        process = replace(process, limits=None, log=log, is_log_there=True)
         for file, text in kind.files(place.clients).items():
             folder.write(f"{scratch}/{file}", text)
-        prepared = _PreparedDatabase(service.id, kind, programs, folder.data(name), log.parent)
+        prepared = _PreparedDatabase(kind, programs, folder.data(name), log.parent)
         command, environment = kind.make(programs, prepared.data, prepared.scratch), build_environment()
-        cpus, user = resources.cpus, _user(folder)
+        cpus, user = process.cpus, _user(folder)
         ended = place.host.run(service.id, command, cwd=folder.path, env=environment, log=log, cpus=cpus, user=user)
         if ended.exit_code != 0:
             lines = folder.read(f"{scratch}/{log.name}").strip().splitlines()
             # MariaDB's last lines name its bug tracker, not the error.
             errors = [line for line in lines if "ERROR" in line or "FATAL" in line][-5:] or lines[-5:]
             raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *errors]))
-        with self._serve(prepared, service.settings, resources, log, is_log_there=True) as (session, admin):
+        with self._serve(prepared, service.settings, process) as (session, admin):
             login = self._stack_login(admin)
             session.create(DATABASE, login)
             if needed.dataset is not None:
@@ -380,7 +372,7 @@ class Services(Closing):
         return prepared
 
     @contextmanager
-    def _copy(self, filled: "_PreparedDatabase") -> Iterator["_PreparedDatabase"]:
+    def _copy(self, filled: _PreparedDatabase) -> Iterator[_PreparedDatabase]:
         folder = self._folder(self._place)
         name = f"{filled.data.name}-{next(self._numbers)}"
         try:
@@ -394,44 +386,15 @@ class Services(Closing):
 
     @contextmanager
     def _serve(
-        self,
-        prepared: "_PreparedDatabase",
-        settings: Mapping[str, str],
-        resources: ResourceAllocation,
-        log: Path,
-        *,
-        is_log_there: bool = False,
+        self, prepared: _PreparedDatabase, settings: Mapping[str, str], process: ServiceProcess
     ) -> Iterator[tuple[Session, Address]]:
         """Starts a server on a data folder. Yields weir's own connection and its login."""
         place, kind = self._place, prepared.kind
         admin = kind.admin(place.free_port(), place.address)
         command = kind.serve(prepared.programs, prepared.data, prepared.scratch, admin.host, admin.port, settings)
-        running = run_service(
-            place,
-            prepared.id,
-            command,
-            lambda: kind.session(admin),
-            cwd=prepared.data,
-            resources=resources,
-            log=log,
-            user=_user(self._folder(place)),
-            is_log_there=is_log_there,
-        )
-        with running as session, closing(session):
+        connect, user = partial(kind.session, admin), _user(self._folder(place))
+        with process.running(command, connect, cwd=prepared.data, user=user) as session, closing(session):
             yield session, admin
-
-
-@dataclass(frozen=True, slots=True)
-class _PreparedDatabase:
-    """A data folder with the programs of its server."""
-
-    id: str
-    """Id of the service."""
-    kind: DatabaseKind
-    programs: Path
-    data: Path
-    scratch: Path
-    """Contains `DatabaseKind.files`."""
 
 
 def _require_dataset(planned: PlannedCell) -> None:

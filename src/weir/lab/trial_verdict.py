@@ -5,9 +5,10 @@ A figure may be wrong in three ways: it includes the generator, another machine 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from weir.model.records import BUSY_FRACTION, FEWER_AGENTS, LATE_AGENT, LOST_AGENT, Validity
+from weir.model.records import BUSY_FRACTION, FEWER_AGENTS, LATE_AGENT, LOST_AGENT, LoadSummary, Validity
+from weir.model.run_types import MeasurementWindow
 from weir.model.verdict import Reason, TrialVerdict
 from weir.study.file import Failures, Invariant
 
@@ -74,13 +75,16 @@ class Facts:
     """Inputs of a verdict. None: unknown, no reason follows."""
 
     stack: str
+    load: LoadSummary
+    """The whole load, with the generator's own use and reasons."""
+    window: MeasurementWindow | None = None
+    """The part of the load that counts."""
+    throughput_rps: float = 0.0
+    """Of that part."""
+    connections: int = 0
+    """Of the load."""
     failures: Failures = "reject"
     invariant: Invariant = "reject"
-    intended: int = 0
-    completed: int = 0
-    failed: int = 0
-    errors: Mapping[str, int] = field(default_factory=dict)
-    """Failed requests by kind."""
     stack_ended: str | None = None
     """How the stack ended during the load."""
     service_ended: str | None = None
@@ -92,13 +96,7 @@ class Facts:
     """Broken invariants after the load."""
     cut_short_s: float | None = None
     """Time after which the load was ended from outside weir."""
-    throughput_rps: float = 0.0
-    ceiling_rps: float | None = None
-    """Throughput of the generator on the null server."""
-    busy_fraction: float | None = None
-    """Of the generator's busiest thread."""
     lag_p99_us: float | None = None
-    response_p50_us: float | None = None
     has_samples: bool = True
     """Whether the samples of the server's processes cover the load."""
     processes_unknown: bool = False
@@ -106,25 +104,16 @@ class Facts:
     steal_fraction: float | None = None
     """Share of the stack's CPU time that the hypervisor took."""
     load_shares_stack_cpu: bool = False
-    steady: bool | None = None
-    not_steady_because: str = ""
-    extended: bool = False
-    retransmits: int | None = None
+    retransmits: int = 0
     """TCP retransmissions during the load; like the next two of the whole network namespace."""
-    listen_overflows: int | None = None
+    listen_overflows: int = 0
     """Connections that met a full queue of a listening socket."""
-    listen_drops: int | None = None
+    listen_drops: int = 0
     """Connections dropped at a listening socket, overflows among them."""
     broken_laws: Sequence[tuple[str, str]] = ()
     """Laws of physics that the trial's figures break, each with a possible cause."""
-    generator: Sequence[tuple[str, str]] = ()
-    """The generator's own reasons: kind and text."""
     other_generator: str = ""
     """Name of the generator if it is not weir's engine."""
-    generator_cpu_fraction: float | None = None
-    """CPU time of that generator, relative to that of its CPUs."""
-    connections: int = 0
-    """Of the load."""
     requests_in_kernel: int | None = None
     """Number of captured requests, if all were captured."""
     not_tapped: str = ""
@@ -149,7 +138,7 @@ def _find_failures(facts: Facts) -> Iterator[Reason]:
         yield _advise(SERVICE_ENDED, "invalid", f"the service {facts.service_ended} during the load")
     if facts.cut_short_s is not None:
         yield _advise("cut short", "invalid", f"the generator was ended from outside after {facts.cut_short_s:.1f} s")
-    if facts.failed:
+    if facts.load.requests.failed:
         yield _judge_failed_requests(facts)
     if facts.wrong_after is not None:
         yield _advise("wrong after the load", rejected, f"after the load: {facts.wrong_after}")
@@ -165,12 +154,13 @@ def _find_failures(facts: Facts) -> Iterator[Reason]:
 
 
 def _judge_failed_requests(facts: Facts) -> Reason:
-    kinds = ", ".join(f"{kind} {count}" for kind, count in facts.errors.items() if count)
-    fact = f"{facts.failed} of {facts.intended} requests failed ({kinds})"
+    failed, intended, errors = facts.load.requests.failed, facts.load.requests.intended, facts.load.errors
+    kinds = ", ".join(f"{kind} {count}" for kind, count in errors if count)
+    fact = f"{failed} of {intended} requests failed ({kinds})"
     if facts.failures == "measure":
-        share = f"{facts.failed / facts.intended:.2%}" if facts.intended else "0 %"
+        share = f"{failed / intended:.2%}" if intended else "0 %"
         return Reason("failed requests", "valid", f"{fact}, {share}: failures are a result of this study")
-    if facts.errors.get("check", 0) == facts.failed:
+    if errors.check == failed:
         cause, step = "the answers are wrong under load", f"weir stacks check {facts.stack}"
     else:
         cause = "the stack is overloaded, or its settings limit connections"
@@ -189,15 +179,15 @@ def _find_wrong_counts(facts: Facts) -> Iterator[Reason]:
         else:
             cause, step = "a defect of the measurement, not of the server", "report it with the run file"
             yield Reason("physics", "invalid", fact, threshold, cause, step)
-    seen = facts.requests_in_kernel
-    if seen is not None and abs(seen - facts.completed) > 2 * facts.connections + COUNT_SHARE * facts.completed:
-        fact = f"the generator counts {facts.completed:,} responses, the kernel {seen:,}"
+    seen, completed = facts.requests_in_kernel, facts.load.requests.completed
+    if seen is not None and abs(seen - completed) > 2 * facts.connections + COUNT_SHARE * completed:
+        fact = f"the generator counts {completed:,} responses, the kernel {seen:,}"
         yield _advise("counts", "suspect", fact, f"limit {COUNT_SHARE:.0%} and two per connection")
 
 
 def _find_ceiling(facts: Facts) -> Iterator[Reason]:
     """Yields a throughput near the generator's own limit."""
-    limit_rps = facts.ceiling_rps
+    limit_rps = facts.load.generator.ceiling_rps
     if limit_rps is None or facts.throughput_rps <= CEILING_SHARE * limit_rps:
         return
     fact = f"{facts.throughput_rps:,.0f} req/s of the {limit_rps:,.0f} that the generator reaches on a null server"
@@ -214,22 +204,23 @@ def _find_ceiling(facts: Facts) -> Iterator[Reason]:
 
 
 def _is_busy(facts: Facts) -> bool:
-    return facts.busy_fraction is not None and facts.busy_fraction >= BUSY_FRACTION
+    busy = facts.load.generator.busy_fraction
+    return busy is not None and busy >= BUSY_FRACTION
 
 
 def _find_delays(facts: Facts) -> Iterator[Reason]:
     """Yields delays in the generator."""
-    used, step = facts.generator_cpu_fraction, "more CPUs for it: cpus.load"
+    used, step = facts.load.generator.cpu_fraction, "more CPUs for it: cpus.load"
     busy = []
-    if facts.other_generator and used is not None and used >= BUSY_FRACTION:
+    if facts.other_generator and used >= BUSY_FRACTION:
         fact = f"{facts.other_generator} used {used:.0%} of its CPU time"
         busy.append((fact, f"{step}, or a more efficient generator"))
     if _is_busy(facts):
-        busy.append((f"the generator was busy {facts.busy_fraction:.0%} of the time", step))
+        busy.append((f"the generator was busy {facts.load.generator.busy_fraction:.0%} of the time", step))
     for fact, next_step in busy:
         threshold, cause = f"limit {BUSY_FRACTION:.0%}", "its own queueing is in the response times"
         yield Reason("generator busy", "suspect", fact, threshold, cause, next_step)
-    lag, response = facts.lag_p99_us, facts.response_p50_us
+    lag, response = facts.lag_p99_us, facts.load.response_time_us.p50
     if lag is not None and response is not None and lag > LAG_SHARE * response:
         fact = f"p99 of the schedule lag is {lag:,.0f} µs, {lag / response:.0%} of the median response time"
         yield _advise("schedule lag", "suspect", fact, f"limit {LAG_SHARE:.0%}")
@@ -249,23 +240,25 @@ def _find_disturbances(facts: Facts) -> Iterator[Reason]:
         yield _advise("steal", "suspect", fact, f"limit {STEAL_SHARE:.0%}")
     if facts.load_shares_stack_cpu:
         yield _advise("shared CPU", "suspect", "the generator and the stack share a CPU")
-    if facts.steady is False:
-        fact = f"no steady state{', though the load was extended' if facts.extended else ''}"
-        yield _advise("no steady state", "suspect", fact, facts.not_steady_because)
-    if facts.retransmits and facts.retransmits > RETRANSMIT_SHARE * max(facts.completed, 1):
-        fact = f"{facts.retransmits:,} TCP retransmissions in {facts.completed:,} requests"
+    window, completed = facts.window, facts.load.requests.completed
+    if window is not None and window.steady is False:
+        fact = f"no steady state{', though the load was extended' if window.extended else ''}"
+        yield _advise("no steady state", "suspect", fact, window.why)
+    if facts.retransmits > RETRANSMIT_SHARE * max(completed, 1):
+        fact = f"{facts.retransmits:,} TCP retransmissions in {completed:,} requests"
         yield _advise("retransmits", "suspect", fact, f"limit {RETRANSMIT_SHARE:.1%}")
-    overflows, drops = facts.listen_overflows or 0, facts.listen_drops or 0
+    overflows, drops = facts.listen_overflows, facts.listen_drops
     if overflows or drops:
         validity: Validity = "suspect" if facts.failures == "reject" else "valid"
-        dropped = f"{max(overflows, drops):,} were dropped there"
-        fact = f"{overflows:,} connections met a full listen queue, {dropped}"
+        dropped = max(overflows, drops)
+        fact = f"{overflows:,} connections met a full listen queue, {dropped:,} were dropped there"
         yield _advise("listen queue", validity, fact, "limit 0")
 
 
 def _find_notes(facts: Facts) -> Iterator[Reason]:
     """Yields the generator's own reasons, and the figures that are unknown."""
-    for kind, text in facts.generator:
+    verdict = facts.load.verdict
+    for kind, text in zip(verdict.kinds, verdict.reasons, strict=True):
         if kind in _GENERATOR_VALIDITY:
             yield Reason(kind.replace("_", " "), _GENERATOR_VALIDITY[kind], text)
     if facts.other_generator:

@@ -11,6 +11,14 @@ from weir.live.runs import RunFolder
 from weir.live.server import LiveServer
 
 __all__ = [
-    "Address", "Controls", "EventQueue", "FormField", "LiveServer", "PageInfo", "RunFolder", "TrialEnded",
-    "TrialStarted", "parse_address",
-]  # fmt: skip
+    "Address",
+    "Controls",
+    "EventQueue",
+    "FormField",
+    "LiveServer",
+    "PageInfo",
+    "RunFolder",
+    "TrialEnded",
+    "TrialStarted",
+    "parse_address",
+]

@@ -9,6 +9,8 @@ from weir.model.errors import UsageError
 
 LOOPBACK = "127.0.0.1"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
+_HOST_PORT = re.compile(r"(?:\[([^\]]*:[^\]]*)\]|([^:\[\]]+))(?::(\d{1,5}))?")
+"""A host, an IPv6 address in brackets, and perhaps a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +23,19 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        return self.host == "localhost" or (_ip(self.host) is not None and ipaddress.ip_address(self.host).is_loopback)
+        found = _ip(self.host)
+        return self.host == "localhost" or (found is not None and found.is_loopback)
 
     @property
     def is_any(self) -> bool:
         """Whether it means every address of this machine."""
-        return _ip(self.host) is not None and ipaddress.ip_address(self.host).is_unspecified
+        found = _ip(self.host)
+        return found is not None and found.is_unspecified
 
     @property
     def shown(self) -> str:
         """Host and port for a URL; the loopback address in place of "every address"."""
-        host = self.host
-        if self.is_any:
-            host = "::1" if ":" in host else LOOPBACK
+        host = self.host if not self.is_any else "::1" if ":" in self.host else LOOPBACK
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
@@ -42,28 +44,24 @@ def parse_address(text: str | None) -> Address:
     neither an address nor a name, or its port is invalid."""
     if text is None:
         return Address()
-    expected = "expected an address of this machine with an optional port: 127.0.0.1:8089, 0.0.0.0, [::1]:8089"
-    wrong = UsageError(f"--listen: found {text!r}, {expected}")
     if _ip(text) is not None:
         return Address(text)
-    match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:\[\]]+))(?::(\d{1,5}))?", text)
-    if match is None:
-        raise wrong
-    host, port = match.group(1) or match.group(2), int(match.group(3) or 0)
-    is_ip = _ip(host) is not None
-    is_right = is_ip and ":" in host if match.group(1) else is_ip or _NAME.fullmatch(host)
-    if not is_right or port > 65535:
-        raise wrong
-    return Address(host, port)
+    match = _HOST_PORT.fullmatch(text)
+    if match is not None:
+        host, port = match[1] or match[2], int(match[3] or 0)
+        if port <= 65535 and (_ip(host) or (match[2] and _NAME.fullmatch(host))):
+            return Address(host, port)
+    expected = "expected an address of this machine with an optional port: 127.0.0.1:8089, 0.0.0.0, [::1]:8089"
+    raise UsageError(f"--listen: found {text!r}, {expected}")
 
 
 def accepts_host(address: Address, host: str) -> bool:
     """Returns whether the `Host` header of a request names this server. Refuses a foreign DNS name that points here: a
     page under that name would share our origin (DNS rebinding). An IP address cannot be redirected."""
-    match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]/@\s]+))(?::(\d{1,5}))?", host)
-    if match is None or int(match.group(3) or 80) != address.port:
+    match = _HOST_PORT.fullmatch(host)
+    if match is None or int(match[3] or 80) != address.port:
         return False
-    name = (match.group(1) or match.group(2)).lower()
+    name = (match[1] or match[2]).lower()
     found = _ip(name)
     if address.is_any:
         return found is not None or name in ("localhost", socket.gethostname().lower())

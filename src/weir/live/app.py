@@ -6,7 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
@@ -26,6 +26,7 @@ from weir.web_assets import hash_for_policy, load_web_assets
 LARGEST_BODY = 65_536
 LOG_TAIL_BYTES = 16_384
 _Handler = Callable[[Request], Awaitable[Response]]
+_Computed = TypeVar("_Computed")
 _LATER = "a load runs: weir computes this after its end"
 
 
@@ -52,10 +53,15 @@ class Site:
 
     def app(self, rules: Rules) -> Guard:
         reading: dict[str, _Handler] = {
-            "/": self._show, "/news": self._news, "/log": self._log, "/runs": self._list_runs, "/found": self._found,
-            "/report": self._report, "/live.js": _serve_text(self._bundle.script, "text/javascript"),
+            "/": self._show,
+            "/news": self._news,
+            "/log": self._log,
+            "/runs": self._list_runs,
+            "/found": self._found,
+            "/report": self._report,
+            "/live.js": _serve_text(self._bundle.script, "text/javascript"),
             "/live.css": _serve_text(self._bundle.style, "text/css"),
-        }  # fmt: skip
+        }
         doing = {"/stop": self._stop, "/skip": self._skip, "/extend": self._extend, "/start": self._start}
         routes = [Route(path, answer, methods=["GET"]) for path, answer in reading.items()]
         routes += [Route(path, answer, methods=["POST"]) for path, answer in doing.items()]
@@ -83,24 +89,16 @@ class Site:
         folder = self._folder
         if self._is_busy:
             return _json({"later": _LATER})
-        try:
-            found = await run_in_threadpool(folder.found, request.query_params.get("run", ""))
-        except UnknownRunError:
-            return _json({"message": "no run of that name"}, 404)
-        except WeirError as error:
-            return _json({"message": error.message}, 422)
-        return _json(asdict(found))
+        found, problem, status = await _compute(folder.found, request)
+        return _json({"message": problem} if found is None else asdict(found), status)
 
     async def _report(self, request: Request) -> Response:
         folder = self._folder
         if self._is_busy:
             return _text(f"{_LATER}\n", 503)
-        try:
-            page = await run_in_threadpool(folder.report, request.query_params.get("run", ""))
-        except UnknownRunError:
-            return _text("no run of that name\n", 404)
-        except WeirError as error:
-            return _text(f"{error.message}\n", 422)
+        page, problem, status = await _compute(folder.report, request)
+        if page is None:
+            return _text(f"{problem}\n", status)
         headers = {"Content-Security-Policy": self._report_policy}
         return Response(page.encode("utf-8", "replace"), media_type="text/html", headers=headers)
 
@@ -183,6 +181,16 @@ async def _read_json(request: Request) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+async def _compute(compute: Callable[[str], _Computed], request: Request) -> tuple[_Computed | None, str, int]:
+    """Returns the result about the run that the request names, and the status; or None, a message and the status."""
+    try:
+        return await run_in_threadpool(compute, request.query_params.get("run", "")), "", 200
+    except UnknownRunError:
+        return None, "no run of that name", 404
+    except WeirError as error:
+        return None, error.message, 422
 
 
 async def _run_action(act: Callable[[], bool] | None, otherwise: str) -> Response:

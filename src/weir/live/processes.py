@@ -11,6 +11,7 @@ _MOST_READINGS = 32
 MOST_POOLS = 24
 """Thread pools shown for each group, the largest first."""
 _LEAST_THREADS = 0.005
+_SHOWN = {"name", "tier", "processes", "threads", "rss_bytes"}
 _STATES = attrgetter(*(f"{state}_s" for state in THREAD_STATES))
 
 
@@ -45,10 +46,7 @@ class Processes:
             cpus = None
             if group.name in earlier and seconds > 0:
                 cpus = round(max(cpu_s(group) - cpu_s(earlier[group.name]), 0.0) / seconds, 2)
-            rows.append({
-                "name": group.name, "tier": group.tier, "processes": group.processes, "threads": group.threads,
-                "rss_bytes": group.rss_bytes, "cpus": cpus, "pools": self._pools(group.name),
-            })  # fmt: skip
+            rows.append(group.model_dump(include=_SHOWN) | {"cpus": cpus, "pools": self._pools(group.name)})
         return rows
 
     def _pools(self, name: str) -> list[dict[str, Any]]:
@@ -84,5 +82,5 @@ def cpu_by_tier(before: Sample, after: Sample) -> dict[str, float]:
 
 
 def _times(sample: Sample, name: str) -> dict[str, PoolTimes]:
-    groups = [group for group in sample.groups if group.name == name]
+    groups = (group for group in sample.groups if group.name == name)
     return {times.pool: times for group in groups for times in group.threads_by_state or ()}

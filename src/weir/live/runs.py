@@ -78,19 +78,23 @@ class RunFolder:
     def found(self, name: str) -> Found:
         """Returns the answer of a run. Raises UnknownRunError (there is no such run), WeirError (its file is damaged,
         or holds no results yet)."""
+        # Imported here: findings take as long to import as all else, and a page without a viewer does not need them.
+        from weir.findings import of_run
+
         path = self.find(name)
         with self._computing:
             state = path.stat()
             stamp = (state.st_mtime_ns, state.st_size)
             is_written = path.with_name(f"{path.name}-wal").exists()
             if is_written or path not in self._known or self._known[path][0] != stamp:
-                self._known[path] = (stamp, _compute_answer(path))
+                with RunReader(path) as reader:
+                    answer = of_run(reader).answer
+                self._known[path] = (stamp, Found(answer.sentence, answer.validity, answer.indicative))
             return self._known[path][1]
 
     def report(self, name: str) -> str:
         """Returns the report of a run, as a page. Raises UnknownRunError (there is no such run), WeirError (its file is
         damaged, or the web bundle is missing)."""
-        # Imported here: findings take as long to import as all else, and a page without a viewer does not need them.
         from weir.findings import of_run
         from weir.report import render_html
 
@@ -108,9 +112,10 @@ class RunFolder:
             here = Path(folder)
             if len(here.relative_to(self.path).parts) >= _DEEPEST or RUN_FILE_NAME in names:
                 below.clear()
-            for name in names:
-                path = here / name
-                if path.suffix == SUFFIX and not name.startswith(".") and not path.is_symlink() and _is_text(path):
+            for path in (here / name for name in names):
+                # A URL cannot hold a path with bytes that are not UTF-8.
+                is_text = str(path).encode(errors="ignore").decode() == str(path)
+                if path.suffix == SUFFIX and not path.name.startswith(".") and not path.is_symlink() and is_text:
                     yield path
 
     def _entry(self, path: Path) -> Entry:
@@ -121,23 +126,13 @@ class RunFolder:
             with RunReader(path) as reader:
                 info, ended = reader.info, reader.ended
             # A foreign file may hold anything, and must not hide the others.
-            return Entry(
-                name, str(info.title), str(info.question), "load" if info.is_load else "run", str(info.scale),
-                str(ended or ""), int(info.started_unix_ns) / 1e9,
-            )  # fmt: skip
+            title, question, scale = map(str, (info.title, info.question, info.scale))
+            kind, started_s = "load" if info.is_load else "run", int(info.started_unix_ns) / 1e9
+            return Entry(name, title, question, kind, scale, str(ended or ""), started_s)
         except (WeirError, ValueError, TypeError, OverflowError) as error:
             foreign = f"{path}: found values that weir does not write"
             problem = error.message if isinstance(error, WeirError) else foreign
-            return Entry(name, name, "", "", "", "", _modified_ns(path) / 1e9, problem=problem)
-
-
-def _compute_answer(path: Path) -> Found:
-    # Imported here, as in `report`.
-    from weir.findings import of_run
-
-    with RunReader(path) as reader:
-        answer = of_run(reader).answer
-        return Found(answer.sentence, answer.validity, answer.indicative)
+            return Entry(name, name, "", "", "", "", _modified_ns(path) / 1e9, problem)
 
 
 def _modified_ns(path: Path) -> int:
@@ -145,12 +140,3 @@ def _modified_ns(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _is_text(path: Path) -> bool:
-    """Whether a URL can hold the path: bytes that are not UTF-8 cannot stand there."""
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return True

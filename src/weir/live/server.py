@@ -48,10 +48,19 @@ class LiveServer(Closing):
         self.address = replace(address, port=self._socket.getsockname()[1])
         # uvicorn prints nothing, and no header names the server.
         config = uvicorn.Config(
-            site.app(Rules(self.address, self._keys)), loop="asyncio", http="h11", ws="none", lifespan="off",
-            log_config=None, log_level="critical", access_log=False, proxy_headers=False, server_header=False,
-            date_header=False, timeout_graceful_shutdown=_END_S,
-        )  # fmt: skip
+            site.app(Rules(self.address, self._keys)),
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=_END_S,
+        )
         self._server = uvicorn.Server(config)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._begun = threading.Event()

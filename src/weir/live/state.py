@@ -64,13 +64,12 @@ class PageState:
         self.phase = "between"
         self._lengths_s.append(at_s - self._trial_began_s)
         trial = self._trial or TrialStarted(number=0, name="", point="")
+        result = asdict(ended)
+        for name in ("p50", "p99"):
+            time_us = result.pop(f"{name}_us")
+            result[f"{name}_ms"] = None if time_us is None else time_us / 1e3
         place = {"number": trial.number, "block": trial.block, "name": trial.name, "point": trial.point}
-        self._trials.append({
-            **place, "validity": ended.validity, "reasons": list(ended.reasons), "failed": ended.failed,
-            "run": ended.run, "throughput_rps": ended.throughput_rps,
-            "p50_ms": None if ended.p50_us is None else ended.p50_us / 1e3,
-            "p99_ms": None if ended.p99_us is None else ended.p99_us / 1e3,
-        })  # fmt: skip
+        self._trials.append(place | result)
         self._lists_changed = True
 
     def end(self, text: str, _: float) -> None:
@@ -99,12 +98,17 @@ class PageState:
 
     def _always(self, kind: str, totals: Totals, now_s: float) -> dict[str, Any]:
         return {
-            "schema": SCHEMA, "kind": kind, "phase": self.phase, "ended": self._ended,
-            "elapsed_s": round(now_s - self._began_s, 1), "left_s": self._left_s(now_s),
+            "schema": SCHEMA,
+            "kind": kind,
+            "phase": self.phase,
+            "ended": self._ended,
+            "elapsed_s": round(now_s - self._began_s, 1),
+            "left_s": self._left_s(now_s),
             "trial": None if self._trial is None else self._trial_now(self._trial),
             "now": None if self._last is None else self._now(self._last, totals),
-            "processes": self._processes.build_rows(), "logs": sorted(self.logs),
-        }  # fmt: skip
+            "processes": self._processes.build_rows(),
+            "logs": sorted(self.logs),
+        }
 
     def _trial_now(self, trial: TrialStarted) -> dict[str, Any]:
         values = asdict(trial)

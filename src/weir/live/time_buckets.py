@@ -118,12 +118,9 @@ class Points:
         return self.columns(min(first, len(self._slices)))
 
     def _add(self, at_s: float, part: Slice) -> None:
-        at = int(at_s / self.step_s)
-        while at >= self._most:
+        while (at := int(at_s / self.step_s)) >= self._most:
             self._coarsen()
-            at = int(at_s / self.step_s)
-        while len(self._slices) <= at:
-            self._slices.append(Slice())
+        self._slices += [Slice() for _ in range(at + 1 - len(self._slices))]
         self._slices[at].add(part)
         self._changed = min(self._changed, at)
 

@@ -5,7 +5,7 @@ import math
 import struct
 import zlib
 from base64 import b64decode, b64encode
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Self
 
@@ -35,14 +35,12 @@ class Hdr:
     __slots__ = ("counts",)
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
-        self.counts = dict(counts or {})
+        self.counts = Counter(counts)
         """Samples by the index of their bucket, in any order; buckets without samples are left out."""
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        read = cls()
-        read.counts = counts_in(data)
-        return read
+        return cls(counts_in(data))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -54,30 +52,22 @@ class Hdr:
         return encoded(self.counts)
 
     def to_text(self) -> str:
-        return text_of_bytes(self.encode())
+        return b64encode(self.encode()).decode("ascii")
 
     def add(self, value: int, count: int = 1) -> None:
         """Adds samples of one value, from 0 to `HIGHEST_NS`."""
-        index = index_of(value)
-        self.counts[index] = self.counts.get(index, 0) + count
+        self.counts[index_of(value)] += count
 
     def merge(self, other: "Hdr") -> None:
-        counts = self.counts
-        for index, count in other.counts.items():
-            counts[index] = counts.get(index, 0) + count
+        self.counts.update(other.counts)
 
     def remove(self, other: "Hdr") -> None:
         """Removes the samples of a histogram that was merged before."""
-        counts = self.counts
-        for index, count in other.counts.items():
-            if counts[index] == count:
-                del counts[index]
-            else:
-                counts[index] -= count
+        self.counts -= other.counts
 
     def coarsen(self) -> "Hdr":
         """Returns a histogram whose values are exact to 1 %: live views show no finer ones, and add fewer buckets."""
-        coarse: defaultdict[int, int] = defaultdict(int)
+        coarse = Counter[int]()
         for index, count in self.counts.items():
             # The highest of eight neighbours has the samples of all of them.
             coarse[index | 7] += count
@@ -112,9 +102,17 @@ class Hdr:
         return {highest_at(index): count for index, count in sorted(self.counts.items())}
 
     def quantiles(self, shares: Iterable[float]) -> list[int]:
-        """Returns the smallest values within which shares of the samples are; for rising shares and at least one
-        sample."""
-        return [highest_at(index) for index in at_ranks(dict(sorted(self.counts.items())), shares)]
+        """Returns the smallest values within which shares of the samples are, for rising shares from 0 to 1 and at least
+        one sample. The rank of a share is the next whole one, as in the engine."""
+        samples, buckets, found = self.total, iter(sorted(self.counts.items())), []
+        index = reached = 0
+        for share in shares:
+            rank = max(1, math.ceil(share * samples))
+            while reached < rank:
+                index, count = next(buckets)
+                reached += count
+            found.append(highest_at(index))
+        return found
 
     def quantile(self, share: float) -> int:
         """Returns the smallest value within which a share of the samples is; 0 without samples."""
@@ -130,11 +128,6 @@ def deflated(data: bytes) -> bytes:
 def bytes_of_text(text: str) -> bytes:
     """Returns the bytes of a histogram from the base64 in a record."""
     return b64decode(text)
-
-
-def text_of_bytes(data: bytes) -> str:
-    """Returns the base64 of a histogram for a record: the inverse of `bytes_of_text`."""
-    return b64encode(data).decode("ascii")
 
 
 def counts_in(data: bytes) -> dict[int, int]:
@@ -209,20 +202,3 @@ def _append(payload: bytearray, number: int) -> None:
         payload.append(number & 127 | 128)
         number >>= 7
     payload.append(number)
-
-
-def at_ranks(recorded: Mapping[int, int], shares: Iterable[float]) -> list[int]:
-    """Returns the smallest values within which shares of the samples are: the rank is the next whole one, as in the
-    engine. `recorded` has the number of samples of each value, in rising order, and at least one sample; the shares
-    rise from 0 to 1."""
-    samples = sum(recorded.values())
-    values = iter(recorded.items())
-    value = reached = 0
-    found = []
-    for share in shares:
-        rank = max(1, math.ceil(share * samples))
-        while reached < rank:
-            value, count = next(values)
-            reached += count
-        found.append(value)
-    return found

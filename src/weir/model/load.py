@@ -4,13 +4,15 @@ plan's JSON."""
 
 import math
 from base64 import b64encode
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 PLAN_SCHEMA = 1
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
+METHODS: tuple[str, ...] = get_args(Method)
 """The HTTP methods that a plan may have."""
 LONGEST_S = 604_800.0
 LONGEST_TIMEOUT_S = 3_600.0
@@ -81,7 +83,7 @@ class ClosedLoad:
 
     users: Profile
     think: ThinkTime | None = None
-    loops: int | None = None
+    requests_per_user: int | None = None
     """Requests after which a user leaves."""
     pace_s: float | None = None
     """Minimum time from one request's intended start to the next one's."""
@@ -98,8 +100,8 @@ class ClosedLoad:
 
     @property
     def label(self) -> str:
-        parts = [_connections(self.connections) if self.is_plain else _over_time(self.users, "users")]
-        parts += [] if self.loops is None else [f"{self.loops} requests each"]
+        parts = [_describe_connections(self.connections) if self.is_plain else _describe_profile(self.users, "users")]
+        parts += [] if self.requests_per_user is None else [f"{self.requests_per_user} requests each"]
         parts += [] if self.think is None else [f"thinking {self.think.label}"]
         parts += [] if self.pace_s is None else [f"one in {self.pace_s:g} s each"]
         return ", ".join(parts)
@@ -108,7 +110,12 @@ class ClosedLoad:
         if self.is_plain:
             return {"closed": {"connections": self.connections}}
         think = self.think and self.think.to_plan()
-        given = {"users": _profile_to_plan(self.users), "think": think, "loops": self.loops, "pace_s": self.pace_s}
+        given = {
+            "users": _profile_to_plan(self.users),
+            "think": think,
+            "loops": self.requests_per_user,
+            "pace_s": self.pace_s,
+        }
         return {"closed": {key: value for key, value in given.items() if value is not None}}
 
 
@@ -125,7 +132,7 @@ class OpenLoad:
     @property
     def label(self) -> str:
         unit = "req/s" if self.session is None else "sessions/s"
-        parts = [f"{_over_time(self.rate_rps, unit)} over {_connections(self.connections)}"]
+        parts = [f"{_describe_profile(self.rate_rps, unit)} over {_describe_connections(self.connections)}"]
         parts += ["Poisson arrivals"] if self.arrivals == "poisson" else []
         if self.session is not None:
             parts.append(f"{self.session.requests} requests each")
@@ -149,20 +156,20 @@ def highest(profile: Profile) -> float:
     return max(value for _, value in profile) if isinstance(profile, tuple) else profile
 
 
-def value_at(profile: Profile, at_s: float) -> float:
-    """Returns a profile's value at a moment: see `Profile`.
+def value_at(profile: Profile, at_s: float, *, before_step: bool = False) -> float:
+    """Returns a profile's value at a moment: see `Profile`. `before_step`: just before a step at that moment.
 
     >>> value_at(((0.0, 100.0), (10.0, 200.0), (10.0, 50.0)), 5.0)
     150.0
     """
     if not isinstance(profile, tuple):
         return profile
-    if at_s < profile[0][0]:
-        return profile[0][1]
-    for (start_s, low), (end_s, high) in pairwise(profile):
-        if start_s <= at_s < end_s:
-            return low + (high - low) * (at_s - start_s) / (end_s - start_s)
-    return profile[-1][1]
+    find = bisect_left if before_step else bisect_right
+    after = find(profile, at_s, key=lambda point: point[0])
+    if after in (0, len(profile)):
+        return profile[max(0, after - 1)][1]
+    (start_s, low), (end_s, high) = profile[after - 1 : after + 1]
+    return low + (high - low) * (at_s - start_s) / (end_s - start_s)
 
 
 def total(profile: Profile, until_s: float) -> float:
@@ -174,18 +181,11 @@ def total(profile: Profile, until_s: float) -> float:
     if not isinstance(profile, tuple):
         return profile * until_s
     times = sorted({0.0, until_s, *(at_s for at_s, _ in profile if 0 < at_s < until_s)})
-    # Just before a step the profile still has its earlier value.
-    spans = [(end - start, value_at(profile, start) + _value_before(profile, end)) for start, end in pairwise(times)]
-    return sum(length_s * both / 2 for length_s, both in spans)
-
-
-def _value_before(profile: tuple[Point, ...], at_s: float) -> float:
-    if at_s <= profile[0][0]:
-        return profile[0][1]
-    for (start_s, low), (end_s, high) in pairwise(profile):
-        if start_s < at_s <= end_s:
-            return low + (high - low) * (at_s - start_s) / (end_s - start_s)
-    return value_at(profile, at_s)
+    spans = pairwise(times)
+    return sum(
+        (end - start) * (value_at(profile, start) + value_at(profile, end, before_step=True)) / 2
+        for start, end in spans
+    )
 
 
 def constant_from_s(load: Load) -> float | None:
@@ -200,11 +200,11 @@ def constant_from_s(load: Load) -> float | None:
     return profile[1][0] if len(profile) == 2 else None
 
 
-def _connections(count: int) -> str:
+def _describe_connections(count: int) -> str:
     return "1 connection" if count == 1 else f"{count} connections"
 
 
-def _over_time(profile: Profile, unit: str) -> str:
+def _describe_profile(profile: Profile, unit: str) -> str:
     if not isinstance(profile, tuple):
         return f"{profile:g} {unit}"
     return " → ".join(f"{value:g}" for _, value in profile) + f" {unit} in {profile[-1][0]:g} s"
@@ -331,7 +331,7 @@ class LoadPlan:
         match self.load:
             case ClosedLoad(users):
                 points = users if isinstance(users, tuple) else ((0.0, users),)
-                last = (self.duration_s, _value_before(points, self.duration_s))
+                last = (self.duration_s, value_at(points, self.duration_s, before_step=True))
                 leaving = (*(point for point in points if point[0] < self.duration_s), last, (self.duration_s, 0.0))
                 # Without users before the end there is nothing to wait for.
                 return replace(ending, load=replace(self.load, users=leaving)) if highest(leaving) > 0 else self
@@ -342,8 +342,8 @@ class LoadPlan:
     @property
     def ends_by_itself(self) -> bool:
         """Whether something other than the time may end the load."""
-        has_loops = isinstance(self.load, ClosedLoad) and self.load.loops is not None
-        return self.requests is not None or self.until_first_failure or has_loops
+        users_leave = isinstance(self.load, ClosedLoad) and self.load.requests_per_user is not None
+        return self.requests is not None or self.until_first_failure or users_leave
 
     @property
     def title(self) -> str:
@@ -355,11 +355,17 @@ class LoadPlan:
         if self.request.body is not None:
             request["body"] = {"base64": b64encode(self.request.body).decode("ascii")}
         plan: dict[str, Any] = {
-            "schema": PLAN_SCHEMA, "target": self.request.target, "request": request, "load": self.load.to_plan(),
-            "duration_s": self.duration_s, "timeout_s": self.timeout_s, "interval_s": self.interval_s,
+            "schema": PLAN_SCHEMA,
+            "target": self.request.target,
+            "request": request,
+            "load": self.load.to_plan(),
+            "duration_s": self.duration_s,
+            "timeout_s": self.timeout_s,
+            "interval_s": self.interval_s,
             "check": {"status": None if self.expected_status is None else list(self.expected_status)},
-            "threads": self.threads, "cpus": list(self.cpus),
-        }  # fmt: skip
+            "threads": self.threads,
+            "cpus": list(self.cpus),
+        }
         for one in fields(self):
             value = getattr(self, one.name)
             if one.metadata and value != one.default:

@@ -1,6 +1,7 @@
 """Observers of a load: recorders, screens, logs and abort rules implement one interface, and one fan-out serves them
 all."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,36 +32,29 @@ class LoadObserver:
         """The load is over. A load that fails has no end."""
 
 
+def fan_out(method: str) -> Callable[..., None]:
+    """Returns a method of `LoadObservers` that calls this method of each of its observers, in order."""
+
+    def call(self: "LoadObservers", *values: object) -> None:
+        for observer in self.observers:
+            getattr(observer, method)(*values)
+
+    return call
+
+
 class LoadObservers(LoadObserver):
     """Passes each record to several observers, in the order in which they were given."""
 
     def __init__(self, *observers: LoadObserver | None) -> None:
-        self._observers = [observer for observer in observers if observer is not None]
+        self.observers = [observer for observer in observers if observer is not None]
 
     def add(self, observer: LoadObserver) -> None:
         """Adds an observer. Call it before the load starts."""
-        self._observers.append(observer)
+        self.observers.append(observer)
 
-    def on_ready(self, ready: "LoadReady") -> None:
-        for observer in self._observers:
-            observer.on_ready(ready)
-
-    def on_start(self, started: "LoadStarted") -> None:
-        for observer in self._observers:
-            observer.on_start(started)
-
-    def on_interval(self, interval: "Interval") -> None:
-        for observer in self._observers:
-            observer.on_interval(interval)
-
-    def on_sample(self, sample: "Sample") -> None:
-        for observer in self._observers:
-            observer.on_sample(sample)
-
-    def on_event(self, event: "LoadEvent") -> None:
-        for observer in self._observers:
-            observer.on_event(event)
-
-    def on_end(self, end: "LoadEnd") -> None:
-        for observer in self._observers:
-            observer.on_end(end)
+    on_ready = fan_out("on_ready")
+    on_start = fan_out("on_start")
+    on_interval = fan_out("on_interval")
+    on_sample = fan_out("on_sample")
+    on_event = fan_out("on_event")
+    on_end = fan_out("on_end")

@@ -1,4 +1,4 @@
-"""A reported result of one load, with the rounding of each figure: of a tool, a published table, or weir itself."""
+"""The reported result of one load, with the rounding of each figure: from a tool, a publication, or weir itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,8 +28,8 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A report of one load. None: the report lacks this figure. Times are in seconds."""
+class ReportedResult:
+    """The reported figures of one load; None: the report lacks the figure. Times are in seconds."""
 
     name: str
     tool: str | None = None

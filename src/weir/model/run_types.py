@@ -1,11 +1,11 @@
 """A run and its parts, as the run file keeps them: cells, placement, trials and their results."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from weir.model.load import Load
 from weir.model.records import LoadSummary, Quantiles, Record
-from weir.model.reported_result import Claim
+from weir.model.reported_result import ReportedResult
 from weir.model.resources import StackResources
 from weir.model.service_work import ServiceWork
 from weir.model.verdict import TrialVerdict
@@ -198,6 +198,12 @@ class RunInfo:
     """Folder of the study's file; a resumed run reads scenarios from there."""
 
     @property
+    def first_look(self) -> int | None:
+        """The first block after which the width of the intervals may end the run; None: it never does."""
+        look: int | None = self.environment.get("first_look")
+        return look
+
+    @property
     def is_load(self) -> bool:
         """Whether the run is a single load (`weir load --out`): one trial of one cell; `study_text` holds its plan."""
         return not self.study
@@ -218,13 +224,6 @@ class StopReason:
     """The reason in a sentence."""
     added: int = 0
     """Number of blocks among these that viewers of the live page added."""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        return cls(**value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,13 +255,6 @@ class MeasurementWindow:
         """Whether the whole load counts."""
         return self.start_s == 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Self:
-        return cls(**{**value, "segments": tuple(Segment(**segment) for segment in value["segments"])})
-
 
 class CaptureResult(Record):
     """`end` of a packet capture: the kernel's view of requests. `docs/reference/engine.md` explains each field."""
@@ -285,14 +277,7 @@ class TrialResult:
     verdict: TrialVerdict
     summary: LoadSummary | None = None
     """Figures of the window that counts."""
-    window: MeasurementWindow | None = None
-    whole_load: LoadSummary | None = None
-    """The generator's summary of the whole load, if only a part of it counts; it includes failures outside that
-    part."""
     resources: StackResources | None = None
-    histograms: dict[str, bytes] = field(default_factory=dict)
-    """HdrHistogram V2 by clock: `response_time_ns` and others. If only a part of the load counts, `response_time_ns` is
-    of that part, and `whole_load_response_time_ns` and others are of the whole load."""
     load_started_monotonic_ns: int | None = None
     ready_s: float | None = None
     """Time from the start of the process to its first right answer."""
@@ -303,16 +288,23 @@ class TrialResult:
     isolation: str = ""
     logs: dict[str, str] = field(default_factory=dict)
     """Log files by process name, relative to the run folder."""
+    window: MeasurementWindow | None = None
+    whole_load: LoadSummary | None = None
+    """The generator's summary of the whole load, if only a part of it counts; it includes failures outside that
+    part."""
+    phases_s: dict[str, float] = field(default_factory=dict)
+    """Duration of each phase (`findings.trial_phases.PHASES`), and the `total`."""
     work: tuple[ServiceWork, ...] = ()
     """Work of the stack's services over the whole load, by their own counters."""
     discrepancies: tuple[str, ...] = ()
     """Invariants of the workload that did not hold after the load, in words."""
-    claim: Claim | None = None
+    reported_result: ReportedResult | None = None
     """Report of a generator other than weir's, with the rounding of each figure."""
     tap: CaptureResult | None = None
     """The kernel's view of the requests, if the study asks for it (`method.tap`)."""
-    phases_s: dict[str, float] = field(default_factory=dict)
-    """Duration of each phase (`findings.trial_phases.PHASES`), and the `total`."""
+    histograms: dict[str, bytes] = field(default_factory=dict)
+    """HdrHistogram V2 by clock: `response_time_ns` and others. If only a part of the load counts, `response_time_ns` is
+    of that part, and `whole_load_response_time_ns` and others are of the whole load."""
 
 
 @dataclass(frozen=True, slots=True)

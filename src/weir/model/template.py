@@ -15,19 +15,19 @@ def pieces(template: str) -> Iterator[str | list[str]]:
     placeholder is not closed, or `int` or `word` have wrong arguments."""
     end = 0
     for match in _PLACEHOLDER.finditer(template):
-        yield _text(template[end : match.start()])
-        yield _checked(match.group(1))
+        yield _check_text(template[end : match.start()])
+        yield _parse_placeholder(match.group(1))
         end = match.end()
-    yield _text(template[end:])
+    yield _check_text(template[end:])
 
 
-def _text(text: str) -> str:
+def _check_text(text: str) -> str:
     if "{{" in text:
         raise ValueError(f"{text[text.index('{{') :][:40]!r}: expected }}}} after {{{{, without braces between them")
     return text
 
 
-def _checked(inside: str) -> list[str]:
+def _parse_placeholder(inside: str) -> list[str]:
     words = inside.split()
     match words:
         case ["int", low, high] if _is_int(low) and _is_int(high) and int(low) <= int(high):

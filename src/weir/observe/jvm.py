@@ -13,7 +13,7 @@ the total of the surrounding safepoint includes it, and that is the delay of a r
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,7 +90,7 @@ def parse_pauses(lines: Iterable[str]) -> Iterator[Pause]:
     yield from collections
 
 
-def read_pause_events(logs: Sequence[Path], *, start_ns: int, end_ns: int) -> list[TrialEvent]:
+def read_pause_events(logs: Iterable[Path], *, start_ns: int, end_ns: int) -> list[TrialEvent]:
     """Returns the pauses in JVMs' logs that overlap a load (start and end by CLOCK_MONOTONIC), by their start."""
     events = []
     for log in logs:

@@ -198,9 +198,9 @@ def _compute_pressure(window: _Window) -> dict[str, float]:
     if readings is None or not readings[2]:
         return {}
     before, after, seconds = readings
-    stalls = {f"{resource}_{kind}": attrgetter(f"{resource}.{kind}_s")
-              for resource in ("cpu", "memory", "io") for kind in ("some", "full")}  # fmt: skip
-    return {name: (stall(after) - stall(before)) / seconds for name, stall in stalls.items()}
+    kinds = [f"{resource}.{kind}" for resource in ("cpu", "memory", "io") for kind in ("some", "full")]
+    stalls = {kind: attrgetter(f"{kind}_s") for kind in kinds}
+    return {kind.replace(".", "_"): (stall(after) - stall(before)) / seconds for kind, stall in stalls.items()}
 
 
 def _compute_steal(first: Sample, last: Sample, cpus: Sequence[int]) -> float | None:

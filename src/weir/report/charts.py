@@ -10,8 +10,8 @@ from weir.findings.formatting import sentence_names
 from weir.findings.load_findings import SERVER, trials_to_show
 from weir.findings.points import PointCells, group_points
 from weir.parallel import start_parallel
-from weir.report.series import PointSeries, Shown, point_series, shown_at
-from weir.report.timeseries import Array, Line, line_of, slices
+from weir.report.series import PointSeries, Shown, build_point_series, list_shown
+from weir.report.timeseries import Array, Line, cut_slices, to_line
 from weir.store import IntervalRow, RunReader
 
 
@@ -54,28 +54,28 @@ def begin_charts(reader: RunReader) -> Charts:
     together = max(1, sum(len(group.members) for group in groups))
 
     def of_point(own: RunReader, group: PointCells) -> PointCharts:
-        shown = shown_at(group, names)
-        return PointCharts(point_series(own, group.load, shown, together), answer_series(own, shown))
+        shown = list_shown(group, names)
+        return PointCharts(build_point_series(own, group.load, shown, together), build_answer_series(own, shown))
 
     return start_parallel(reader, groups, of_point)
 
 
-def answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeries:
+def build_answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeries:
     """Returns the answers up to each moment, the mean over trials, of every stack, and each ceiling once. Sums and not
     rates: requests that wait together are answered in bursts. A burst exceeds a ceiling, which holds on average; the
     sum never exceeds ceiling × time."""
     if not any(stack.ceilings for stack in shown):
         return AnswerSeries([], [])
     intervals = {trial: reader.intervals(trial) for stack in shown for trial in stack.trials}
-    edges = slices([row for rows in intervals.values() for row in rows])
+    edges = cut_slices([row for rows in intervals.values() for row in rows])
     lines: list[AnswerLine] = []
     ceilings: dict[str, AnswerLine] = {}
     for stack in shown:
         trials = [_answered(intervals[trial], edges) for trial in stack.trials]
-        lines.append(AnswerLine(stack.name, stack.colour, line_of(np.mean(trials, axis=0))))
+        lines.append(AnswerLine(stack.name, stack.colour, to_line(np.mean(trials, axis=0))))
         for ceiling in stack.ceilings:
             own = stack.colour if ceiling.of == "stack" else None
-            line = AnswerLine(ceiling.because, own, line_of(edges * ceiling.throughput_rps), is_ceiling=True)
+            line = AnswerLine(ceiling.because, own, to_line(edges * ceiling.throughput_rps), is_ceiling=True)
             ceilings.setdefault(ceiling.because, line)
     return AnswerSeries([round(float(edge), 4) for edge in edges], [*lines, *ceilings.values()])
 

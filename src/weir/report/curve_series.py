@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.findings import BY_KEY, BreakEven, Point, RunFindings, StackFindings
+from weir.findings import RunFindings
 from weir.findings.formatting import amount as amount_text
 from weir.findings.formatting import significant
-from weir.findings.metrics import CPU, MEAN, MEMORY, P99, THROUGHPUT
+from weir.findings.metrics import BY_KEY, CPU, MEAN, MEMORY, P99, THROUGHPUT
 from weir.findings.sweep import CONNECTIONS, LOADS, RATE, AxisSeries, get_axis_unit, group_by_axis
+from weir.findings.types import BreakEven, Point, StackFindings
 from weir.model.run_types import Trial
-from weir.report.interval_plot import colours_of
+from weir.report.interval_plot import assign_colours
 from weir.report.number_format import display
 from weir.report.timeseries import Line
 from weir.stats import Crossing
@@ -135,7 +136,7 @@ class CurveSeries:
         )
 
 
-def curve_series(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
+def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
     """Returns the charts of each set of points that differ in one number only, first those over the amount of load. A
     setting that varies together with the load has charts only if stacks change sides along it. The verdicts of `trials`
     tell at which amounts the generator may have been the limit."""
@@ -166,7 +167,7 @@ def _curve(findings: RunFindings, along: AxisSeries[Point], limited: Set[int]) -
     if any(laws.values()):
         between = np.geomspace(measured[0], measured[-1], _LAW_POINTS)
         amounts = sorted({*measured, *(round(float(amount), 3) for amount in between)})
-    colours = colours_of(*points)
+    colours = assign_colours(*points)
     names = {stack.label: stack.name for point in points for stack in point.stacks if stack.arm == "main"}
     found = {
         label: {amount: stack for amount, point in by_amount.items() for stack in point.stacks if stack.label == label}
@@ -199,13 +200,19 @@ def _curve(findings: RunFindings, along: AxisSeries[Point], limited: Set[int]) -
         for label, name in names.items()
         if (law := laws.get(label)) is not None and law.knee is not None and measured[0] < law.knee < measured[-1]
     ]
-    drawn = [one for one in charts if any(value is not None for line in one.lines for value in line.values)]
     sentence = " ".join([*_changes_of_sides(crossings, THROUGHPUT), *_peaks(findings, where, unit)])
-    may_be_limited = [amount for amount in measured if used[amount] & limited]
     return CurveSeries(
-        axis, where, unit, amounts, measured, drawn, crossings, knees, may_be_limited,
-        sentence or "No two stacks change sides.",
-    )  # fmt: skip
+        axis=axis,
+        where=where,
+        unit=unit,
+        amounts=amounts,
+        measured=measured,
+        charts=[one for one in charts if any(value is not None for line in one.lines for value in line.values)],
+        crossings=crossings,
+        knees=knees,
+        limited=[amount for amount in measured if used[amount] & limited],
+        sentence=sentence or "No two stacks change sides.",
+    )
 
 
 def _figures(key: str, stack: StackFindings | None) -> tuple[float | None, float | None, float | None]:

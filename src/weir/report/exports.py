@@ -14,9 +14,10 @@ import numpy as np
 
 from weir.compat.jmx.tables import AGGREGATE_COLUMNS
 from weir.compat.latencies import list_spectrum, sort_counts
-from weir.findings import LoadFindings, Point, RunFindings
+from weir.findings import LoadFindings, RunFindings
 from weir.findings.formatting import counted, milliseconds
 from weir.findings.metrics import BY_KEY, CPU, UNITS
+from weir.findings.types import Point
 from weir.model.hdr import RANGES, SUB_BUCKETS
 from weir.model.hdr_batch import highest, merge, samples_of
 from weir.model.run_types import Trial
@@ -27,10 +28,19 @@ from weir.store import RunReader
 
 _LOCUST_PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 99.9, 99.99, 100)
 _LOCUST = (
-    "Type", "Name", "Request Count", "Failure Count", "Median Response Time", "Average Response Time",
-    "Min Response Time", "Max Response Time", "Average Content Size", "Requests/s", "Failures/s",
+    "Type",
+    "Name",
+    "Request Count",
+    "Failure Count",
+    "Median Response Time",
+    "Average Response Time",
+    "Min Response Time",
+    "Max Response Time",
+    "Average Content Size",
+    "Requests/s",
+    "Failures/s",
     *(f"{percent:g}%" for percent in _LOCUST_PERCENTILES),
-)  # fmt: skip
+)
 JMETER_PERCENTILES = (50, 90, 95, 99, 0, 100)
 
 
@@ -127,15 +137,15 @@ def render_json(findings: RunFindings) -> str:
     return json.dumps(findings.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def jmeter(rows: Sequence[Sampled]) -> str:
+def render_jmeter(rows: Sequence[Sampled]) -> str:
     """Returns JMeter's aggregate report: whole milliseconds; the last row merges all others."""
     return csv_text(AGGREGATE_COLUMNS, [_jmeter_row(row) for row in [*rows, _merge(rows, "TOTAL")]])
 
 
-def _jmeter_row(row: Sampled) -> list[str]:
+def _jmeter_row(row: Sampled) -> list[Any]:
     return [
         row.name,
-        str(row.requests),
+        row.requests,
         *(f"{time_ms:.0f}" for time_ms in (row.mean_ms, *row.percentiles_ms(JMETER_PERCENTILES))),
         f"{row.failed_share:.3%}",
         f"{row.requests / row.length_s:.5f}",
@@ -144,23 +154,22 @@ def _jmeter_row(row: Sampled) -> list[str]:
     ]
 
 
-def locust(rows: Sequence[Sampled]) -> str:
+def render_locust(rows: Sequence[Sampled]) -> str:
     """Returns Locust's `_stats.csv`: milliseconds; the last row merges all others."""
     return csv_text(_LOCUST, [_locust_row(row) for row in [*rows, _merge(rows, "Aggregated")]])
 
 
-def _locust_row(row: Sampled) -> list[str]:
+def _locust_row(row: Sampled) -> list[Any]:
     median, shortest, *percentiles = row.percentiles_ms((50, 0, *_LOCUST_PERCENTILES))
     size = row.received_bytes / row.requests if row.requests else 0
     return [
-        *(row.method, row.name, str(row.requests), str(row.failed), f"{median:.0f}"),
-        *map(str, (row.mean_ms, shortest, percentiles[-1], size)),
-        *map(str, (row.requests / row.length_s, row.failed / row.length_s)),
+        *(row.method, row.name, row.requests, row.failed, f"{median:.0f}"),
+        *(row.mean_ms, shortest, percentiles[-1], size, row.requests / row.length_s, row.failed / row.length_s),
         *(f"{time_ms:.0f}" for time_ms in percentiles),
     ]
 
 
-def hgrm(rows: Sequence[Sampled]) -> str:
+def render_hgrm(rows: Sequence[Sampled]) -> str:
     """Returns percentile distributions in HdrHistogram's format, in milliseconds, each below its name."""
     return "\n".join(_distribution(row) for row in rows)
 
@@ -180,22 +189,21 @@ def _distribution(row: Sampled) -> str:
     return "\n".join(lines) + "\n"
 
 
-def table(findings: RunFindings) -> str:
+def render_csv(findings: RunFindings) -> str:
     """Returns every metric of every stack at every point as CSV; for a load, every number of its JSON by key."""
     columns = ("workload", "load", "point", "stack", "name", "metric", "unit", "value", "low", "high", "trials", "note")
-    rows = [
-        [
-            point.workload, point.load, point.label, stack.label, stack.name, measure.metric, measure.unit,
-            *map(_number, (measure.value, measure.low, measure.high)), str(len(measure.trials)), measure.note,
-        ]
-        for point in findings.points
-        for stack in point.stacks
-        for measure in ([] if isinstance(findings, LoadFindings) else stack.measures)
-    ]  # fmt: skip
     if isinstance(findings, LoadFindings):
         target, (point,) = findings.summary.target, findings.points
         place = (point.workload, point.load, point.label, target, target)
-        rows = [[*place, key, _unit(key), repr(value), "", "", "1", ""] for key, value in _figures(findings)]
+        figures = ([*place, key, _unit(key), value, None, None, 1, None] for key, value in _figures(findings))
+        return csv_text(columns, figures)
+    rows: list[list[Any]] = []
+    for point in findings.points:
+        for stack in point.stacks:
+            place = (point.workload, point.load, point.label, stack.label, stack.name)
+            for one in stack.measures:
+                values = (one.metric, one.unit, one.value, one.low, one.high, len(one.trials), one.note)
+                rows.append([*place, *values])
     return csv_text(columns, rows)
 
 
@@ -234,7 +242,7 @@ def _unit(key: str) -> str:
     return "requests" if counts & {key.split(".")[-1]} or {"requests", "status", "errors"} & set(key.split(".")) else ""
 
 
-def markdown(findings: RunFindings) -> str:
+def render_markdown(findings: RunFindings) -> str:
     """Returns the answer, a table for each point or the tables of a load, and what weakens the answer."""
     answer = findings.answer
     load = findings if isinstance(findings, LoadFindings) else None
@@ -270,8 +278,8 @@ def _point_table(point: Point) -> list[str]:
     rows = []
     for stack in point.stacks:
         measures = [stack.measure(metric) for metric in TABLE_METRICS]
-        intervals = [f" ({interval})" if (interval := interval_text(measure)) else "" for measure in measures]
-        rows.append([stack.name, *(value_text(one) + text for one, text in zip(measures, intervals, strict=True))])
+        intervals = {one.metric: f" ({text})" for one in measures if (text := interval_text(one))}
+        rows.append([stack.name, *(value_text(one) + intervals.get(one.metric, "") for one in measures)])
     return _markdown_table(["stack", *titles], rows)
 
 
@@ -311,12 +319,8 @@ def _inline(text: str) -> str:
     return " ".join(text.split())
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else repr(value)
-
-
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns a table as CSV."""
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Returns a table as CSV, with all digits of its numbers; None is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

@@ -1,29 +1,30 @@
 """The HTML report of a run or a load: one offline file, with the same bytes from the same run file anywhere."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from weir.findings import BY_KEY, GeneratorFindings, LoadFindings, RunFindings, StackFindings
+from weir.findings import LoadFindings, RunFindings
 from weir.findings.formatting import significant
-from weir.findings.metrics import GENERATOR_CPU, GENERATOR_MEMORY, THROUGHPUT
+from weir.findings.metrics import BY_KEY, GENERATOR_CPU, GENERATOR_MEMORY, THROUGHPUT
 from weir.findings.points import PointNames
 from weir.findings.regression import Gate
+from weir.findings.types import GeneratorFindings, StackFindings
 from weir.model.run_types import Trial
 from weir.parallel import start_parallel, without_gc
 from weir.report import exports
 from weir.report.charts import Charts, begin_charts
-from weir.report.curve_series import curve_series
-from weir.report.interval_plot import colours_of, ratio_strip, variation_strip
-from weir.report.load_tables import load_values
+from weir.report.curve_series import build_curves
+from weir.report.interval_plot import assign_colours, ratio_strip, variation_strip
 from weir.report.number_format import GENERATOR_METRICS, TABLE_METRICS, display, interval_text, value_text
-from weir.report.overview import overview_of
-from weir.report.page import flat, island, plain, render_page, template_of, write_page
-from weir.report.point import RUN_TEMPLATES, TEMPLATE, point_part
+from weir.report.overview import build_overview
+from weir.report.page import embed_json, get_template, render_page, write_page
+from weir.report.point import RUN_TEMPLATES, TEMPLATE, render_point
 from weir.report.process_series import cpus_by_role
-from weir.report.scatter import planes_of
-from weir.report.tool_summaries import readings_of
+from weir.report.scatter import build_planes
+from weir.report.tool_summaries import build_summaries
 from weir.store import RunReader
 
 
@@ -45,27 +46,33 @@ def render_html(
     load = findings if isinstance(findings, LoadFindings) else None
     # Compiled once here, and not once by each worker.
     for name in (TEMPLATE,) if load else (TEMPLATE, *RUN_TEMPLATES):
-        template_of(name)
-    curves = curve_series(findings, reader.trials())
+        get_template(name)
+    # The workers read the charts meanwhile.
+    curves = build_curves(findings, reader.trials())
     values: dict[str, Any] = {
-        "info": reader.info, "findings": findings, "several": len(findings.points) > 1, "curves": curves,
-        "planes": planes_of(findings),
+        "info": reader.info,
+        "findings": findings,
+        "curves": curves,
+        "planes": build_planes(findings),
         "variation": findings.variation and variation_strip(findings.variation, findings.identical_copies),
-        "readings": readings_of(reader, findings, exports.collect_samples(reader, findings)),
-        "against": against, "load": load and load_values(load),
+        "summaries": build_summaries(reader, findings, exports.collect_samples(reader, findings)),
+        "against": against,
+        "load": load is not None,
         "answer_text": (load.answer.sentence, load.basis) if load else _split_basis(findings.answer.sentence),
-        "answer_strip": ratio_strip(findings.answer.comparisons, colours_of(*findings.points)),
-        "trials": _trial_rows(reader, findings), "overview": overview_of(findings),
-        "generator_cells": _generator_cells, "generator_intervals": _generator_intervals,
-        "objectives": findings.objectives(), "environment": flat(reader.info.environment),
-        "settings": _settings(findings), "placement": _placement(reader),
-    }  # fmt: skip
+        "answer_strip": ratio_strip(findings.answer.comparisons, assign_colours(*findings.points)),
+        "trials": list(_trial_rows(reader, findings)),
+        "overview": build_overview(findings),
+        "generator_cells": _generator_cells,
+        "generator_intervals": _generator_intervals,
+        "settings": _settings(findings),
+        "placement": _placement(reader),
+    }
     of_points = begun()
     numbers = range(len(findings.points))
-    done = start_parallel(reader, numbers, lambda _, number: point_part(findings, of_points[number], number))()
-    points = ",".join(part.data for part in done)
-    data = f'{{"curves":{island([plain(curve) for curve in curves])},"points":[{points}]}}'
-    return render_page("report.html.j2", data, parts=[Markup(part.markup) for part in done], **values)
+    done = start_parallel(reader, numbers, lambda _, number: render_point(findings, of_points[number], number))()
+    points = ",".join(part for _, part in done)
+    data = f'{{"curves":{embed_json(curves)},"points":[{points}]}}'
+    return render_page("report.html.j2", data, parts=[Markup(markup) for markup, _ in done], **values)
 
 
 def _generator_cells(one: GeneratorFindings) -> list[str]:
@@ -92,22 +99,15 @@ def _split_basis(sentence: str) -> tuple[str, str]:
     return (head.rstrip(), mark + tail) if mark else (sentence, "")
 
 
-def _trial_rows(reader: RunReader, findings: RunFindings) -> list[dict[str, Any]]:
+def _trial_rows(reader: RunReader, findings: RunFindings) -> Iterator[tuple[Trial, str, str, list[str], list[str]]]:
+    """Yields each trial with the names of its stack and of its point, its figures, and its reasons."""
     labels = PointNames(reader.cells())
     names = {stack.cell: stack.name for point in findings.points for stack in point.stacks}
-    rows = []
     for trial in reader.trials():
-        summary = trial.result.summary
-        values = [(metric, BY_KEY[metric].of(trial)) for metric in TABLE_METRICS]
-        rows.append({
-            "id": trial.id, "block": trial.block, "position": trial.position + 1, "attempt": trial.attempt,
-            "name": names[trial.cell.id], "point": labels.of_cell(trial.cell),
-            "validity": trial.result.verdict.validity,
-            "reasons": [*_window_text(trial), *trial.result.verdict.texts],
-            "values": ["–" if value is None else display(metric).text(value) for metric, value in values],
-            "failed": summary.requests.failed if summary else None, "logs": sorted(trial.result.logs.values()),
-        })  # fmt: skip
-    return rows
+        known = [(metric, BY_KEY[metric].of(trial)) for metric in TABLE_METRICS]
+        figures = ["–" if value is None else display(metric).text(value) for metric, value in known]
+        reasons = [*_window_text(trial), *trial.result.verdict.texts]
+        yield trial, names[trial.cell.id], labels.of(trial.cell), figures, reasons
 
 
 def _window_text(trial: Trial) -> list[str]:
@@ -120,18 +120,17 @@ def _window_text(trial: Trial) -> list[str]:
 
 def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
     """Returns (name, title, model, settings) of each stack; a varied setting has all its values."""
-    stacks: dict[str, StackFindings] = {}
-    values: dict[str, dict[str, dict[str, None]]] = {}
+    found: dict[str, list[StackFindings]] = {}
     for point in findings.points:
         for stack in point.stacks:
             if stack.arm == "main":
-                stacks.setdefault(stack.label, stack)
-                for key, value in stack.settings.items():
-                    values.setdefault(stack.label, {}).setdefault(key, {})[value] = None
+                found.setdefault(stack.label, []).append(stack)
     rows = []
-    for label, stack in stacks.items():
-        settings = [f"{key} = {' or '.join(found)}" for key, found in values.get(label, {}).items()]
-        rows.append((label, stack.title, stack.model, ", ".join(settings) or "defaults"))
+    for label, same in found.items():
+        values = dict.fromkeys(item for stack in same for item in stack.settings.items())
+        keys = dict.fromkeys(key for key, _ in values)
+        settings = [f"{key} = {' or '.join(value for name, value in values if name == key)}" for key in keys]
+        rows.append((label, same[0].title, same[0].model, ", ".join(settings) or "defaults"))
     return rows
 
 

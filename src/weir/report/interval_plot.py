@@ -1,11 +1,12 @@
 """Positions of dots and intervals on one axis, in percent of its width; the template draws them as SVG."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from weir.findings import BY_KEY, Comparison, IdenticalCopies, Point, Variation
 from weir.findings.formatting import ratio_text
+from weir.findings.metrics import BY_KEY
+from weir.findings.types import Comparison, IdenticalCopies, Point, Variation
 from weir.report.number_format import display, interval_text, value_text
 
 MARGIN_PERCENT = 2.0
@@ -66,7 +67,7 @@ def measure_strip(point: Point, metric: str) -> Strip | None:
     def place(value: float | None) -> float | None:
         return None if value is None else _percent(max(0.0, value * shown.scale) / end)
 
-    colours = colours_of(point)
+    colours = assign_colours(point)
     rows = []
     for stack, measure in measures:
         at, low, high = (place(value) for value in (measure.value, measure.low, measure.high))
@@ -83,7 +84,7 @@ def tile_rows(point: Point, metric: str) -> tuple[Row, ...]:
     largest = max((measure.value for _, measure in measures if measure.value is not None), default=0.0)
     if largest <= 0:
         return ()
-    colours = colours_of(point)
+    colours = assign_colours(point)
     rows = []
     for stack, measure in measures:
         at = None if measure.value is None else round(100 * measure.value / largest, 3)
@@ -143,7 +144,7 @@ def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Str
     return Strip("spread of throughput", "%", tuple(rows), ticks)
 
 
-def colours_of(*points: Point) -> dict[str, int]:
+def assign_colours(*points: Point) -> dict[str, int]:
     """Returns the number of each stack's colour; an A/A copy has its original's."""
     colours: dict[str, int] = {}
     for point in points:
@@ -172,11 +173,8 @@ def linear_ticks(largest: float) -> list[float]:
 def logarithmic_ticks(low: float, high: float) -> list[float]:
     """Returns at most seven round values from `low` to `high`, if steps of ten allow it."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-        inside = [value for power in powers for step in steps if low <= (value := step * 10.0**power) <= high]
-        if len(inside) <= 7:
-            break
-    return inside
+    scales = ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
+    return _at_most_seven(low, high, ([step * 10.0**power for power in powers for step in steps] for steps in scales))
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
@@ -184,8 +182,14 @@ def ratio_ticks(low: float, high: float) -> list[float]:
     coarse = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
     medium = sorted({*coarse, 0.25, 0.33, 0.67, 1.5, 3.0, 4.0, 6.0, 8.0})
     fine = sorted({*medium, 0.8, 0.9, 0.95, 1.05, 1.1, 1.25})
-    for ticks in (fine, medium, coarse):
-        inside = [value for value in ticks if low <= value <= high]
+    return _at_most_seven(low, high, (fine, medium, coarse))
+
+
+def _at_most_seven(low: float, high: float, scales: Iterable[list[float]]) -> list[float]:
+    """Returns the values from `low` to `high` of the first scale with at most seven of them, or of the last scale."""
+    inside: list[float] = []
+    for scale in scales:
+        inside = [value for value in scale if low <= value <= high]
         if len(inside) <= 7:
             break
     return inside

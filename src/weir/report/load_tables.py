@@ -1,11 +1,9 @@
 """Tables of the report of a single load: its clocks, its requests and its plan, as rows of texts."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from weir.findings import LoadFindings
 from weir.findings.formatting import counted, milliseconds, significant
-from weir.model.load import OpenLoad
 from weir.model.records import LoadSummary, Quantiles
 
 SHOWN = ("mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "p99_99", "max")
@@ -20,22 +18,12 @@ CLOCKS = {
 }
 """The clocks of a load, and their meanings."""
 MOST_EVENTS = 30
+"""Events that the page lists one by one."""
 Part = tuple[str, int, int, Quantiles]
 """A name, how many requests were answered, how many failed, and their response times."""
 
 
-def load_values(findings: LoadFindings) -> dict[str, Any]:
-    """Returns the values that `load.html.j2` needs."""
-    summary, events = findings.summary, findings.events
-    return {
-        "is_open": isinstance(findings.trial.cell.load, OpenLoad), "tiles": _tiles(findings), "columns": COLUMNS,
-        "clocks": clock_rows(summary), "parts": list(part_rows(summary)), "slowest": _slowest_rows(summary),
-        "events": events[:MOST_EVENTS], "more_events": max(0, len(events) - MOST_EVENTS),
-        "plan": _plan_rows(findings), "ms": milliseconds,
-    }  # fmt: skip
-
-
-def _tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:
+def list_tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:
     """Returns (title, unit, value, further figure)."""
     summary, resources = findings.summary, findings.trial.result.resources
     requests, times = summary.requests, summary.response_time_us
@@ -75,7 +63,7 @@ def part_rows(summary: LoadSummary) -> Iterator[tuple[str, str, list[Part]]]:
             yield title, noun, [(name, counts.completed, counts.failed, times) for name, counts, times in parts]
 
 
-def _slowest_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
+def slowest_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
     """Returns when each of the slowest requests was due, its times in ms, its status and its connection."""
     rows = []
     for slow in summary.slowest or ():
@@ -85,7 +73,7 @@ def _slowest_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
     return rows
 
 
-def _plan_rows(findings: LoadFindings) -> list[tuple[str, str]]:
+def plan_rows(findings: LoadFindings) -> list[tuple[str, str]]:
     """Returns the plan in words, as far as words are clearer than its JSON."""
     plan, request = findings.plan, findings.plan.get("request", {})
     rows = [

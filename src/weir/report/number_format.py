@@ -3,15 +3,21 @@
 import math
 from dataclasses import dataclass
 
-from weir.findings import Held, Measure, metrics
+from weir.findings import metrics
 from weir.findings.formatting import significant
+from weir.findings.types import Held, Measure
 
 TABLE_METRICS = (metrics.THROUGHPUT, metrics.P50, metrics.P99, metrics.CPU, metrics.MEMORY, metrics.READY)
 """The columns of the table of a point."""
 GENERATOR_METRICS = (
-    metrics.THROUGHPUT, metrics.REPORTED_P50, metrics.KERNEL_P50, metrics.REPORTED_P99, metrics.KERNEL_P99,
-    metrics.GENERATOR_CPU, metrics.GENERATOR_MEMORY,
-)  # fmt: skip
+    metrics.THROUGHPUT,
+    metrics.REPORTED_P50,
+    metrics.KERNEL_P50,
+    metrics.REPORTED_P99,
+    metrics.KERNEL_P99,
+    metrics.GENERATOR_CPU,
+    metrics.GENERATOR_MEMORY,
+)
 """The columns of a table of generators side by side."""
 
 _DISPLAY = {"req/s": ("req/s", 1.0, 4), "µs": ("ms", 1e-3, 3), "bytes": ("MB", 1e-6, 3), "s": ("s", 1.0, 3)}

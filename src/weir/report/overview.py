@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from weir.findings import Comparison, RunFindings
+from weir.findings import RunFindings
 from weir.findings.formatting import ratio_text
 from weir.findings.metrics import THROUGHPUT
+from weir.findings.types import Comparison
 from weir.report.number_format import value_text
 
 MOST_STACKS = 3
@@ -16,24 +17,17 @@ _WORDS = {"same": "the same", "undecided": "undecided", "no interval": "no inter
 
 
 @dataclass(frozen=True, slots=True)
-class OverviewRow:
-    """The label of a row, and a text for each column."""
-
-    label: str
-    cells: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Overview:
     """The table."""
 
     corner: str
     """Heading of the first column: `point`, or `compared` if the table is transposed."""
     headings: tuple[str, ...]
-    rows: tuple[OverviewRow, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    """The label of each row, and a text for each column."""
 
 
-def overview_of(findings: RunFindings) -> Overview | None:
+def build_overview(findings: RunFindings) -> Overview | None:
     """Returns the table; None for a single point."""
     if len(findings.points) < 2:
         return None
@@ -49,12 +43,11 @@ def overview_of(findings: RunFindings) -> Overview | None:
         measures = {stack.label: stack.measure(THROUGHPUT) for stack in point.stacks}
         figures = [value_text(measures[label]) if label in measures else "–" for label in shown]
         figures += [_ratio(point.comparison(label, THROUGHPUT)) for label in compared]
-        rows.append(OverviewRow(point.label, tuple(figures)))
+        rows.append((point.label, tuple(figures)))
     headings = (*(f"{name} req/s" for name in shown.values()), *compared.values())
     if len(headings) > max(MOST_COLUMNS, len(rows)):
-        turned = zip(headings, zip(*(row.cells for row in rows), strict=True), strict=True)
-        turned_rows = tuple(OverviewRow(heading, cells) for heading, cells in turned)
-        return Overview("compared", tuple(row.label for row in rows), turned_rows)
+        columns = zip(*(cells for _, cells in rows), strict=True)
+        return Overview("compared", tuple(label for label, _ in rows), tuple(zip(headings, columns, strict=True)))
     return Overview("point", headings, tuple(rows))
 
 

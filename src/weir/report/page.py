@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -15,10 +15,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from weir.findings import BY_KEY
-from weir.findings.formatting import significant
+from weir.findings.formatting import milliseconds, significant
+from weir.findings.metrics import BY_KEY
 from weir.model.errors import WeirError
-from weir.report import number_format, sentences
+from weir.report import load_tables, number_format, sentences
 from weir.report.number_format import display, interval_text, value_text
 from weir.web_assets import hash_for_policy, load_web_assets
 
@@ -38,43 +38,44 @@ def write_page(page: str, path: Path) -> None:
 
 
 def render_page(template: str, data: str, **values: Any) -> str:
-    """Returns a whole page from a template, its `values`, and the data of the charts from `island`. Raises WeirError:
+    """Returns a whole page from a template, its `values`, and the data of the charts from `embed_json`. Raises WeirError:
     the web bundle is missing."""
     bundle = load_web_assets()
     # The policy allows script and style by their hashes, so the page must contain the same bytes.
-    return template_of(template).render(
-        **values, script=Markup(bundle.script), style=Markup(bundle.style), script_hash=hash_for_policy(bundle.script),
-        style_hash=hash_for_policy(bundle.style), data=Markup(data),
-    )  # fmt: skip
+    return get_template(template).render(
+        **values,
+        script=Markup(bundle.script),
+        style=Markup(bundle.style),
+        script_hash=hash_for_policy(bundle.script),
+        style_hash=hash_for_policy(bundle.style),
+        data=Markup(data),
+    )
 
 
-def template_of(name: str) -> Template:
+def get_template(name: str) -> Template:
     """Returns a template, compiled once: compiling takes as long as rendering a thousand trials."""
     return _environment().get_template(name)
 
 
-def plain(value: Any) -> Any:
-    """Returns dataclasses as mappings, at any depth; unlike `asdict` it does not copy the many lines of numbers."""
-    if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, list | tuple) and value and is_dataclass(value[0]):
-        return [plain(one) for one in value]
-    return value
+def read_fields(record: Any) -> dict[str, Any]:
+    """Returns the fields of a dataclass; unlike `asdict` it does not copy the many lines of numbers."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
-def island(data: Any) -> str:
-    """Returns JSON for a script element: nothing in it can end the element or start a comment."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+def embed_json(data: Any) -> str:
+    """Returns JSON for a script element: nothing in it can end the element or start a comment. Dataclasses become
+    objects."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, default=read_fields)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Returns a nested mapping as rows (dotted name, text)."""
     rows: list[tuple[str, str]] = []
     for key, value in values.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
-            rows += flat(value, f"{name}.")
+            rows += flatten(value, f"{name}.")
         elif isinstance(value, list | tuple):
             rows.append((name, ", ".join(str(item) for item in value) or "–"))
         elif isinstance(value, int) and not isinstance(value, bool):
@@ -87,15 +88,27 @@ def flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=_Unindented("weir.report", "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=_Unindented("weir.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters.update(value=value_text, interval=interval_text, when=_when, heading=_heading, whole=_whole)
+    )
+    environment.filters.update(
+        value=value_text, interval=interval_text, when=_when, flatten=flatten, heading=_heading, whole=_whole
+    )
     environment.globals.update(
-        display=display, sentences=sentences, significant=significant, found_text=number_format.found_text,
-        size_text=number_format.size_text, size_ratio_text=number_format.size_ratio_text,
+        display=display,
+        metrics=BY_KEY,
+        milliseconds=milliseconds,
+        load_tables=load_tables,
+        sentences=sentences,
+        significant=significant,
+        found_text=number_format.found_text,
+        size_text=number_format.size_text,
+        size_ratio_text=number_format.size_ratio_text,
         table_metrics=[(BY_KEY[metric], display(metric)) for metric in number_format.TABLE_METRICS],
-    )  # fmt: skip
+    )
     return environment
 
 

@@ -1,13 +1,12 @@
 """The part of a page about one point, as text: several processes render the points, and text passes fastest."""
 
-from dataclasses import dataclass
-
-from weir.findings import BY_KEY, LoadFindings, Point, RunFindings
-from weir.findings.metrics import CPU, MEMORY, P99, READY, THROUGHPUT
+from weir.findings import LoadFindings, RunFindings
+from weir.findings.metrics import BY_KEY, CPU, MEMORY, P99, READY, THROUGHPUT
+from weir.findings.types import Point
 from weir.report.charts import PointCharts
-from weir.report.interval_plot import colours_of, measure_strip, ratio_strip, tile_rows
+from weir.report.interval_plot import assign_colours, measure_strip, ratio_strip, tile_rows
 from weir.report.number_format import display
-from weir.report.page import island, plain, template_of
+from weir.report.page import embed_json, get_template, read_fields
 
 RESOURCE_METRICS = (CPU, MEMORY, READY)
 TILE_METRICS = (THROUGHPUT, P99, CPU, MEMORY)
@@ -18,28 +17,29 @@ _MOST_WITH_DOTS = 12
 """With more points, their resources show no dots for trials; the table of trials has the values."""
 
 
-@dataclass(frozen=True, slots=True)
-class PointPart:
-    """One point's escaped markup, and the data of its charts from `island`."""
-
-    markup: str
-    data: str
-
-
-def point_part(findings: RunFindings, charts: PointCharts, number: int) -> PointPart:
-    """Returns the part of the page about the point with this number, from 0."""
+def render_point(findings: RunFindings, charts: PointCharts, number: int) -> tuple[str, str]:
+    """Returns the part of the page about the point with this number, from 0: its escaped markup, and the data of its
+    charts from `embed_json`."""
     point: Point = findings.points[number]
     series, answers = charts.series, charts.answers
-    colours = colours_of(point)
+    colours = assign_colours(point)
     # A load has one trial: nothing to compare, and no interval to draw.
     is_load = isinstance(findings, LoadFindings)
     tiles = [(BY_KEY[metric], display(metric), rows) for metric in TILE_METRICS if (rows := tile_rows(point, metric))]
     strips = [] if is_load else [measure_strip(point, metric) for metric in RESOURCE_METRICS]
-    markup = template_of(TEMPLATE).render(
-        findings=findings, is_load=is_load, point=point, number=number, several=len(findings.points) > 1,
-        series=series, answers=answers, colours=colours, tiles=tiles, throughput=measure_strip(point, THROUGHPUT),
+    markup = get_template(TEMPLATE).render(
+        findings=findings,
+        is_load=is_load,
+        point=point,
+        number=number,
+        series=series,
+        answers=answers,
+        colours=colours,
+        tiles=tiles,
+        throughput=measure_strip(point, THROUGHPUT),
         ratios=ratio_strip([found for found in point.comparisons if found.metric == THROUGHPUT], colours),
         published={(one.stack, one.metric): one.value for one in point.published if one.metric in BY_KEY},
-        resources=list(filter(None, strips)), show_dots=len(findings.points) <= _MOST_WITH_DOTS, metrics=BY_KEY,
-    )  # fmt: skip
-    return PointPart(markup, island({**plain(series), "answers": plain(answers)}))
+        resources=list(filter(None, strips)),
+        show_dots=len(findings.points) <= _MOST_WITH_DOTS,
+    )
+    return markup, embed_json(read_fields(series) | {"answers": answers})

@@ -7,7 +7,7 @@ import numpy as np
 
 from weir.model.records import THREAD_STATES
 from weir.model.run_types import Placement
-from weir.report.timeseries import Array, NamedLine, is_sampled, line_of, mean_line, mean_of, slope
+from weir.report.timeseries import Array, NamedLine, average, is_sampled, mean_line, slope, to_line
 from weir.store import CpuSampleRow, NetworkSampleRow, ThreadStateRow, UseRow
 
 SHORTEST_THREADS_SLICE_S = 1.0
@@ -43,7 +43,7 @@ def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, place
                 busy[cpu].append(np.where(total > 0, 100 * work / total, np.nan))
                 trial_steal.append(np.where(total > 0, 100 * steal / total, np.nan))
         if trial_steal:
-            stolen.append(mean_of(trial_steal))
+            stolen.append(average(trial_steal))
     lines = [
         mean_line(label, [values for cpu in members for values in busy[cpu]])
         for label, members in _rows(cpus, placement)
@@ -100,7 +100,7 @@ def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> li
     found = [_threads_by_state(rows, edges) for rows in trials if rows]
     if not found:
         return []
-    lines = [NamedLine(state, line_of(mean)) for state, mean in zip(THREAD_STATES, mean_of(found), strict=True)]
+    lines = [NamedLine(state, to_line(mean)) for state, mean in zip(THREAD_STATES, average(found), strict=True)]
     return [line for line in lines if any(line.values)]
 
 

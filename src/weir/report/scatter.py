@@ -5,12 +5,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from weir.findings import Point, RunFindings, StackFindings
+from weir.findings import RunFindings
 from weir.findings.formatting import amount, significant
 from weir.findings.metrics import CPU, MEMORY, P99
 from weir.findings.points import format_where
+from weir.findings.types import Point, StackFindings
 from weir.report.curve_series import alike_but_for_load
-from weir.report.interval_plot import Tick, colours_of, linear_ticks, logarithmic_ticks
+from weir.report.interval_plot import Tick, assign_colours, linear_ticks, logarithmic_ticks
 from weir.report.number_format import display
 
 _TITLES = {CPU: ("CPU seconds per million requests", "s"), MEMORY: ("memory", "MB")}
@@ -69,7 +70,7 @@ class Plane:
     sentence: str
 
 
-def planes_of(findings: RunFindings) -> list[Plane]:
+def build_planes(findings: RunFindings) -> list[Plane]:
     """Returns CPU and memory against p99 for each set of points that differ in the amount of load only, if it has at
     least two stacks."""
     groups = alike_but_for_load(findings.points)
@@ -83,7 +84,7 @@ def planes_of(findings: RunFindings) -> list[Plane]:
 
 def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
     points = sorted(points, key=lambda point: point.amount or 0.0)
-    colours = colours_of(*points)
+    colours = assign_colours(*points)
     found: dict[str, list[tuple[Point, StackFindings, float, float]]] = {}
     for point in points:
         for stack in point.stacks:

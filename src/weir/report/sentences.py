@@ -1,10 +1,11 @@
 """The computed sentence under each chart."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
-from weir.findings import BY_KEY, Point, TrialCounts
 from weir.findings.formatting import counted, listed, signed_percent, significant
-from weir.findings.metrics import CPU, MEMORY, P50, P99, THROUGHPUT
+from weir.findings.metrics import BY_KEY, CPU, MEMORY, P50, P99, THROUGHPUT
+from weir.findings.types import Point, TrialCounts
 from weir.model.records import THREAD_STATE_WORDS
 from weir.report.number_format import display
 from weir.report.series import PointSeries
@@ -18,12 +19,8 @@ GENERATORS_NOTE = (
 
 def throughput_sentence(point: Point) -> str:
     """Under the dots of throughput."""
-    spreads = []
-    for stack in point.stacks:
-        values = [trial.value for trial in stack.measure(THROUGHPUT).trials]
-        if len(values) > 1:
-            mean = sum(values) / len(values)
-            spreads.append(((max(values) - min(values)) / mean, stack.name))
+    trials = [(stack.name, [trial.value for trial in stack.measure(THROUGHPUT).trials]) for stack in point.stacks]
+    spreads = [((max(values) - min(values)) / fmean(values), name) for name, values in trials if len(values) > 1]
     text = "Each dot is one trial on a fresh process; the bar is the 95 % interval of the mean."
     if spreads:
         widest, name = max(spreads)
@@ -43,10 +40,8 @@ def rate_sentence(series: PointSeries) -> str:
     moves = [f"{name} by {signed_percent(change)}" for name, change in changes if change is not None]
     failures = [stack.name for stack in series.stacks if any(value for value in stack.failed_rps if value)]
     fewer = next((stack for stack in series.stacks if stack.trials < stack.of_trials), None)
-    over = "Mean over trials"
-    if fewer is not None:
-        over = f"Mean over {fewer.trials} of {fewer.of_trials} trials of a stack, first to last, as in all charts over time"
-    text = f"{over}; the band reaches from the slowest to the fastest trial."
+    some = fewer and f"{fewer.trials} of {fewer.of_trials} trials of a stack, first to last, as in all charts over time"
+    text = f"Mean over {some or 'trials'}; the band reaches from the slowest to the fastest trial."
     if moves:
         text += f" From the first to the last quarter of the window throughput moved: {listed(moves)}."
     return text + (f" Requests of {listed(failures)} failed." if failures else "") + asked
@@ -146,12 +141,9 @@ def memory_sentence(series: PointSeries) -> str:
 
 def traffic_sentence(series: PointSeries) -> str:
     """Under disk and network: each stack's largest traffic on average."""
-    parts = []
-    for stack in series.stacks:
-        means = [(_mean(line.values), line.label) for line in stack.traffic_mb_s]
-        if means:
-            most, label = max(means)
-            parts.append(f"{stack.name} {significant(most, 2)} MB/s ({label})")
+    traffic = {stack.name: [(_mean(line.values), line.label) for line in stack.traffic_mb_s] for stack in series.stacks}
+    most = [(name, *max(means)) for name, means in traffic.items() if means]
+    parts = [f"{name} {significant(mean, 2)} MB/s ({label})" for name, mean, label in most]
     return f"The most on average: {listed(parts)}. The loopback device carries all traffic between processes of this machine."
 
 
@@ -187,14 +179,11 @@ def resources_sentence(point: Point) -> str:
     text = []
     for metric in (CPU, MEMORY):
         shown = display(metric)
-        known = sorted(
-            (measure.value, stack.name)
-            for stack in point.stacks
-            if stack.arm == "main" and (measure := stack.measure(metric)).value is not None
-        )
+        main = [(stack.measure(metric).value, stack.name) for stack in point.stacks if stack.arm == "main"]
+        known = sorted((value, name) for value, name in main if value is not None)
         if len(known) > 1:
             (least, best), (most, worst) = known[0], known[-1]
-            low, high = (f"{shown.text(value or 0.0)} {shown.unit}" for value in (least, most))
+            low, high = (f"{shown.text(value)} {shown.unit}" for value in (least, most))
             text.append(f"Least {BY_KEY[metric].title}: {best}, {low}; most: {worst}, {high}.")
     text.append("CPU is user and system time of the whole process tree ÷ completed requests;")
     return " ".join([*text, "memory is the proportional set size under load."])
@@ -225,10 +214,9 @@ def _change(line: Line) -> float | None:
     quarter = len(known) // 4
     if quarter == 0:
         return None
-    first, last = sum(known[:quarter]) / quarter, sum(known[-quarter:]) / quarter
+    first, last = fmean(known[:quarter]), fmean(known[-quarter:])
     return last / first - 1 if first > 0 else None
 
 
 def _mean(line: Sequence[float | None]) -> float:
-    known = _values(line)
-    return sum(known) / len(known) if known else 0.0
+    return fmean(_values(line) or [0.0])

@@ -13,7 +13,7 @@ from weir.model.hdr_batch import Samples, samples_of
 from weir.model.load import Load, OpenLoad, value_at
 from weir.model.run_types import Ceiling
 from weir.report import process_series, timeseries
-from weir.report.timeseries import Array, Line, NamedLine, coarser, line_of, mean_line, mean_of, middles
+from weir.report.timeseries import Array, Line, NamedLine, average, coarsen, compute_middles, mean_line, to_line
 from weir.store import CpuSampleRow, IntervalRow, NetworkSampleRow, RunReader, ThreadStateRow, UseRow
 
 FEWEST_POINTS = 40
@@ -28,6 +28,7 @@ SHORTEST_COARSE_SLICE_S = 0.5
 slow stack has too few requests for a p99."""
 _REQUESTS_FOR_P99 = 1200
 """Gives a p99 at least ten samples beyond it in every slice, although slices differ."""
+_PERCENTILES = (0.5, 0.9, 0.99)
 _FEWEST_SLICES = 6
 """A slow load has at least this many slices, with fewer requests in each."""
 
@@ -46,16 +47,16 @@ class Shown:
     """Whether a request of these trials failed."""
 
 
-def shown_at(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
+def list_shown(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
     """Returns the stacks that the charts of a point show; `names` has the name of each cell by its id."""
-    main = [member for member in point.members if member.cell.arm == "main"]
-    return [
-        Shown(
-            member.cell.stack_label, names[member.cell.id], colour, member.evidence.used, member.cell.ceilings,
-            any(trial.result.summary is not None and trial.result.summary.requests.failed for trial in member.used),
-        )
-        for colour, member in enumerate(main) if member.used
-    ]  # fmt: skip
+    shown = []
+    for colour, member in enumerate(member for member in point.members if member.cell.arm == "main"):
+        if member.used:
+            cell, summaries = member.cell, [trial.result.summary for trial in member.used]
+            has_failed = any(summary is not None and summary.requests.failed for summary in summaries)
+            label, name = cell.stack_label, names[cell.id]
+            shown.append(Shown(label, name, colour, member.evidence.used, cell.ceilings, has_failed))
+    return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,59 +113,76 @@ class PointSeries:
     """The rate of an open load; empty for a closed loop, and for arrivals that send more than one request."""
 
 
-def point_series(reader: RunReader, load: Load, shown: Sequence[Shown], together: int = 1) -> PointSeries:
+def build_point_series(reader: RunReader, load: Load, shown: Sequence[Shown], together: int = 1) -> PointSeries:
     """Returns the series of the stacks of a point; `together` is the number of stacks of all points of the page."""
-    drawn = {stack.label: evenly(stack.trials, max(FEWEST_TRIALS, MOST_TRIALS // together)) for stack in shown}
+    drawn = {stack.label: pick_evenly(stack.trials, max(FEWEST_TRIALS, MOST_TRIALS // together)) for stack in shown}
     intervals = {trial: reader.intervals(trial) for trials in drawn.values() for trial in trials}
     most_points = max(FEWEST_POINTS, min(timeseries.MOST_POINTS, MOST_SLICES // together))
     sampled = {trial: reader.readings(UseRow, trial) for trial in intervals}
     lasted_s = max((rows[-1].t_s for rows in sampled.values() if rows), default=1.0)
     rows = [row for rows in intervals.values() for row in rows]
-    edges = timeseries.slices(rows, most_points, lasted_s=max(lasted_s, SHORTEST_COARSE_SLICE_S))
+    edges = timeseries.cut_slices(rows, most_points, lasted_s=max(lasted_s, SHORTEST_COARSE_SLICE_S))
     wanted_s = [_slice_for_p99_s([intervals[trial] for trial in trials]) for trials in drawn.values()]
     coarse_s = max([SHORTEST_COARSE_SLICE_S, *wanted_s])
-    coarse_edges = coarser(edges, coarse_s)
-    threads_edges = coarser(edges, max(coarse_s, process_series.SHORTEST_THREADS_SLICE_S))
+    coarse_edges = coarsen(edges, coarse_s)
+    threads_edges = coarsen(edges, max(coarse_s, process_series.SHORTEST_THREADS_SLICE_S))
     histograms = {stack.label: samples_of(_histograms(reader, stack.trials, "response_time_ns")) for stack in shown}
-    nines = nines_of(list(histograms.values()))
+    nines = choose_nines(list(histograms.values()))
     has_two_clocks = isinstance(load, OpenLoad) and len(intervals) == 1
     stacks = []
     for stack in shown:
         mine = {trial: intervals[trial] for trial in drawn[stack.label]}
         trials = list(mine.values())
-        rates = np.array([rates_of(rows, edges, "completed") for rows in trials])
-        failed = [rates_of(rows, edges, "failed") for rows in trials] if stack.has_failed else []
+        rates = np.array([compute_rates(rows, edges, [row.completed for row in rows]) for rows in trials])
+        failed = (
+            [compute_rates(rows, edges, [row.failed for row in rows]) for rows in trials] if stack.has_failed else []
+        )
         samples = [sampled[trial] for trial in mine]
         cpus = [reader.readings(CpuSampleRow, trial) for trial in mine]
         networks = [reader.readings(NetworkSampleRow, trial) for trial in mine]
         threads = [reader.readings(ThreadStateRow, trial) for trial in mine]
         p50, p90, p99 = quantiles_over_time(reader, mine, coarse_edges)
-        stacks.append(StackSeries(
-            label=stack.label, name=stack.name, colour=stack.colour, trials=len(mine), of_trials=len(stack.trials),
-            rate_rps=line_of(mean_of(rates)),
-            # fmin and fmax ignore the slices that a trial did not see.
-            rate_low_rps=line_of(np.fmin.reduce(rates)), rate_high_rps=line_of(np.fmax.reduce(rates)),
-            failed_rps=line_of(mean_of(failed)) if failed else [],
-            p50_ms=p50, p90_ms=p90, p99_ms=p99,
-            tiers=process_series.tier_lines(samples, coarse_edges),
-            machine_percent=process_series.machine_lines(cpus, coarse_edges, reader.info.placement),
-            distribution_ms=latency_distribution(histograms[stack.label], nines),
-            service_ms=_service_times(reader, stack.trials, nines) if has_two_clocks else [],
-            waiting=waiting_lines(trials, edges), errors_rps=error_lines(trials, edges),
-            memory_mb=process_series.memory_lines(samples, coarse_edges),
-            traffic_mb_s=process_series.traffic_lines(samples, networks, coarse_edges),
-            threads=process_series.thread_lines(threads, threads_edges),
-        ))  # fmt: skip
+        stacks.append(
+            StackSeries(
+                label=stack.label,
+                name=stack.name,
+                colour=stack.colour,
+                trials=len(mine),
+                of_trials=len(stack.trials),
+                rate_rps=to_line(average(rates)),
+                # fmin and fmax ignore the slices that a trial did not see.
+                rate_low_rps=to_line(np.fmin.reduce(rates)),
+                rate_high_rps=to_line(np.fmax.reduce(rates)),
+                failed_rps=to_line(average(failed)) if failed else [],
+                p50_ms=p50,
+                p90_ms=p90,
+                p99_ms=p99,
+                tiers=process_series.tier_lines(samples, coarse_edges),
+                machine_percent=process_series.machine_lines(cpus, coarse_edges, reader.info.placement),
+                distribution_ms=latency_distribution(histograms[stack.label], nines),
+                service_ms=_service_times(reader, stack.trials, nines) if has_two_clocks else [],
+                waiting=waiting_lines(trials, edges),
+                errors_rps=error_lines(trials, edges),
+                memory_mb=process_series.memory_lines(samples, coarse_edges),
+                traffic_mb_s=process_series.traffic_lines(samples, networks, coarse_edges),
+                threads=process_series.thread_lines(threads, threads_edges),
+            )
+        )
     return PointSeries(
-        middles(edges), middles(coarse_edges), [round(value, 4) for value in nines], stacks, middles(threads_edges),
-        has_intervals=any(intervals.values()), offered_rps=_offered_rates(load, middles(edges)),
-    )  # fmt: skip
+        compute_middles(edges),
+        compute_middles(coarse_edges),
+        [round(value, 4) for value in nines],
+        stacks,
+        compute_middles(threads_edges),
+        has_intervals=any(intervals.values()),
+        offered_rps=_offered_rates(load, compute_middles(edges)),
+    )
 
 
 def _offered_rates(load: Load, times_s: Sequence[float]) -> Line:
     if not isinstance(load, OpenLoad) or load.session is not None:
         return []
-    return [timeseries.as_drawn(value_at(load.rate_rps, at_s)) for at_s in times_s]
+    return [timeseries.round_for_chart(value_at(load.rate_rps, at_s)) for at_s in times_s]
 
 
 def _slice_for_p99_s(trials: Sequence[Sequence[IntervalRow]]) -> float:
@@ -186,7 +204,7 @@ def _service_times(reader: RunReader, trials: Sequence[int], nines: Sequence[flo
     return latency_distribution(samples_of(found), nines) if found else []
 
 
-def evenly(trials: Sequence[int], most: int) -> list[int]:
+def pick_evenly(trials: Sequence[int], most: int) -> list[int]:
     """Returns at most `most` trials, evenly spaced from the first to the last."""
     if len(trials) <= most:
         return list(trials)
@@ -200,15 +218,14 @@ def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
     )
     deepest = math.log10(max(1.0, samples[0] / stats.SAMPLES_BEYOND))
     is_known = (samples[0] > 0) & (np.array(nines) <= deepest + 1e-9)
-    return line_of(np.where(is_known, quantiles[:, 0] / 1e6, np.nan))
+    return to_line(np.where(is_known, quantiles[:, 0] / 1e6, np.nan))
 
 
-def nines_of(samples: Sequence[Samples]) -> list[float]:
+def choose_nines(samples: Sequence[Samples]) -> list[float]:
     """Returns a grid from p0 to the deepest quantile for which a stack has enough samples."""
-    deepest = math.log10(
-        max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)]) / stats.SAMPLES_BEYOND
-    )
-    return [float(value) for value in np.linspace(0, deepest, 120)]
+    most = max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)])
+    nines: list[float] = np.linspace(0, math.log10(most / stats.SAMPLES_BEYOND), 120).tolist()
+    return nines
 
 
 def quantiles_over_time(
@@ -221,26 +238,19 @@ def quantiles_over_time(
     slot = at[found.part]
     inside = (slot >= 0) & (slot < len(edges) - 1)
     samples, quantiles = stats.quantiles_by_group(
-        slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, (0.5, 0.9, 0.99)
+        slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, _PERCENTILES
     )
-    lines: list[Line] = []
-    for probability, values in zip((0.5, 0.9, 0.99), quantiles, strict=True):
-        # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
-        enough = samples * (1 - probability) >= 10 - 1e-6
-        lines.append(line_of(np.where(enough, values / 1e6, np.nan)))
-    return lines[0], lines[1], lines[2]
-
-
-def rates_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
-    """Returns requests per second in each slice; NaN if the trial saw none of it."""
-    return _rates(rows, edges, [getattr(row, field) for row in rows])
+    # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
+    beyond = np.outer(1 - np.array(_PERCENTILES), samples)
+    p50, p90, p99 = map(to_line, np.where(beyond >= 10 - 1e-6, quantiles / 1e6, np.nan))
+    return p50, p90, p99
 
 
 def error_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
     """Returns failed requests per second of each kind that occurred, the mean over trials."""
     kinds = sorted({kind for rows in trials for row in rows for kind, count in row.errors.items() if count})
     return [
-        mean_line(kind, [_rates(rows, edges, [row.errors.get(kind, 0) for row in rows]) for rows in trials])
+        mean_line(kind, [compute_rates(rows, edges, [row.errors.get(kind, 0) for row in rows]) for rows in trials])
         for kind in kinds
     ]
 
@@ -265,10 +275,11 @@ def _middle(row: IntervalRow) -> float:
     return (row.start_s + row.end_s) / 2
 
 
-def _rates(rows: Sequence[IntervalRow], edges: Array, numbers: Sequence[int]) -> Array:
+def compute_rates(rows: Sequence[IntervalRow], edges: Array, counts: Sequence[int]) -> Array:
+    """Returns requests per second in each slice, from a count for each interval; NaN if the trial saw none of it."""
     middles = [_middle(row) for row in rows]
-    counts, _ = np.histogram(middles, edges, weights=numbers)
+    together, _ = np.histogram(middles, edges, weights=counts)
     covered, _ = np.histogram(middles, edges, weights=[row.end_s - row.start_s for row in rows])
     with np.errstate(divide="ignore", invalid="ignore"):
-        rates: Array = np.where(covered > 0, counts / covered, np.nan)
+        rates: Array = np.where(covered > 0, together / covered, np.nan)
     return rates

@@ -8,14 +8,15 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from weir.findings import BY_KEY, Caution, Point, RunFindings
+from weir.findings import RunFindings
 from weir.findings.formatting import counted
-from weir.findings.metrics import CPU, GENERATOR_CPU, THROUGHPUT
+from weir.findings.metrics import BY_KEY, CPU, GENERATOR_CPU, THROUGHPUT
 from weir.findings.trial_phases import PHASES, StackTimes
+from weir.findings.types import Caution, Point
 from weir.model.sanitize import sanitize
 from weir.report import number_format
 from weir.report.number_format import GENERATOR_METRICS, TABLE_METRICS, display, interval_text, value_text
-from weir.report.overview import Overview, overview_of
+from weir.report.overview import Overview, build_overview
 from weir.report.sentences import GENERATORS_NOTE
 
 MOST_LEFT_OUT = 12
@@ -29,7 +30,7 @@ def render_answer(run: RunFindings) -> RenderableType:
     """Returns the interim answer of `weir run`: the sentence and the figures behind it."""
     findings: RunFindings = sanitize(run)
     parts = [Text(""), *_answer(findings)]
-    overview = _overview(overview_of(findings))
+    overview = _overview(build_overview(findings))
     if overview:
         return Group(*parts, *overview)
     measured = [point for point in findings.points if any(stack.evidence.used for stack in point.stacks)]
@@ -41,7 +42,7 @@ def render_answer(run: RunFindings) -> RenderableType:
 def render_terminal(run: RunFindings) -> RenderableType:
     """Returns the output of `weir run` and `weir report` about a run."""
     findings: RunFindings = sanitize(run)
-    parts = [*_answer(findings), *_generators(findings), *_overview(overview_of(findings))]
+    parts = [*_answer(findings), *_generators(findings), *_overview(build_overview(findings))]
     for point in findings.points:
         parts += _stacks(point, several=len(findings.points) > 1)
         if point.ceilings:
@@ -146,8 +147,8 @@ def _overview(overview: Overview | None) -> list[RenderableType]:
         return []
     columns = (Column(heading, justify="right", overflow="fold") for heading in overview.headings)
     table = _table("All points", _names("", 30), *columns)
-    for row in overview.rows:
-        table.add_row(Text(row.label), *map(Text, row.cells))
+    for label, cells in overview.rows:
+        table.add_row(Text(label), *map(Text, cells))
     return [table, Text("")]
 
 

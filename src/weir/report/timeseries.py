@@ -25,7 +25,7 @@ class NamedLine:
     values: Line
 
 
-def slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS, *, lasted_s: float = 1.0) -> Array:
+def cut_slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS, *, lasted_s: float = 1.0) -> Array:
     """Returns the edges of equal slices, each a whole number of intervals. A last interval shorter than half the others
     has no slice. Without intervals, slices of half a second share `lasted_s`, or one slice has all of it."""
     lengths = [row.end_s - row.start_s for row in intervals if row.end_s > row.start_s] or [min(_SLICE_S, lasted_s)]
@@ -36,7 +36,7 @@ def slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS, *, 
     return np.arange(0, count // group + 1, dtype=np.float64) * length * group
 
 
-def coarser(edges: Array, shortest_s: float) -> Array:
+def coarsen(edges: Array, shortest_s: float) -> Array:
     """Returns every k-th edge, so that no slice is shorter than `shortest_s`."""
     length = float(edges[1] - edges[0])
     step = max(1, math.ceil(shortest_s / length - 1e-9))
@@ -60,7 +60,7 @@ def is_sampled(first_s: float, last_s: float, edges: Array) -> NDArray[np.bool_]
     return inside
 
 
-def mean_of(arrays: Sequence[Array] | Array) -> Array:
+def average(arrays: Sequence[Array] | Array) -> Array:
     """Returns the mean over arrays, slice by slice, without NaN."""
     stacked = np.array(arrays)
     counts = (~np.isnan(stacked)).sum(axis=0)
@@ -71,20 +71,20 @@ def mean_of(arrays: Sequence[Array] | Array) -> Array:
 
 def mean_line(label: str, trials: Sequence[Array]) -> NamedLine:
     """Returns the mean over trials as a line."""
-    return NamedLine(label, line_of(mean_of(trials)))
+    return NamedLine(label, to_line(average(trials)))
 
 
-def middles(edges: Array) -> list[float]:
+def compute_middles(edges: Array) -> list[float]:
     """Returns the middles of slices, to a tenth of a millisecond."""
     return [round(float(value), 4) for value in (edges[:-1] + edges[1:]) / 2]
 
 
-def line_of(values: Array) -> Line:
+def to_line(values: Array) -> Line:
     """Returns the values as the page has them; NaN becomes a gap."""
-    return [None if math.isnan(value) else as_drawn(value) for value in values]
+    return [None if math.isnan(value) else round_for_chart(value) for value in values]
 
 
-def as_drawn(value: float) -> float:
+def round_for_chart(value: float) -> float:
     """Rounds to four significant digits, more than a chart can show; a whole number has no point, to save bytes."""
     rounded = float(f"{value:.4g}")
     return int(rounded) if rounded.is_integer() else rounded

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.findings import RunFindings, StackFindings
+from weir.findings import RunFindings
 from weir.findings.formatting import amount, significant
 from weir.findings.metrics import MEAN, THROUGHPUT
+from weir.findings.types import StackFindings
 from weir.findings.variance_components import drop_partial_interval
 from weir.report.exports import JMETER_PERCENTILES, Sampled
 from weir.report.number_format import value_text
@@ -18,7 +19,7 @@ _HEY_PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SummaryTable:
     """A table: under `columns`, rows of a name and a text for each column."""
 
     title: str
@@ -28,7 +29,7 @@ class Reading:
     note: str
 
 
-def readings_of(reader: RunReader, findings: RunFindings, sampled: Sequence[Sampled]) -> list[Reading]:
+def build_summaries(reader: RunReader, findings: RunFindings, sampled: Sequence[Sampled]) -> list[SummaryTable]:
     """Returns the tables; none if no request of `sampled` (`exports.collect_samples`) was answered."""
     answered = [row for row in sampled if row.answered]
     failing = _failure_points(findings)
@@ -36,15 +37,15 @@ def readings_of(reader: RunReader, findings: RunFindings, sampled: Sequence[Samp
     return [failing, *tables] if failing is not None else tables
 
 
-def _hey(rows: Sequence[Sampled]) -> Reading:
+def _hey(rows: Sequence[Sampled]) -> SummaryTable:
     columns = "requests/sec", "average", "fastest", "slowest", *(f"{percent} % in" for percent in _HEY_PERCENTILES)
     note = "hey counts a response time from the moment a request was sent; in a closed loop that is when it was due."
     times = [(row.mean_ms, *row.percentiles_ms((0, 100, *_HEY_PERCENTILES))) for row in rows]
     lines = [(row.name, (_rate(row), *map(significant, found))) for row, found in zip(rows, times, strict=True)]
-    return Reading("hey", columns, tuple(lines), note)
+    return SummaryTable("hey", columns, tuple(lines), note)
 
 
-def _wrk(reader: RunReader, rows: Sequence[Sampled]) -> Reading:
+def _wrk(reader: RunReader, rows: Sequence[Sampled]) -> SummaryTable:
     lines = []
     for row in rows:
         parts = [drop_partial_interval(reader.answered(trial)).rate_rps for trial in row.trials]
@@ -60,7 +61,7 @@ def _wrk(reader: RunReader, rows: Sequence[Sampled]) -> Reading:
             f"{row.received_bytes / row.length_s / 1e6:,.2f}",
         )
         lines.append((row.name, cells))
-    return Reading(
+    return SummaryTable(
         "wrk",
         ("requests/sec", "latency avg", "stdev", "max", "+/- stdev", "req/sec avg", "stdev", "max", "MB/sec"),
         tuple(lines),
@@ -69,7 +70,7 @@ def _wrk(reader: RunReader, rows: Sequence[Sampled]) -> Reading:
     )
 
 
-def _jmeter(rows: Sequence[Sampled]) -> Reading:
+def _jmeter(rows: Sequence[Sampled]) -> SummaryTable:
     percentiles = "median", "90 % line", "95 % line", "99 % line", "min", "max"
     lines = []
     for row in rows:
@@ -77,7 +78,7 @@ def _jmeter(rows: Sequence[Sampled]) -> Reading:
         # JMeter's samples and its throughput include failed requests.
         cells = (f"{row.requests:,}", *times, f"{row.failed_share:.2%}", f"{row.requests / row.length_s:,.1f}")
         lines.append((row.name, cells))
-    return Reading(
+    return SummaryTable(
         "JMeter",
         ("samples", "average", *percentiles, "error %", "throughput/sec"),
         tuple(lines),
@@ -86,7 +87,7 @@ def _jmeter(rows: Sequence[Sampled]) -> Reading:
     )
 
 
-def _failure_points(findings: RunFindings) -> Reading | None:
+def _failure_points(findings: RunFindings) -> SummaryTable | None:
     """Returns where each stack begins to fail along the amount of load; None without a failure or with one load."""
     by_stack: dict[tuple[str, str], list[tuple[float, StackFindings]]] = {}
     for point in findings.points:
@@ -112,7 +113,7 @@ def _failure_points(findings: RunFindings) -> Reading | None:
         return None
     unit = "req/s" if findings.points[0].axis == "rate_rps" else "connections"
     columns = (f"{unit} without a failure, up to", "first failures at", "share failed there")
-    return Reading(
+    return SummaryTable(
         "Where requests begin to fail",
         (*columns, "highest req/s before", "mean ms at that"),
         tuple(rows),

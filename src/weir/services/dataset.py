@@ -10,15 +10,12 @@ import sqlite3
 import string
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from weir.model.errors import UsageError
 from weir.model.template import pieces
-from weir.paths import find_data_folder
-from weir.toml_file import Table, read_toml, validate
+from weir.toml_file import DataFile, Table, read_data_file
 
 Value = int | str | None
 Row = tuple[Value, ...]
@@ -62,12 +59,9 @@ class DatasetTable(Table):
     columns: dict[str, Column] = Field(min_length=1)
 
 
-class Dataset(Table):
+class Dataset(DataFile):
     """The file `datasets/ID.toml`."""
 
-    schema_number: Literal[1] = Field(alias="schema")
-    id: str
-    title: str
     tables: dict[str, DatasetTable] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -117,24 +111,13 @@ class ReferenceDatabase:
 
 def read_dataset(dataset_id: str) -> Dataset:
     """Reads a dataset; raises UsageError if it does not exist, or its file is not valid."""
-    folder = find_data_folder("datasets")
-    path = folder / f"{dataset_id}.toml"
-    known = ", ".join(path.stem for path in list_dataset_files())
-    dataset = validate(Dataset, read_toml(path, what="a dataset", hint=f"known datasets: {known}"), path=path)
-    if dataset.id != path.stem:
-        raise UsageError(f"{path}: id: found {dataset.id!r}, expected {path.stem!r}, the file's name")
-    return dataset
+    return read_data_file(Dataset, "datasets", dataset_id)
 
 
 @cache
 def load_truth(dataset_id: str) -> ReferenceDatabase:
     """Returns the reference database of a dataset, created once."""
     return ReferenceDatabase(read_dataset(dataset_id))
-
-
-def list_dataset_files() -> list[Path]:
-    """Returns the dataset files of weir."""
-    return sorted(find_data_folder("datasets").glob("*.toml"))
 
 
 def render(template: str, source: random.Random, row: int | None = None) -> str:

@@ -9,11 +9,10 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from weir.model.errors import UsageError
-from weir.paths import find_data_folder
 from weir.services.delay import DelaySettings
 from weir.services.nginx import NginxSettings
 from weir.services.settings import parse_settings
-from weir.toml_file import Table, read_toml, validate
+from weir.toml_file import DataFile, Table, read_data_file
 
 _DATABASE_FIELDS = frozenset({"url", "jdbc_url", "r2dbc_url", "host", "port", "user", "password", "database"})
 SYSTEM_PROGRAMS = ("/usr/sbin", "/sbin")
@@ -33,12 +32,9 @@ class Package(Table):
     """Folder in the package that contains `bin`."""
 
 
-class Service(Table):
+class Service(DataFile):
     """The file `services/ID.toml`; each kind of service adds keys."""
 
-    schema_number: Literal[1] = Field(alias="schema")
-    id: str
-    title: str
     settings: dict[str, str] = Field(default_factory=dict)
     """Settings of the server; a stack may add to them, and a study to those."""
 
@@ -128,14 +124,4 @@ _TYPES: Mapping[str, type[Service]] = {
 
 def read_service(service_id: str) -> Service:
     """Reads a service's manifest; raises UsageError if it does not exist or is not valid."""
-    path = find_data_folder("services") / f"{service_id}.toml"
-    content = read_toml(path, what="a service", hint=f"known services: {', '.join(list_service_ids())}")
-    service = validate(_TYPES.get(service_id, Service), content, path=path)
-    if service.id != path.stem:
-        raise UsageError(f"{path}: id: found {service.id!r}, expected {path.stem!r}, the file's name")
-    return service
-
-
-def list_service_ids() -> list[str]:
-    """Returns the ids of all services."""
-    return sorted(path.stem for path in find_data_folder("services").glob("*.toml"))
+    return read_data_file(_TYPES.get(service_id, Service), "services", service_id)

@@ -1,13 +1,14 @@
 """The machine of services: the stack's machine, or another one with a host."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from weir.host import Host
 from weir.model.records import Sample
+from weir.services.database import LOOPBACK
 from weir.services.folder import ServiceFolder
 
 
@@ -19,16 +20,16 @@ class ServiceHost:
     """Starts, samples and stops their processes."""
     engine: Path
     """Path of `weir-engine` on that machine."""
-    address: str
-    """Address of the services."""
-    clients: tuple[str, ...]
-    """Addresses of stacks, weir and other services: only these may log in."""
     free_port: Callable[[], int]
-    """Returns a free port of that address."""
-    logged: Callable[[Path], AbstractContextManager[Path]]
-    """Takes a log's path on this machine, yields a path on that machine, and copies the log back in the end."""
+    """Returns a free port of `address`."""
     folder: Callable[[], ServiceFolder]
     """Creates a folder for data on that machine."""
+    address: str = LOOPBACK
+    """Address of the services."""
+    clients: tuple[str, ...] = (LOOPBACK,)
+    """Addresses of stacks, weir and other services: only these may log in."""
+    logged: Callable[[Path], AbstractContextManager[Path]] = nullcontext
+    """Takes a log's path on this machine, yields a path on that machine, and copies the log back in the end."""
     node: str | None = None
     """Name of the machine; None: this one."""
     facts: Mapping[str, Any] = field(default_factory=dict)

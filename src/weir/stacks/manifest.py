@@ -17,12 +17,12 @@ from weir.model.requirements import UnmetRequirement
 from weir.model.variables import Variable
 from weir.paths import find_data_folder
 from weir.services.dataset import read_dataset
-from weir.services.manifest import StandbyService, list_service_ids, read_service
+from weir.services.manifest import StandbyService, read_service
 from weir.services.service_needs import find_unmet_need
 from weir.stacks.runtime import Runtime, infer_runtime
 from weir.stacks.toolchain import NEED, find_unmet_needs
 from weir.stacks.workload import Workload
-from weir.toml_file import Table, read_toml, validate
+from weir.toml_file import Table, list_data_files, read_toml, validate
 
 _FIELD = re.compile(r"\{([a-z0-9_.-]+)\}")
 RUN_FIELDS = frozenset({"host", "port", "artifact", "cpus", "python"})
@@ -332,14 +332,12 @@ class Stack:
 
     def command(self, settings: dict[str, str], fields: dict[str, str]) -> list[str]:
         """Returns the command that starts it."""
-        arguments = ((self.limits[name].arg or "", value) for name, value in settings.items())
-        limits = [argument.replace("{value}", value) for argument, value in arguments if argument]
+        limits = [arg.replace("{value}", value) for name, value in settings.items() if (arg := self.limits[name].arg)]
         return [fill_fields(part, fields) for part in (*self.manifest.run.command, *limits, *self._variant.args)]
 
     def environment(self, settings: dict[str, str], fields: dict[str, str]) -> dict[str, str]:
         """Returns its own environment variables."""
-        variables = ((self.limits[name].env or "", value) for name, value in settings.items())
-        limits = {variable: value for variable, value in variables if variable}
+        limits = {env: value for name, value in settings.items() if (env := self.limits[name].env)}
         environment = {**self.manifest.run.env, **self._variant.env, **limits}
         return {name: fill_fields(value, fields) for name, value in environment.items()}
 
@@ -391,8 +389,8 @@ def _check_services(
 ) -> None:
     """Checks the services under `key` of a manifest against the existing ones and against those `beside` them."""
     for name, needed in services.items():
-        if name not in list_service_ids():
-            raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(list_service_ids())}")
+        if name not in (known := sorted(list_data_files("services"))):
+            raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(known)}")
         if name in beside:
             raise ValueError(f"{key}: found {name!r}, expected it once: the stack itself needs it")
         service = read_service(name)

@@ -11,23 +11,18 @@ import random
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from weir.model.errors import UsageError
-from weir.model.load import Request
+from weir.model.load import Method, Request
 from weir.model.template import pieces
-from weir.paths import find_data_folder
 from weir.services.dataset import load_truth, render
 from weir.stacks.invariant import Invariant
-from weir.toml_file import Table, read_toml, validate
+from weir.toml_file import DataFile, Table, read_data_file
 
 _DIGEST = re.compile(r"\{\{sha256 (?P<times>\d+) (?P<input>\d+)\}\}")
-
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
 
 class RequestTemplate(Table):
@@ -124,12 +119,9 @@ class Answer(PlainAnswer):
     rows: Rows | None = None
 
 
-class Workload(Table):
+class Workload(DataFile):
     """The file `workloads/ID.toml`."""
 
-    schema_number: Literal[1] = Field(alias="schema")
-    id: str
-    title: str
     description: str = ""
     dataset: str | None = None
     """Dataset of the stack's database."""
@@ -198,32 +190,25 @@ class Workload(Table):
             return f"status: found {status}, expected {self.answer.status}; body {_shorten(body)}"
         if pattern is not None and not re.search(pattern, body.decode("utf-8", "replace")):
             return f"body: found {_shorten(body)}, expected text that matches {pattern!r}"
+        has_rows = self.answer.rows is not None and self.dataset is not None
+        if self.answer.json_ is None and not has_rows:
+            return None
+        try:
+            found = json.loads(body)
+        except ValueError:
+            return f"body: found {_shorten(body)}, expected JSON"
         if self.answer.json_ is not None:
-            try:
-                found = json.loads(body)
-            except ValueError:
-                return f"body: found {_shorten(body)}, expected JSON"
             expected = _expect_json(self.answer.json_, request.body, inputs)
             if not _is_same_json(found, expected):
                 return f"body: found {_shorten(body)}, expected {_shorten(json.dumps(expected).encode())}"
         if self.answer.rows is not None and self.dataset is not None:
-            return _compare_rows(body, self.answer.rows.read(self.dataset, inputs), self.answer.rows.match)
+            return _compare_rows(body, found, self.answer.rows.read(self.dataset, inputs), self.answer.rows.match)
         return None
 
 
 def read_workload(workload_id: str) -> Workload:
     """Reads a workload; raises UsageError if it does not exist, or its file is not valid."""
-    path = find_data_folder("workloads") / f"{workload_id}.toml"
-    known = ", ".join(path.stem for path in list_workload_files())
-    workload = validate(Workload, read_toml(path, what="a workload", hint=f"known workloads: {known}"), path=path)
-    if workload.id != path.stem:
-        raise UsageError(f"{path}: id: found {workload.id!r}, expected {path.stem!r}, the file's name")
-    return workload
-
-
-def list_workload_files() -> list[Path]:
-    """Returns the workload files of weir."""
-    return sorted(find_data_folder("workloads").glob("*.toml"))
+    return read_data_file(Workload, "workloads", workload_id)
 
 
 def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
@@ -248,11 +233,8 @@ def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
     return digest.hex()
 
 
-def _compare_rows(body: bytes, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
-    try:
-        found = json.loads(body)
-    except ValueError:
-        return f"body: found {_shorten(body)}, expected JSON"
+def _compare_rows(body: bytes, found: Any, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
+    """Returns what is wrong with `found`, the JSON value of `body`; None if it is right."""
     if match == "one":
         if any(_is_same_json(found, row) for row in rows):
             return None

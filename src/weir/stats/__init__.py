@@ -35,9 +35,7 @@ from weir.stats.queueing import (
     Demand,
     Station,
     estimate_service_demand,
-    find_bottleneck,
     solve_closed_system,
-    throughput_bound,
 )
 from weir.stats.scalability import Scalability, fit_scalability
 from weir.stats.variance_model import VarianceComponents, estimate_variance_components, relative_standard_error
@@ -71,7 +69,6 @@ __all__ = [
     "estimate_service_demand",
     "estimate_variance_components",
     "exceeds_chance",
-    "find_bottleneck",
     "find_crossings",
     "fit_scalability",
     "holm",
@@ -87,6 +84,5 @@ __all__ = [
     "search_knee",
     "solve_closed_system",
     "summarize_searches",
-    "throughput_bound",
     "tost_equivalent",
 ]

@@ -20,23 +20,23 @@ MIN_BLOCKS = 10
 DRAWS = 2_000
 
 
-def small_sample_inflation(blocks: int, confidence: float = CONFIDENCE) -> float:
+def small_sample_inflation(blocks: int) -> float:
     """Returns the factor by which each draw's distance from the estimate is multiplied.
 
     >>> round(small_sample_inflation(10), 3), round(small_sample_inflation(20), 3)
     (1.217, 1.096)
     """
-    return math.sqrt(blocks / (blocks - 1)) * t_quantile(confidence, blocks - 1) / normal_quantile((1 + confidence) / 2)
+    return math.sqrt(blocks / (blocks - 1)) * t_quantile(blocks - 1) / normal_quantile((1 + CONFIDENCE) / 2)
 
 
 @cache
-def bootstrap_weights(blocks: int, count: int = DRAWS, seed: int = 0) -> Array:
+def bootstrap_weights(blocks: int, count: int = DRAWS) -> Array:
     """Returns how often each draw contains each block: `count` rows of `blocks` numbers, each row with the sum
     `blocks`.
 
     The seed is fixed, so that one run file gives the same findings on every machine.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     drawn = random.multinomial(blocks, np.full(blocks, 1 / blocks), size=count).astype(np.float64)
     # The cache returns the same array to several callers.
     drawn.setflags(write=False)
@@ -46,29 +46,25 @@ def bootstrap_weights(blocks: int, count: int = DRAWS, seed: int = 0) -> Array:
 def bootstrap_means(values: Array, count: int = DRAWS) -> tuple[Array, Array]:
     """Returns the mean of each column over all blocks, shape (columns,), and over each draw, shape (count, columns).
 
-    A draw without a value in a column gets that column's mean over all blocks.
-
-    Args:
-        values: shape (blocks, columns); NaN marks a missing value.
-        count: number of draws.
+    `values` has the shape (blocks, columns); NaN marks a missing value. A draw without a value in a column gets that
+    column's mean over all blocks.
     """
     present = np.isfinite(values)
     filled = np.where(present, values, 0.0)
     means: Array = filled.sum(axis=0) / np.maximum(present.sum(axis=0), 1)
     drawn = bootstrap_weights(len(values), count)
     weights = drawn @ present
-    of_draws = np.where(weights > 0, drawn @ filled / np.maximum(weights, 1), means)
-    return means, of_draws
+    return means, np.where(weights > 0, drawn @ filled / np.maximum(weights, 1), means)
 
 
-def percentile_interval(drawn: Array, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Returns the ends of the central `confidence` of the draws. Infinite draws sort beyond all others."""
+def percentile_interval(drawn: Array) -> tuple[float, float]:
+    """Returns the ends of the central 95 % of the draws. Infinite draws sort beyond all others."""
     ordered = np.sort(drawn)
-    low, high = percentile_ranks(len(drawn), confidence)
+    low, high = percentile_ranks(len(drawn))
     return float(ordered[low]), float(ordered[high])
 
 
-def percentile_ranks(count: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
-    """Returns the first and the last index of the central `confidence` of `count` sorted draws."""
-    tail = (1 - confidence) / 2
+def percentile_ranks(count: int) -> tuple[int, int]:
+    """Returns the first and the last index of the central 95 % of `count` sorted draws."""
+    tail = (1 - CONFIDENCE) / 2
     return max(0, math.ceil(tail * count) - 1), min(count - 1, math.ceil((1 - tail) * count) - 1)

@@ -89,16 +89,10 @@ class SearchResult:
 def search_capacity(
     measure: Callable[[float, float], tuple[int, int]], goal: Goal, *, least: float, most: float
 ) -> SearchResult:
-    """Searches for the highest load between `least` and `most` that meets the goal.
+    """Searches for the highest load between `least` and `most`, which is measured first, that meets the goal.
 
-    Args:
-        measure: takes a load and a duration in seconds; returns the numbers of intended and of missed requests.
-        goal: condition and precision.
-        least: the lowest load of the search.
-        most: the highest load, which is measured first.
-
-    Raises:
-        ValueError: not 0 < least < most.
+    `measure` takes a load and a duration in seconds; it returns the numbers of intended and of missed requests. Raises
+    ValueError: not 0 < least < most.
     """
     if not 0 < least < most:
         raise ValueError(f"expected 0 < least < most: {least}, {most}")
@@ -167,10 +161,8 @@ def search_knee(measure: Callable[[int], float], *, most_users: int, width: floa
     """Searches for the knee of a closed loop: doubles the users until throughput stops growing, then bisects the last
     gap.
 
-    Args:
-        measure: takes a number of users; returns their throughput.
-        most_users: the doubling ends here in any case.
-        width: the bisection ends when the two numbers around the knee are this close, relative to the upper one.
+    `measure` takes a number of users and returns their throughput. The doubling ends at `most_users` in any case; the
+    bisection ends when the two numbers around the knee are at most `width` apart, relative to the upper one.
     """
     measured: dict[int, float] = {}
     users, flat, highest = 1, 0, 0.0

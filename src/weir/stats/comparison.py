@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.stats.distributions import binomial_survival, chi_square_upper_quantile, student_cdf, student_quantile
-from weir.stats.mean import CONFIDENCE, Estimate, mean_interval
+from weir.stats.distributions import binomial_survival, chi_square_upper_quantile, student_cdf
+from weir.stats.mean import CONFIDENCE, Estimate, mean_interval, t_quantile
+from weir.stats.sequential import widen_interval
 
 EQUIVALENCE_MARGIN = 0.02
 """Two systems within ±2 % are the same for our purposes."""
@@ -28,39 +29,36 @@ class Ratio:
     """Standard deviation of the log ratios between blocks, about the coefficient of variation of one pair."""
 
 
-def log_ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[float]:
-    """Returns ln(A/B) of each pair.
-
-    Raises:
-        ValueError: unequal lengths, or a value that is not positive and finite.
-    """
-    pairs = list(zip(numerators, denominators, strict=True))
-    if not pairs or not all(value > 0 and math.isfinite(value) for pair in pairs for value in pair):
-        raise ValueError(f"expected pairs of positive numbers, at least one: {pairs!r}")
-    return [math.log(numerator) - math.log(denominator) for numerator, denominator in pairs]
-
-
-def paired_ratio(numerators: Sequence[float], denominators: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:
+def paired_ratio(
+    numerators: Sequence[float],
+    denominators: Sequence[float],
+    confidence: float = CONFIDENCE,
+    *,
+    first_look: int | None = None,
+) -> Ratio:
     """Returns the geometric mean of A/B over blocks with its t interval, exp(mean ln(A/B) ± t·s/√n).
 
-    The i-th values come from the same block, so that effects of a block cancel.
+    The i-th values come from the same block, so that effects of a block cancel. `first_look` widens the interval, and
+    the p-value with it, in a run that its width may end (`widen_interval`).
 
     >>> ratio = paired_ratio([410.0, 395.0, 420.0], [100.0, 100.0, 100.0])
     >>> round(ratio.value, 2), round(ratio.low, 2), round(ratio.high, 2)
     (4.08, 3.78, 4.41)
 
-    Raises:
-        ValueError: unequal lengths, or a value that is not positive and finite.
+    Raises ValueError: unequal lengths, or a value that is not positive and finite.
     """
-    logs = log_ratios(numerators, denominators)
+    pairs = list(zip(numerators, denominators, strict=True))
+    if not pairs or not all(value > 0 and math.isfinite(value) for pair in pairs for value in pair):
+        raise ValueError(f"expected pairs of positive numbers, at least one: {pairs!r}")
+    logs = [math.log(numerator) - math.log(denominator) for numerator, denominator in pairs]
     estimate = mean_interval(logs, confidence)
-    value = math.exp(estimate.value)
-    if estimate.low is None or estimate.high is None:
-        return Ratio(value, None, None, len(logs), None, None)
-    spread = float(np.std(logs, ddof=1))
-    t = estimate.value / (spread / math.sqrt(len(logs)))
+    mean = estimate.value
+    if estimate.high is None:
+        return Ratio(math.exp(mean), None, None, len(logs), None, None)
+    widening, spread = widen_interval(len(logs), first_look), float(np.std(logs, ddof=1))
+    half_width, t = widening * (estimate.high - mean), mean / (widening * spread / math.sqrt(len(logs)))
     p_value = 2 * student_cdf(-abs(t), len(logs) - 1)
-    return Ratio(value, math.exp(estimate.low), math.exp(estimate.high), len(logs), p_value, spread)
+    return Ratio(math.exp(mean), math.exp(mean - half_width), math.exp(mean + half_width), len(logs), p_value, spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class Change:
         return None if above is None else 1 - above
 
 
-def compare_independent(before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE) -> Change:
+def compare_independent(before: Sequence[float], after: Sequence[float]) -> Change:
     """Returns the ratio of the geometric means of unpaired values, after ÷ before, with Welch's t interval of the
     logarithms.
 
@@ -100,25 +98,18 @@ def compare_independent(before: Sequence[float], after: Sequence[float], confide
     >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
     (1.103, 1.051, 1.159)
 
-    Raises:
-        ValueError: a side is empty, or a value is not positive and finite.
+    Raises ValueError: a side is empty, or a value is not positive and finite.
     """
-    sides = [
-        np.log(np.asarray(side, dtype=np.float64)) if len(side) and min(side) > 0 else np.array([])
-        for side in (before, after)
-    ]
-    if not all(len(side) and np.isfinite(side).all() for side in sides):
+    if not all(len(side) and all(0 < value < math.inf for value in side) for side in (before, after)):
         raise ValueError(f"expected positive numbers on both sides: {before!r}, {after!r}")
-    old, new = sides
-    moved = float(new.mean() - old.mean())
-    if len(old) < 2 or len(new) < 2:
-        return Change(math.exp(moved), None, None, None, None)
-    parts = [float(side.var(ddof=1)) / len(side) for side in sides]
+    sides = [np.log(np.asarray(side, dtype=np.float64)) for side in (before, after)]
+    moved = float(sides[1].mean() - sides[0].mean())
+    parts = [float(side.var(ddof=1)) / len(side) if len(side) > 1 else math.nan for side in sides]
     error = math.sqrt(sum(parts))
-    if error == 0:
+    if not error > 0:
         return Change(math.exp(moved), None, None, None, None)
     degrees = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
-    reach = student_quantile((1 + confidence) / 2, degrees) * error
+    reach = t_quantile(degrees) * error
     return Change(math.exp(moved), math.exp(moved - reach), math.exp(moved + reach), error, degrees)
 
 
@@ -128,54 +119,44 @@ def holm(p_values: Sequence[float]) -> list[float]:
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
-    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    adjusted = [0.0] * len(p_values)
-    highest = 0.0
-    for rank, index in enumerate(order):
+    adjusted, highest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
         adjusted[index] = highest
     return adjusted
 
 
-def tost_equivalent(
-    numerators: Sequence[float], denominators: Sequence[float], margin: float = EQUIVALENCE_MARGIN
-) -> bool:
-    """Returns whether the data show that the two are equal within ±`margin`, at 5 %.
+def tost_equivalent(numerators: Sequence[float], denominators: Sequence[float]) -> bool:
+    """Returns whether the data show that the two are equal within the margin m (`EQUIVALENCE_MARGIN`), at 5 %.
 
-    Two one-sided tests (Schuirmann 1987): the 90 % interval of the ratio lies within 1/(1+margin) … 1+margin. False
-    does not mean "different": the data may be inconclusive.
+    Two one-sided tests (Schuirmann 1987): the 90 % interval of the ratio lies within 1/(1+m) … 1+m. False does not mean
+    "different": the data may be inconclusive.
     """
     ratio = paired_ratio(numerators, denominators, confidence=0.90)
     if ratio.low is None or ratio.high is None:
         return False
-    return 1 / (1 + margin) < ratio.low and ratio.high < 1 + margin
+    return ratio.low > 1 / (1 + EQUIVALENCE_MARGIN) and ratio.high < 1 + EQUIVALENCE_MARGIN
 
 
-def exceeds_chance(errors: int, intervals: int, rate: float = 1 - CONFIDENCE) -> bool:
-    """Returns whether `errors` of `intervals` is significantly more than the error rate `rate` explains (one-sided, 5
+def exceeds_chance(errors: int, intervals: int) -> bool:
+    """Returns whether `errors` of `intervals` is significantly more than an error rate of 5 % explains (one-sided, 5
     %).
 
     >>> exceeds_chance(1, 6), exceeds_chance(3, 6)
     (False, True)
     """
-    return errors > 0 and binomial_survival(errors - 1, intervals, rate) < 0.05
+    return errors > 0 and binomial_survival(errors - 1, intervals, 1 - CONFIDENCE) < 0.05
 
 
-def rms_log_ratio(differences: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
+def rms_log_ratio(differences: Sequence[float]) -> Estimate:
     """Returns the root mean square of log ratios between two copies of one system, with its χ² interval.
 
     The true mean is 0, so n differences have n degrees of freedom: n·s²/χ²(1−α/2) … n·s²/χ²(α/2). The value reads as a
-    relative difference (0.02 is about 2 %).
-
-    Raises:
-        ValueError: no difference.
+    relative difference (0.02 is about 2 %). Raises ValueError: no difference, or one that is not finite.
     """
     observed = np.asarray(differences, dtype=np.float64)
     if len(observed) == 0 or not np.isfinite(observed).all():
         raise ValueError("expected at least one finite log ratio")
-    total = float((observed**2).sum())
-    count = len(observed)
-    tail = (1 - confidence) / 2
-    low = math.sqrt(total / chi_square_upper_quantile(tail, count))
-    high = math.sqrt(total / chi_square_upper_quantile(1 - tail, count))
+    total, count, tail = float((observed**2).sum()), len(observed), (1 - CONFIDENCE) / 2
+    low, high = (math.sqrt(total / chi_square_upper_quantile(share, count)) for share in (tail, 1 - tail))
     return Estimate(math.sqrt(total / count), low, high, count)

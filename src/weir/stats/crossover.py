@@ -3,12 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
 from weir.stats.bootstrap import DRAWS, MIN_BLOCKS, bootstrap_means, percentile_interval, small_sample_inflation
-from weir.stats.mean import CONFIDENCE, Array
+from weir.stats.mean import Array
 
 NARROW = 0.10
 """A crossing is precise enough if its interval reaches at most this far to each side, relative to it."""
@@ -72,9 +73,7 @@ class Crossings:
     """Without a crossing: the side of 1 on which the mean ratio always is; `neither` if it touches 1."""
 
 
-def find_crossings(
-    log_ratios: Sequence[Mapping[float, float]], *, confidence: float = CONFIDENCE, draws: int = DRAWS
-) -> Crossings | None:
+def find_crossings(log_ratios: Sequence[Mapping[float, float]], *, draws: int = DRAWS) -> Crossings | None:
     """Finds every place at which ln(A/B) changes its sign, each with a bootstrap interval.
 
     PCHIP (Fritsch & Butland, SIAM J. Sci. Stat. Comput. 1984) interpolates the means over blocks in the logarithm of
@@ -82,16 +81,8 @@ def find_crossings(
     bootstrap draw has its own crossings. A draw without one in the part of the axis around a crossing counts as
     infinitely far on the side that its sign points to, so an interval may be open.
 
-    Args:
-        log_ratios: for each block, ln(A/B) by place on the axis; a block may lack places.
-        confidence: of the intervals.
-        draws: number of bootstrap draws.
-
-    Returns:
-        None with fewer than two measured places.
-
-    Raises:
-        ValueError: a place that is not positive, or a value that is not finite.
+    `log_ratios` has ln(A/B) by place on the axis for each block; a block may lack places. None with fewer than two
+    measured places. Raises ValueError: a place that is not positive, or a value that is not finite.
     """
     places = sorted({place for block in log_ratios for place in block})
     if any(not (place > 0 and math.isfinite(place)) for place in places):
@@ -104,10 +95,7 @@ def find_crossings(
         return None
     values = np.array([[block.get(place, math.nan) for place in places] for block in blocks])
     axis = np.log(places)
-    if len(blocks) < 2:
-        means, drawn = values[0], values
-    else:
-        means, drawn = bootstrap_means(values, draws)
+    means, drawn = bootstrap_means(values, draws)
     has_interval = len(blocks) >= MIN_BLOCKS
     changes = _sign_changes(means)
     found = []
@@ -118,35 +106,22 @@ def find_crossings(
         low = high = probability = None
         if has_interval:
             roots = _roots_of_draws(axis, drawn, begin, end, at, falls=falls)
-            moved = at + small_sample_inflation(len(blocks), confidence) * (roots - at)
-            low_log, high_log = percentile_interval(moved, confidence)
-            low = None if math.isinf(low_log) else math.exp(low_log)
-            high = None if math.isinf(high_log) else math.exp(high_log)
+            ends = percentile_interval(at + small_sample_inflation(len(blocks)) * (roots - at))
+            low, high = (None if math.isinf(end) else math.exp(end) for end in ends)
             probability = float(np.isfinite(roots).mean())
-        left, right = places[index], places[_next_sign(means, index)]
-        found.append(Crossing(math.exp(at), falls, low, high, has_interval, probability, (left, right)))
+        right = next(later for later in range(index + 1, len(means)) if means[later] != 0)
+        between = places[index], places[right]
+        found.append(Crossing(math.exp(at), falls, low, high, has_interval, probability, between))
     any_change = float(((drawn > 0).any(axis=1) & (drawn < 0).any(axis=1)).mean()) if has_interval else None
-    side: Literal["above", "below", "neither"] = (
-        "above" if (means > 0).all() else "below" if (means < 0).all() else "neither"
-    )
+    side: Literal["above", "below", "neither"]
+    side = "above" if (means > 0).all() else "below" if (means < 0).all() else "neither"
     return Crossings(tuple(found), any_change, len(blocks), tuple(places), side)
 
 
 def _sign_changes(values: Array) -> list[int]:
     """Returns the index of the last value before each change of sign. Zeros belong to the sign before them."""
-    changes = []
-    last = None
-    for index, value in enumerate(values):
-        if value == 0:
-            continue
-        if last is not None and (value > 0) != (values[last] > 0):
-            changes.append(last)
-        last = index
-    return changes
-
-
-def _next_sign(values: Array, index: int) -> int:
-    return next(later for later in range(index + 1, len(values)) if values[later] != 0)
+    nonzero = np.flatnonzero(values).tolist()
+    return [before for before, after in pairwise(nonzero) if (values[before] > 0) != (values[after] > 0)]
 
 
 def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, int]:

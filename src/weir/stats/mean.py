@@ -26,7 +26,7 @@ class Estimate:
     count: int
 
 
-def t_quantile(confidence: float, degrees: int) -> float:
+def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
     """Returns the half width of a two-sided interval of `confidence`, in standard errors."""
     return student_quantile((1 + confidence) / 2, degrees)
 
@@ -40,18 +40,17 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Es
     >>> round(estimate.value, 2), round(estimate.low, 2), round(estimate.high, 2)
     (12.0, 7.03, 16.97)
 
-    Raises:
-        ValueError: no value, or one that is not finite.
+    Raises ValueError: no value, or one that is not finite.
     """
     observed = _finite(values)
-    mean = float(observed.mean())
-    half_width = _half_width(observed, confidence)
-    if half_width is None:
-        return Estimate(mean, None, None, len(observed))
-    return Estimate(mean, mean - half_width, mean + half_width, len(observed))
+    mean, count = float(observed.mean()), len(observed)
+    if count < 2 or float(np.ptp(observed)) == 0.0:
+        return Estimate(mean, None, None, count)
+    half_width = t_quantile(count - 1, confidence) * float(observed.std(ddof=1)) / math.sqrt(count)
+    return Estimate(mean, mean - half_width, mean + half_width, count)
 
 
-def blocks_for_precision(variation: float, half_width: float, confidence: float = CONFIDENCE) -> int:
+def blocks_for_precision(variation: float, half_width: float) -> int:
     """Returns the fewest blocks whose interval is at most ±`half_width`: the smallest n ≥ 2 with t·CV/√n ≤ h.
 
     `variation` is the coefficient of variation (standard deviation ÷ mean) of one block; `half_width` is relative too.
@@ -60,21 +59,18 @@ def blocks_for_precision(variation: float, half_width: float, confidence: float 
     >>> blocks_for_precision(variation=0.05, half_width=0.05)
     7
 
-    Raises:
-        ValueError: `half_width` is not positive, or `variation` is negative.
+    Raises ValueError: `half_width` is not positive, or `variation` is negative.
     """
     if half_width <= 0 or variation < 0:
         raise ValueError(f"half_width {half_width} must be positive and variation {variation} not negative")
     blocks = 2
-    while blocks < MAX_BLOCKS and t_quantile(confidence, blocks - 1) * variation / math.sqrt(blocks) > half_width:
+    while blocks < MAX_BLOCKS and t_quantile(blocks - 1) * variation / math.sqrt(blocks) > half_width:
         # Jump to the number that the normal quantile gives, then step: Student's t never needs fewer.
-        blocks = max(blocks + 1, math.floor((normal_quantile((1 + confidence) / 2) * variation / half_width) ** 2))
+        blocks = max(blocks + 1, math.floor((normal_quantile((1 + CONFIDENCE) / 2) * variation / half_width) ** 2))
     return min(blocks, MAX_BLOCKS)
 
 
-def drift(
-    times_s: Sequence[float] | Array, values: Sequence[float] | Array, confidence: float = CONFIDENCE
-) -> Estimate | None:
+def drift(times_s: Sequence[float] | Array, values: Sequence[float] | Array) -> Estimate | None:
     """Returns the change of `values` from first to last, relative to their mean: slope × span ÷ mean, by least squares.
 
     None with fewer than three values, or if the mean is 0. The interval assumes independent residuals.
@@ -96,7 +92,7 @@ def drift(
     residuals = observed - mean - slope * from_middle
     error = math.sqrt(float(residuals @ residuals) / degrees / squares)
     moved = slope * span / mean
-    half_width = t_quantile(confidence, degrees) * error * span / abs(mean)
+    half_width = t_quantile(degrees) * error * span / abs(mean)
     return Estimate(moved, moved - half_width, moved + half_width, len(moments))
 
 
@@ -105,10 +101,3 @@ def _finite(values: Sequence[float] | Array) -> Array:
     if observed.ndim != 1 or len(observed) == 0 or not np.isfinite(observed).all():
         raise ValueError(f"expected finite numbers, at least one: {values!r}")
     return observed
-
-
-def _half_width(observed: Array, confidence: float) -> float | None:
-    """Returns t·s/√n; None if the observations have no spread."""
-    if len(observed) < 2 or float(np.ptp(observed)) == 0.0:
-        return None
-    return t_quantile(confidence, len(observed) - 1) * float(observed.std(ddof=1)) / math.sqrt(len(observed))

@@ -1,6 +1,7 @@
 """Power analysis of a study: the smallest difference that it detects, and the blocks that a difference needs."""
 
 import math
+from bisect import bisect_left
 
 from weir.stats.distributions import noncentral_student_cdf, student_quantile
 from weir.stats.mean import CONFIDENCE, MAX_BLOCKS
@@ -9,29 +10,21 @@ POWER = 0.8
 """The usual value: four of five studies find a difference of the given size."""
 
 
-def minimum_detectable_ratio(
-    spread: float, blocks: int, comparisons: int = 1, *, power: float = POWER, confidence: float = CONFIDENCE
-) -> float | None:
-    """Returns the smallest true ratio above 1 that a paired t test on log ratios detects with probability `power`.
+def minimum_detectable_ratio(spread: float, blocks: int, comparisons: int = 1) -> float | None:
+    """Returns the smallest true ratio above 1 that a paired t test on log ratios detects with probability `POWER`.
 
     exp(λ·s/√n), where the noncentrality λ solves P(|T| > t(1 − α/2m; n−1)) = power for T ~ noncentral t(n−1, λ). α/m is
     the first and strictest step of Holm's correction for m comparisons, so the result does not depend on the others.
     (Cohen, Statistical Power Analysis, 1988, 2.3; Kalibera & Jones, ISMM 2013, for the pairing by block.) None below
     two blocks.
 
-    Args:
-        spread: standard deviation of the log ratio of two trials in one block, about √2 × a trial's coefficient of
-        variation.
-        blocks: number of pairs.
-        comparisons: size m of the family.
-        power: probability of detection.
-        confidence: 1 − α.
+    `spread` is the standard deviation of the log ratio of two trials in one block, about √2 × a trial's coefficient of
+    variation; `blocks` is the number n of pairs; `comparisons` is the size m of the family.
 
     >>> round(minimum_detectable_ratio(spread=0.07, blocks=10), 3)
     1.072
 
-    Raises:
-        ValueError: a negative spread, or no comparison.
+    Raises ValueError: a negative spread, or no comparison.
     """
     if spread < 0 or comparisons < 1:
         raise ValueError(f"spread {spread} must not be negative and comparisons {comparisons} at least 1")
@@ -40,11 +33,11 @@ def minimum_detectable_ratio(
     # A slow import, needed here only.
     from scipy.optimize import brentq
 
-    critical = -student_quantile((1 - confidence) / comparisons / 2, blocks - 1)
+    critical = -student_quantile((1 - CONFIDENCE) / comparisons / 2, blocks - 1)
 
     def beyond(noncentrality: float) -> float:
         # The other tail is empty for a power above a half.
-        return 1 - noncentral_student_cdf(critical, blocks - 1, noncentrality) - power
+        return 1 - noncentral_student_cdf(critical, blocks - 1, noncentrality) - POWER
 
     highest = critical + 1.0
     while beyond(highest) < 0:
@@ -58,10 +51,9 @@ def blocks_to_detect(ratio: float, spread: float, comparisons: int = 1) -> int:
     """Returns the fewest blocks that detect a true ratio of `ratio`.
 
     >>> blocks_to_detect(1.05, spread=0.07)
-    18
+    19
 
-    Raises:
-        ValueError: the ratio is not above 1.
+    Raises ValueError: the ratio is not above 1.
     """
     if ratio <= 1:
         raise ValueError(f"ratio {ratio} must be above 1")
@@ -70,11 +62,5 @@ def blocks_to_detect(ratio: float, spread: float, comparisons: int = 1) -> int:
         found = minimum_detectable_ratio(spread, blocks, comparisons)
         return found is not None and found <= ratio
 
-    most = 2
-    while not enough(most) and most < MAX_BLOCKS:
-        most *= 2
-    fewest = most // 2
-    while most - fewest > 1:
-        middle = (fewest + most) // 2
-        fewest, most = (fewest, middle) if enough(middle) else (middle, most)
-    return min(most, MAX_BLOCKS)
+    # More blocks always detect more: False … False, True … True.
+    return min(bisect_left(range(MAX_BLOCKS), True, lo=2, key=enough), MAX_BLOCKS)

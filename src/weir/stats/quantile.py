@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from weir.model.hdr_batch import highest, samples_of
+from weir.model.hdr_batch import Integers, highest, samples_of
 from weir.stats.bootstrap import MIN_BLOCKS, bootstrap_weights, percentile_ranks, small_sample_inflation
-from weir.stats.mean import CONFIDENCE, Array
+from weir.stats.mean import Array
 
 SAMPLES_BEYOND = 100
 """A quantile is printed when at least this many samples lie beyond it."""
@@ -43,9 +42,7 @@ def is_supported(samples: int, probability: float) -> bool:
     return samples * round(beyond * 1_000_000) >= SAMPLES_BEYOND * 1_000_000
 
 
-def merge_quantiles(
-    parts: Sequence[bytes], probabilities: Sequence[float], confidence: float = CONFIDENCE
-) -> list[Quantile]:
+def merge_quantiles(parts: Sequence[bytes], probabilities: Sequence[float]) -> list[Quantile]:
     """Returns quantiles of all samples in `parts` (HdrHistogram V2, one per trial), in the histograms' unit.
 
     Histograms are merged: the mean of two p99 is no p99. Values have the histograms' three significant digits. The
@@ -55,17 +52,17 @@ def merge_quantiles(
     found = samples_of(parts)
     if not len(found.often):
         return [Quantile(probability, None, 0) for probability in probabilities]
-    values, below = _below(found.part, found.bucket, found.often, len(parts))
+    values, counts = _counts(found.part, found.bucket, found.often, len(parts))
+    # In place: the tables of a thousand trials are large, and new memory costs more than the sums.
+    below = np.cumsum(counts, axis=1, out=counts)
     together = below.sum(axis=0)
     samples = int(together[-1])
     at = values[np.searchsorted(together, _wanted(np.array([samples]), probabilities)[0])].tolist()
     if len(parts) < MIN_BLOCKS:
         return [Quantile(probability, value, samples) for probability, value in zip(probabilities, at, strict=True)]
-    wider = small_sample_inflation(len(parts), confidence)
+    wider = small_sample_inflation(len(parts))
     quantiles = []
-    for probability, value, ends in zip(
-        probabilities, at, values[_ends(below, probabilities, confidence)], strict=True
-    ):
+    for probability, value, ends in zip(probabilities, at, values[_ends(below, probabilities)], strict=True):
         moved = wider * np.log(ends / value) if value > 0 else None
         low, high = (None, None) if moved is None else (value * math.exp(edge) for edge in moved.tolist())
         quantiles.append(Quantile(probability, value, samples, low, high))
@@ -73,24 +70,13 @@ def merge_quantiles(
 
 
 def quantiles_by_group(
-    group: NDArray[np.int64],
-    bucket: NDArray[np.int64],
-    count: NDArray[np.int64],
-    groups: int,
-    probabilities: Sequence[float],
+    group: Integers, bucket: Integers, count: Integers, groups: int, probabilities: Sequence[float]
 ) -> tuple[Array, Array]:
     """Computes quantiles of many groups of samples at once, without intervals.
 
-    Args:
-        group: group of each non-empty bucket, from 0.
-        bucket: index of each bucket; a group may contain one several times.
-        count: samples in each bucket.
-        groups: number of groups.
-        probabilities: of the quantiles.
-
-    Returns:
-        The number of samples of each group, and for each probability a row of the groups' quantiles; NaN without
-        samples.
+    The first three arrays have an element for each non-empty bucket: its group, from 0, its index, and its samples. A
+    group may contain a bucket several times. Returns the number of samples of each group, and for each probability a
+    row of the groups' quantiles; NaN without samples.
     """
     values, counts = _counts(group, bucket, count, groups)
     # Few buckets of a group have samples: only those are summed, group after group.
@@ -105,19 +91,8 @@ def quantiles_by_group(
     return samples, np.where(samples > 0, values[at % len(values)].T, np.nan)
 
 
-def _below(
-    group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int
-) -> tuple[Array, Array]:
-    """Returns the values of all buckets between the lowest and the highest used, and each group's cumulative counts."""
-    values, counts = _counts(group, bucket, count, groups)
-    # In place: the tables of a thousand trials are large, and new memory costs more than the sums.
-    return values, np.cumsum(counts, axis=1, out=counts)
-
-
-def _counts(
-    group: NDArray[np.int64], bucket: NDArray[np.int64], count: NDArray[np.int64], groups: int
-) -> tuple[Array, Array]:
-    """Returns the values of the same buckets, and each group's counts."""
+def _counts(group: Integers, bucket: Integers, count: Integers, groups: int) -> tuple[Array, Array]:
+    """Returns the values of all buckets between the lowest and the highest used, and each group's counts."""
     lowest = int(bucket.min(initial=0))
     width = int(bucket.max(initial=0)) - lowest + 1
     counts = np.bincount(group * width + (bucket - lowest), weights=count, minlength=groups * width)
@@ -132,7 +107,7 @@ def _wanted(samples: Array, probabilities: Sequence[float]) -> Array:
     return wanted
 
 
-def _ends(below: Array, probabilities: Sequence[float], confidence: float) -> NDArray[np.int64]:
+def _ends(below: Array, probabilities: Sequence[float]) -> Integers:
     """Returns the buckets of each quantile's percentile interval over the draws, before its inflation.
 
     A draw's quantile lies in the first bucket whose cumulative count is large enough. So the n-th lowest quantile of
@@ -142,7 +117,7 @@ def _ends(below: Array, probabilities: Sequence[float], confidence: float) -> ND
     drawn = bootstrap_weights(len(below)).T
     # A row for each end of each quantile, a column for each draw.
     wanted = np.repeat(_wanted(below[:, -1] @ drawn, probabilities).T, 2, axis=0)
-    needed = np.tile(percentile_ranks(drawn.shape[1], confidence), len(probabilities)) + 1
+    needed = np.tile(percentile_ranks(drawn.shape[1]), len(probabilities)) + 1
     low, high = np.zeros(len(needed), dtype=np.int64), np.full(len(needed), below.shape[1] - 1, dtype=np.int64)
     while (low < high).any():
         middle = (low + high) // 2

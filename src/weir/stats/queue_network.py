@@ -1,5 +1,4 @@
-"""Response times of several tiers with several machines each, under arrivals at a rate: by formula and by
-simulation."""
+"""Response times of tiers with several machines each, under arrivals at a rate: by formula and by simulation."""
 
 import heapq
 import math
@@ -7,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from weir.stats.queueing import Station
+from weir.stats.mean import Array
+from weir.stats.queueing import Station, round_up_servers
 
-Times = NDArray[np.float64]
 _RELAXATIONS = 5
 """The first requests meet empty queues. After this many relaxation times a queue is within 1 % (e⁻⁵) of its steady
 state."""
@@ -40,17 +38,12 @@ def mean_response_s(fleets: Sequence[Fleet], rate_rps: float, delay_s: float = 0
 
     Each machine gets an equal part of Poisson arrivals. Infinity if a tier is saturated.
     (Lazowska et al., Quantitative System Performance, 1984, chapter 6; Erlang, 1917.)
-
-    Args:
-        fleets: the tiers.
-        rate_rps: arrivals per second.
-        delay_s: delay of every request without a queue.
     """
     return delay_s + sum(_response_s(fleet, rate_rps) for fleet in fleets)
 
 
 def _response_s(fleet: Fleet, rate_rps: float) -> float:
-    servers, service_s = _round_up_servers(fleet.machine)
+    servers, service_s = round_up_servers(fleet.machine)
     if service_s <= 0:
         return 0.0
     offered = rate_rps / fleet.machines * service_s
@@ -65,15 +58,9 @@ def _response_s(fleet: Fleet, rate_rps: float) -> float:
     return service_s + waits * service_s / (servers - offered)
 
 
-def _round_up_servers(station: Station) -> tuple[int, float]:
-    """Returns a whole number of servers and the service time of one: 2.5 servers become 3 with 5/6 of the speed."""
-    servers = max(1, math.ceil(station.servers))
-    return servers, station.demand_s * servers / station.servers
-
-
 def simulate_response_times(
     fleets: Sequence[Fleet], rate_rps: float, delay_s: float = 0.0, *, requests: int = 60_000, seed: int = 0
-) -> Times:
+) -> Array:
     """Simulates the response times of requests that pass all tiers in turn. Simulates one machine per tier.
 
     Service times are exponential, queues are first come, first served, and a tier's n machines take turns. All machines
@@ -85,16 +72,12 @@ def simulate_response_times(
     Poisson. Real departures are slightly more regular, so the times are too long rather than too short: by up to 3 % in
     a comparison with a simulation of all machines.
 
-    Args:
-        fleets: the tiers.
-        rate_rps: arrivals per second, below the maximum throughput of every tier.
-        delay_s: additional delay of every request.
-        requests: number of simulated requests after those that fill the queues.
-        seed: random seed.
+    `rate_rps` must be below the maximum throughput of every tier. `requests` counts only requests after those that fill
+    the queues.
     """
     times = np.full(requests, delay_s)
     for tier, fleet in enumerate(fleets):
-        servers, service_s = _round_up_servers(fleet.machine)
+        servers, service_s = round_up_servers(fleet.machine)
         if service_s <= 0:
             continue
         draw = np.random.default_rng([seed, tier])
@@ -114,11 +97,11 @@ def _count_fill_requests(busy: float, servers: int) -> int:
     return math.ceil(_RELAXATIONS * busy * max(servers, 1 / (1 - math.sqrt(busy)) ** 2))
 
 
-def _departure_times(came: Times, works: Times, servers: int) -> Times:
+def _departure_times(came: Array, works: Array, servers: int) -> Array:
     """Returns the departure times of a first come, first served queue."""
     if servers == 1:
         done = np.cumsum(works)
-        left: Times = done + np.maximum.accumulate(came - (done - works))
+        left: Array = done + np.maximum.accumulate(came - (done - works))
         return left
     free = [0.0] * servers
     found = np.empty(len(came))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.stats.mean import CONFIDENCE, Array, Estimate, mean_interval, t_quantile
+from weir.stats.mean import Array, Estimate, mean_interval, t_quantile
 
 _MIN_SPAN = 1.5
 """The slope is used if throughput differs by this factor between the lightest and the heaviest load."""
@@ -25,22 +25,16 @@ class Demand:
 
 
 def estimate_service_demand(
-    busy: Sequence[float], throughput: Sequence[float], loads: Sequence[int] = (), confidence: float = CONFIDENCE
+    busy: Sequence[float], throughput: Sequence[float], loads: Sequence[int] = ()
 ) -> Demand | None:
     """Estimates a tier's service demand from trials under different loads: the slope of its busy time over throughput.
 
     U = U₀ + D·X (the utilisation law plus idle work; Denning & Buzen, ACM Computing Surveys 1978). If all loads give
     about the same throughput, the slope is noise; then D = U ÷ X of each trial. None without trials.
 
-    Args:
-        busy: CPU seconds per second, of each trial.
-        throughput: requests per second, of each trial.
-        loads: the load of each trial; default: all different. Differences between trials of one load are noise, no
-        slope.
-        confidence: of the interval.
-
-    Raises:
-        ValueError: unequal lengths, or a throughput that is not positive.
+    `busy` has each trial's CPU seconds per second, `throughput` its requests per second, and `loads` its load; default:
+    all different. Differences between trials of one load are noise, no slope. Raises ValueError: unequal lengths, or a
+    throughput that is not positive.
     """
     pairs = list(zip(busy, throughput, strict=True))
     if any(not x > 0 for _, x in pairs):
@@ -50,17 +44,17 @@ def estimate_service_demand(
     used, rates = (np.array(column, dtype=np.float64) for column in zip(*pairs, strict=True))
     levels = [float(rates[np.array(loads) == load].mean()) for load in set(loads)] if loads else list(rates)
     if max(levels) < _MIN_SPAN * min(levels) or len(pairs) < 4:
-        return Demand(mean_interval(list(used / rates), confidence), 0.0, is_slope=False)
+        return Demand(mean_interval(list(used / rates)), 0.0, is_slope=False)
     # Weighted for equal relative errors: heavy loads are not measured more precisely than light ones.
     weights = 1 / rates
     columns = np.column_stack([np.ones(len(rates)), rates]) * weights[:, np.newaxis]
     (idle, slope), *_ = np.linalg.lstsq(columns, used * weights, rcond=None)
     if idle < 0 or slope <= 0:
-        return Demand(mean_interval(list(used / rates), confidence), 0.0, is_slope=False)
+        return Demand(mean_interval(list(used / rates)), 0.0, is_slope=False)
     residuals = used * weights - columns @ np.array([idle, slope])
     degrees = len(rates) - 2
     covariance = np.linalg.inv(columns.T @ columns) * float(residuals @ residuals) / degrees
-    half_width = t_quantile(confidence, degrees) * math.sqrt(float(covariance[1, 1]))
+    half_width = t_quantile(degrees) * math.sqrt(float(covariance[1, 1]))
     estimate = Estimate(float(slope), max(float(slope) - half_width, 0.0), float(slope) + half_width, len(rates))
     return Demand(estimate, float(idle), is_slope=True)
 
@@ -80,25 +74,10 @@ class Station:
         return math.inf if self.demand_s <= 0 else self.servers / self.demand_s
 
 
-def find_bottleneck(stations: Sequence[Station]) -> int:
-    """Returns the index of the station with the lowest maximum throughput.
-
-    Raises:
-        ValueError: no station.
-    """
-    if not stations:
-        raise ValueError("expected at least one station")
-    return min(range(len(stations)), key=lambda index: stations[index].width_rps)
-
-
-def throughput_bound(stations: Sequence[Station], users: float, think_s: float = 0.0) -> float:
-    """Returns the asymptotic bound min(m/D of the bottleneck, N ÷ (Z + ΣD)).
-
-    (Lazowska et al., Quantitative System Performance, 1984, chapter 5.)
-    """
-    alone_s = think_s + sum(station.demand_s for station in stations)
-    by_users = users / alone_s if alone_s > 0 else math.inf
-    return min([by_users, *(station.width_rps for station in stations)])
+def round_up_servers(station: Station) -> tuple[int, float]:
+    """Returns a whole number of servers and the service time of one: 2.5 servers become 3 with 5/6 of the speed."""
+    servers = max(1, math.ceil(station.servers))
+    return servers, station.demand_s * servers / station.servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,35 +94,27 @@ class ClosedPrediction:
 def solve_closed_system(stations: Sequence[Station], users: int, think_s: float = 0.0) -> list[ClosedPrediction]:
     """Solves a closed system for 1, 2, … `users` users by exact mean value analysis (Reiser & Lavenberg, J. ACM 1980).
 
-    Stations may have several servers, rounded up to a whole number: 2.5 servers become 3 with 5/6 of the speed. Exact
-    for exponential service times, first come, first served, and for any service times with processor sharing.
-
-    Args:
-        stations: the stations that a request visits.
-        users: the largest population.
-        think_s: time between a response and the user's next request.
-
-    Raises:
-        ValueError: fewer than one user, or no station and no think time.
+    A request visits all stations. They may have several servers, rounded up to a whole number (`round_up_servers`).
+    Exact for exponential service times, first come, first served, and for any service times with processor sharing.
+    Raises ValueError: fewer than one user, or no station and no think time.
     """
     if users < 1 or (not stations and think_s <= 0):
         raise ValueError("expected at least one user, and a station or a think time")
-    count = [max(1, math.ceil(station.servers)) for station in stations]
-    demand = [station.demand_s * whole / station.servers for station, whole in zip(stations, count, strict=True)]
+    servers = [round_up_servers(station) for station in stations]
     queue = np.zeros(len(stations))
     # For each station the probabilities that 0, 1, …, m − 1 of its servers are busy.
-    busy: list[Array] = [np.eye(1, whole)[0] for whole in count]
+    busy: list[Array] = [np.eye(1, whole)[0] for whole, _ in servers]
     found = []
     for population in range(1, users + 1):
         response = np.array(
             [
                 one / whole * (1 + waiting + float((np.arange(whole - 1, 0, -1)) @ of[: whole - 1]))
-                for one, whole, waiting, of in zip(demand, count, queue, busy, strict=True)
+                for (whole, one), waiting, of in zip(servers, queue, busy, strict=True)
             ]
         )
         throughput = population / (think_s + float(response.sum()))
         queue = throughput * response
-        busy = [_busy_servers(of, throughput * one, whole) for of, one, whole in zip(busy, demand, count, strict=True)]
+        busy = [_busy_servers(of, throughput * one, whole) for of, (whole, one) in zip(busy, servers, strict=True)]
         found.append(ClosedPrediction(population, throughput, float(response.sum()), tuple(map(float, queue))))
     return found
 
@@ -151,8 +122,7 @@ def solve_closed_system(stations: Sequence[Station], users: int, think_s: float 
 def _busy_servers(before: Array, used: float, servers: int) -> Array:
     """Returns the probabilities of 0, 1, … busy servers with one more user. `used`: mean number of busy servers."""
     now = np.zeros(servers)
-    for number in range(1, servers):
-        now[number] = used / number * before[number - 1]
+    now[1:] = used / np.arange(1, servers) * before[:-1]
     idle = 1 - (used + float(np.arange(servers - 1, 0, -1) @ now[1:])) / servers
     # Rounding makes this negative if all servers are always busy.
     now[0] = max(idle, 0.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from weir.stats.bootstrap import MIN_BLOCKS
-from weir.stats.mean import CONFIDENCE, Array, Estimate, t_quantile
+from weir.stats.mean import Array, Estimate, t_quantile
 
 MIN_POINTS = 5
 """With four points and three parameters one degree of freedom is left, too few to detect a poor fit."""
@@ -65,13 +65,10 @@ class Scalability:
 
     def throughput(self, concurrency: float) -> float:
         """Returns the throughput by the law."""
-        alpha, beta = self.alpha.value, self.beta.value
-        return self.gamma.value * concurrency / (1 + alpha * (concurrency - 1) + beta * concurrency * (concurrency - 1))
+        return float(_law((self.gamma.value, self.alpha.value, self.beta.value), np.array(concurrency)))
 
 
-def fit_scalability(
-    throughput: Sequence[Mapping[float, float]], *, confidence: float = CONFIDENCE
-) -> Scalability | None:
+def fit_scalability(throughput: Sequence[Mapping[float, float]]) -> Scalability | None:
     """Fits the law to throughput over concurrency. None with fewer than `MIN_POINTS` concurrencies.
 
     N/X = (1 + α(N−1) + βN(N−1))/γ is linear in 1/γ, α/γ and β/γ, all of them non-negative. So it is a bounded
@@ -79,12 +76,8 @@ def fit_scalability(
     Student's over the jackknife that leaves out one block at a time. (Gunther, Guerrilla Capacity Planning, 2007,
     chapter 5.)
 
-    Args:
-        throughput: for each block, requests per second by concurrency; a block may lack some.
-        confidence: of the intervals.
-
-    Raises:
-        ValueError: a concurrency below 1, or a throughput that is not positive.
+    `throughput` has requests per second by concurrency for each block; a block may lack some. Raises ValueError: a
+    concurrency below 1, or a throughput that is not positive.
     """
     blocks = [block for block in throughput if block]
     places = sorted({place for block in blocks for place in block})
@@ -97,48 +90,32 @@ def fit_scalability(
     axis = np.array(places, dtype=np.float64)
     values = np.array([[block.get(place, math.nan) for place in places] for block in blocks])
     means = np.nanmean(values, axis=0)
-    fitted = _fit(axis, means)
-    without = [_fit(axis, left) for index in range(len(blocks)) if (left := _means_without(values, index)) is not None]
-    has_interval = len(blocks) >= MIN_BLOCKS and len(without) == len(blocks)
-
-    def estimate(of: int) -> Estimate:
-        value = fitted[of]
-        if not has_interval:
-            return Estimate(value, None, None, len(blocks))
-        return _jackknifed(value, [one[of] for one in without], confidence, least=0.0)
-
-    gamma, alpha, _ = fitted
-    peak = _peak(fitted)
-    peak_at = None
+    fitted = gamma, alpha, beta = _fit(axis, means)
+    left = [np.delete(values, index, axis=0) for index in range(len(blocks))] if len(blocks) >= MIN_BLOCKS else []
+    # No interval if a concurrency is in one block only.
+    has_interval = all(np.isfinite(rest).any(axis=0).all() for rest in left)
+    without = [_fit(axis, np.nanmean(rest, axis=0)) for rest in left] if has_interval else []
+    gammas, alphas, betas = zip(*without, strict=True) if without else ((), (), ())
+    peak, peak_at, highest = _peak(fitted), None, None
     if peak is not None:
-        peaks = [found for one in without if (found := _peak(one)) is not None]
-        if has_interval and len(peaks) == len(without):
-            logs = _jackknifed(math.log(peak), [math.log(found) for found in peaks], confidence)
-            assert logs.low is not None
-            assert logs.high is not None
-            peak_at = Estimate(peak, math.exp(logs.low), math.exp(logs.high), len(blocks))
-        else:
-            peak_at = Estimate(peak, None, None, len(blocks))
-    predicted = _law(fitted, axis)
-    counts = np.isfinite(values).sum(axis=0)
-    noise = 0.0
-    if (counts > 1).any():
-        several = counts > 1
-        errors = np.nanstd(values[:, several], axis=0, ddof=1) / np.sqrt(counts[several]) / means[several]
-        noise = float(np.sqrt(np.mean(errors**2)))
-    highest = None
-    if peak is not None:
-        highest = float(_law(fitted, np.array([peak]))[0])
+        logs = [math.log(found) for one in without if (found := _peak(one)) is not None]
+        estimate = _jackknife(math.log(peak), logs if len(logs) == len(without) else (), len(blocks))
+        low, high = (None if end is None else math.exp(end) for end in (estimate.low, estimate.high))
+        peak_at = Estimate(peak, low, high, len(blocks))
+        highest = float(_law(fitted, np.array(peak)))
     elif alpha > _NONE:
         highest = gamma / alpha
+    counts = np.isfinite(values).sum(axis=0)
+    several = counts > 1
+    errors = np.nanstd(values[:, several], axis=0, ddof=1) / np.sqrt(counts[several]) / means[several]
     return Scalability(
-        gamma=estimate(0),
-        alpha=estimate(1),
-        beta=estimate(2),
+        gamma=_jackknife(gamma, gammas, len(blocks), least=0.0),
+        alpha=_jackknife(alpha, alphas, len(blocks), least=0.0),
+        beta=_jackknife(beta, betas, len(blocks), least=0.0),
         peak_at=peak_at,
         peak_throughput=highest,
-        misfit=float(np.sqrt(np.mean((predicted / means - 1) ** 2))),
-        noise=noise,
+        misfit=float(np.sqrt(np.mean((_law(fitted, axis) / means - 1) ** 2))),
+        noise=float(np.sqrt(np.mean(errors**2))) if several.any() else 0.0,
         highest=places[-1],
         blocks=len(blocks),
     )
@@ -173,21 +150,13 @@ def _peak(parameters: tuple[float, float, float]) -> float | None:
     return math.sqrt(max(1 - alpha, 0.0) / beta) or 1.0
 
 
-def _means_without(values: Array, index: int) -> Array | None:
-    """Returns the means without one block; None if a concurrency has no other block."""
-    left = np.delete(values, index, axis=0)
-    if not len(left) or not np.isfinite(left).any(axis=0).all():
-        return None
-    means: Array = np.nanmean(left, axis=0)
-    return means
-
-
-def _jackknifed(value: float, without: Sequence[float], confidence: float, least: float = -math.inf) -> Estimate:
-    """Returns Student's interval with the jackknife's standard error.
+def _jackknife(value: float, without: Sequence[float], blocks: int, least: float = -math.inf) -> Estimate:
+    """Returns Student's interval with the jackknife's standard error; no interval if `without` is empty.
 
     (Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11.)
     """
-    count = len(without)
-    error = math.sqrt((count - 1) / count * float(np.sum((np.array(without) - np.mean(without)) ** 2)))
-    half_width = t_quantile(confidence, count - 1) * error
-    return Estimate(value, max(value - half_width, least), value + half_width, count)
+    if not without:
+        return Estimate(value, None, None, blocks)
+    error = math.sqrt((blocks - 1) / blocks * float(np.sum((np.array(without) - np.mean(without)) ** 2)))
+    half_width = t_quantile(blocks - 1) * error
+    return Estimate(value, max(value - half_width, least), value + half_width, blocks)

@@ -14,15 +14,14 @@ of 100 trials with independent noise, in about 3 with r = 0.3, and in about 11 w
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import ruptures
-from numpy.typing import NDArray
 
-from weir.stats.mean import Estimate, drift
+from weir.stats.mean import Array, Estimate, drift
 
 POINTS = 30
 """Levels need at least this many points."""
@@ -45,8 +44,6 @@ _KEPT_VARIANCE = 0.6231
 1.645."""
 _NORMAL_MAD = 1.4826
 """Standard deviations in a median absolute deviation, of a normal distribution."""
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +80,7 @@ def find_change_points(values: Sequence[float]) -> list[int]:
     >>> find_change_points([100, 101, 99, 100, 101] * 6 + [130, 131, 129, 130, 131] * 6)
     [30]
 
-    Raises:
-        ValueError: fewer than `POINTS` values, or one that is not finite.
+    Raises ValueError: fewer than `POINTS` values, or one that is not finite.
     """
     observed = np.asarray(values, dtype=np.float64)
     if len(observed) < POINTS or not np.isfinite(observed).all():
@@ -95,8 +91,7 @@ def find_change_points(values: Sequence[float]) -> list[int]:
 def find_steady_state(series: Sequence[Sequence[float]]) -> SteadyState:
     """Finds the common steady state of several series of one length, such as throughput and response time.
 
-    Raises:
-        ValueError: no series, unequal lengths, fewer than `POINTS` values, or one that is not finite.
+    Raises ValueError: no series, unequal lengths, fewer than `POINTS` values, or one that is not finite.
     """
     if not series or len({len(values) for values in series}) != 1:
         raise ValueError("expected series of one length, at least one")
@@ -132,10 +127,10 @@ def _levels(observed: Array) -> list[int]:
     scaled = ((observed - observed.mean()) / noise).reshape(-1, 1)
     penalty = _PENALTY * math.log(len(observed)) * (1 + autocorrelation) / (1 - autocorrelation)
     found: list[int] = ruptures.KernelCPD(kernel="linear", min_size=_SHORTEST).fit_predict(scaled, pen=penalty)
-    return _apart(observed, found[:-1])
+    return _apart(observed, map(int, found[:-1]))
 
 
-def _apart(observed: Array, changes: Sequence[int]) -> list[int]:
+def _apart(observed: Array, changes: Iterable[int]) -> list[int]:
     """Joins levels that differ by at most the tolerance, the closest first. Returns the remaining change points."""
     kept = list(changes)
     while kept:
@@ -175,8 +170,7 @@ def _drift(values: Sequence[float]) -> Estimate | None:
     if len(observed) < POINTS // 2:
         return None
     cleaned = _without_spikes(observed)
-    moments = np.arange(len(cleaned), dtype=np.float64)
-    moved = drift(list(moments), list(cleaned))
+    moved = drift(np.arange(len(cleaned), dtype=np.float64), cleaned)
     if moved is None or moved.low is None or moved.high is None:
         return moved
     _, autocorrelation = _noise(cleaned)

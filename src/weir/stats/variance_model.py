@@ -51,15 +51,9 @@ def estimate_variance_components(
     estimates σ²_trial + (systems)·σ²_block, and the residual mean square σ²_trial, which includes the variance within
     trials.
 
-    Args:
-        logarithms: for each block, the natural logarithm of each system's figure, all in one order.
-        errors: relative standard error of each trial's mean, in any order.
-
-    Returns:
-        None with fewer than two blocks or two systems: blocks and trials cannot be separated then.
-
-    Raises:
-        ValueError: blocks of different length, or a value that is not finite.
+    `logarithms` has the natural logarithm of each system's figure for each block, all in one order; `errors` has the
+    relative standard error of each trial's mean, in any order. None with fewer than two blocks or two systems: blocks
+    and trials cannot be separated then. Raises ValueError: blocks of different length, or a value that is not finite.
     """
     if len(logarithms) < 2 or min(map(len, logarithms)) < 2:
         return None

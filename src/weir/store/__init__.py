@@ -11,6 +11,19 @@ from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSample
 from weir.store.writer import RunWriter
 
 __all__ = [
-    "RUN_FILE_NAME", "Answered", "AwayRun", "CpuSampleRow", "IntervalRow", "MachineSampleRow", "NetworkSampleRow",
-    "Recorder", "RunReader", "RunWriter", "SampleRow", "ThreadStateRow", "UseRow", "away", "find_run",
-]  # fmt: skip
+    "RUN_FILE_NAME",
+    "Answered",
+    "AwayRun",
+    "CpuSampleRow",
+    "IntervalRow",
+    "MachineSampleRow",
+    "NetworkSampleRow",
+    "Recorder",
+    "RunReader",
+    "RunWriter",
+    "SampleRow",
+    "ThreadStateRow",
+    "UseRow",
+    "away",
+    "find_run",
+]

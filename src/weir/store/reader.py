@@ -51,7 +51,7 @@ class RunReader:
                 if not found:
                     raise UsageError(f"{self.path}: found no run in it, expected a weir run file")
                 *columns, self.ended, self.finished_unix_ns, stopped = found[0]
-                self.stopped = None if stopped is None else StopReason.from_json(json.loads(stopped))
+                self.stopped = None if stopped is None else StopReason(**json.loads(stopped))
                 self.info = RunInfo(**rows.RUN.decode(columns))
         except BaseException:
             self._open.close()

@@ -20,18 +20,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AsPlan = Annotated[Load, PlainValidator(load_from_plan), PlainSerializer(lambda load: load.to_plan())]
-_RESULT_FIELDS = get_type_hints(TrialResult)
-_RESULT_COLUMNS = (
-    "summary", "resources", "load_started_monotonic_ns", "ready_s", "artifact_bytes", "runtime", "isolation", "logs",
-    "window", "whole_load", "phases_s", "work", "discrepancies", "claim", "tap",
-)  # fmt: skip
-
 RUN = Codec(get_type_hints(RunInfo))
 CELL = Codec(get_type_hints(Cell) | {"load": _AsPlan})
 # A verdict has two columns: its validity, by which trials are chosen, and its reasons. Histograms have their own table.
+_RESULT = {
+    field: type_ for field, type_ in get_type_hints(TrialResult).items() if field not in ("verdict", "histograms")
+}
 RESULT = Codec(
-    {"validity": Validity, "reasons": tuple[Reason, ...]} | {name: _RESULT_FIELDS[name] for name in _RESULT_COLUMNS},
-    {"validity": "verdict.validity", "reasons": "verdict.reasons"},
+    {"validity": Validity, "reasons": tuple[Reason, ...]}
+    | {"claim" if field == "reported_result" else field: type_ for field, type_ in _RESULT.items()},
+    {"validity": "verdict.validity", "reasons": "verdict.reasons", "claim": "reported_result"},
 )
 EVENT = Codec(get_type_hints(TrialEvent))
 BEGUN_COLUMNS = ("cell_id", "block", "position", "attempt", "started_unix_ns")
@@ -89,8 +87,8 @@ def trial_from_row(row: Sequence[Any], cells: Mapping[int, Cell]) -> Trial:
     """Returns a finished trial from the columns `TRIAL_COLUMNS`, without its histograms."""
     id_, cell_id, block, position, attempt, started_unix_ns, *result = row
     fields = RESULT.decode(result)
-    del fields["validity"]
-    verdict = TrialVerdict(fields.pop("reasons"))
+    del fields["verdict.validity"]
+    verdict = TrialVerdict(fields.pop("verdict.reasons"))
     return Trial(id_, cells[cell_id], block, position, attempt, started_unix_ns, TrialResult(verdict, **fields))
 
 

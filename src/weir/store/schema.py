@@ -30,6 +30,7 @@ _BEGUN = derive_columns(Trial) | {"cell_id": "INTEGER NOT NULL REFERENCES cell (
 _RESULT = derive_columns(TrialResult, nullable=True) | {
     "validity": "TEXT CHECK (validity IN ('valid', 'suspect', 'invalid'))",
     "reasons": "TEXT",
+    "claim": "TEXT",
 }
 _TRIAL = {
     **_ID,

@@ -44,14 +44,15 @@ class Codec:
     def __init__(self, types: Mapping[str, Any], paths: Mapping[str, str] | None = None) -> None:
         self.columns = tuple(types)
         self._types = [_drop_none(type_) for type_ in types.values()]
-        self._values = attrgetter(*((paths or {}).get(name, name) for name in types))
+        self._paths = [(paths or {}).get(name, name) for name in types]
+        self._values = attrgetter(*self._paths)
 
     def encode(self, record: Any) -> Row:
         return tuple(map(_encode, self._types, self._values(record)))
 
     def decode(self, row: Sequence[Column]) -> dict[str, Any]:
-        """Returns the fields by name. Raises ValueError: a column holds no value of its field's type."""
-        return dict(zip(self.columns, map(_decode, self.columns, self._types, row), strict=True))
+        """Returns the values by path. Raises ValueError: a column holds no value of its field's type."""
+        return dict(zip(self._paths, map(_decode, self.columns, self._types, row), strict=True))
 
 
 @cache

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -136,7 +137,7 @@ class RunWriter:
 
     def note_stop(self, stop: StopReason) -> None:
         with self._transaction() as connection:
-            connection.execute("UPDATE run SET stopped = ?", (json.dumps(stop.to_json()),))
+            connection.execute("UPDATE run SET stopped = ?", (json.dumps(asdict(stop)),))
 
     def close(self, ended: Ended) -> None:
         """Writes how the run ended and leaves one file behind. Closing twice does nothing."""

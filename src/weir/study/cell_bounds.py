@@ -55,11 +55,11 @@ def _bound_by_load(cell: Cell, load: LoadSpec, wait_s: float) -> Iterator[Ceilin
     think_s = cell.load.think.mean_s if cell.load.think else 0.0
     request_s = max(wait_s + think_s, cell.load.pace_s or 0.0)
     each = f"{wait_s:g} s" if request_s == wait_s else f"{request_s:g} s a request"
-    if cell.load.loops is None or load.ramp_s is None:
+    if cell.load.requests_per_user is None or load.ramp_s is None:
         yield Ceiling("load", users / request_s, f"{who} ÷ {each}")
         return
     # The last user comes at the end of the ramp.
-    loops = cell.load.loops
-    total_s = load.ramp_s + loops * request_s
-    because = f"{who} × {loops} requests ÷ ({load.ramp_s:g} s + {loops} × {request_s:g} s)"
-    yield Ceiling("load", users * loops / total_s, because)
+    requests = cell.load.requests_per_user
+    total_s = load.ramp_s + requests * request_s
+    because = f"{who} × {requests} requests ÷ ({load.ramp_s:g} s + {requests} × {request_s:g} s)"
+    yield Ceiling("load", users * requests / total_s, because)

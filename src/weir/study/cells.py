@@ -20,12 +20,12 @@ from weir.scenario import parse_scenario, read_scenario
 from weir.services.manifest import read_service
 from weir.stacks.manifest import Needed, Stack, list_manifest_files, read_stack
 from weir.stacks.unmanaged import ExternalStack
-from weir.stacks.workload import Workload, list_workload_files, read_workload
+from weir.stacks.workload import Workload, read_workload
 from weir.study.cell_bounds import find_upper_bounds
 from weir.study.file import Method, StudyFile
 from weir.study.load import LoadTable
 from weir.study.matrix import DEFAULT_VARIANT
-from weir.toml_file import validate
+from weir.toml_file import list_data_files, validate
 
 ASSUMED_OVERHEAD_S = 1.5
 """Start, check and stop of a stack without a pilot: Flask takes 0.5 s, Sanic 1.2 s, a JVM two to three."""
@@ -64,6 +64,11 @@ class PlannedCell:
         """Planned duration of a trial without extension, in seconds."""
         return self.duration_s + self.method.warmup_s + self.method.pause_s + ASSUMED_OVERHEAD_S
 
+    @property
+    def extension_s(self) -> float:
+        """Additional seconds of load without a steady state."""
+        return self.duration_s if self.method.extension_s is None else self.method.extension_s
+
     def request(self, base_url: str) -> Request:
         """Returns the request of its load to a process of the stack: the same in every trial."""
         path = self.stack.find_path(self.workload.id)
@@ -92,14 +97,16 @@ class PlannedCell:
         of each process, if there are several. The generator has one thread on each of `cpus`."""
         # A scenario's steps have their own paths, which are appended to the path of the target.
         has_steps = self.load.scenario is not None
+        own = {"seed": self.method.seed, "threads": len(cpus), "cpus": cpus}
         return LoadPlan(
             request=replace(request, target=urljoin(request.target, "/")) if has_steps else request,
-            load=self.cell.load, duration_s=duration_s, timeout_s=self.load.timeout_s, interval_s=interval_s,
-            expected_status=None if has_steps else (self.workload.answer.status,), threads=len(cpus), cpus=cpus,
-            targets=targets, keep_alive=self.load.keep_alive, pipeline=self.load.pipeline, requests=self.load.requests,
-            until_first_failure=self.load.until_first_failure, kernel_timestamps=self.load.kernel_timestamps,
-            seed=self.method.seed, scenario=self.load.scenario,
-        )  # fmt: skip
+            load=self.cell.load,
+            duration_s=duration_s,
+            interval_s=interval_s,
+            expected_status=None if has_steps else (self.workload.answer.status,),
+            targets=targets,
+            **self.load.plan_options | own,
+        )
 
 
 def plan_cells(
@@ -118,13 +125,13 @@ def plan_cells(
         raise UsageError(f"{path}: {error.message}", hint=error.hint) from None
 
 
+@dataclass(slots=True)
 class _CellPlanner:
-    def __init__(self, file: StudyFile, path: Path, stack_cpus: int) -> None:
-        self._file = file
-        self._path = path
-        self._stack_cpus = stack_cpus
-        self._matched: set[int] = set()
-        """Indices of the overrides that match a cell."""
+    _file: StudyFile
+    _path: Path
+    _stack_cpus: int
+    _matched: set[int] = field(default_factory=set)
+    """Indices of the overrides that match a cell."""
 
     def cells(self) -> list[PlannedCell]:
         matrix, method = self._file.matrix, self._file.method
@@ -188,13 +195,11 @@ class _CellPlanner:
     def _external(self, name: str) -> ExternalStack:
         external = self._file.external[name]
         self._require_new_name("external", name)
-        stack = ExternalStack(
-            id=name, url=external.url, pids=tuple(external.pids), serves=tuple(external.serves),
-            title=external.title or name, model=external.model,
-        )  # fmt: skip
+        title, pids, serves = external.title or name, tuple(external.pids), tuple(external.serves)
+        stack = ExternalStack(name, external.url, pids, serves, title=title, model=external.model)
         if missing := stack.find_ended_pids():
-            pids = ", ".join(map(str, missing))
-            raise UsageError(f"external.{name}.pids: found {pids}, expected ids of running processes")
+            found = ", ".join(map(str, missing))
+            raise UsageError(f"external.{name}.pids: found {found}, expected ids of running processes")
         return stack
 
     def _require_new_name(self, table: str, name: str) -> None:
@@ -266,11 +271,21 @@ class _CellPlanner:
             arrivals = load.to_load(KEY_NAMES)
             load.check_pipeline(arrivals, KEY_NAMES)
             cell = Cell(
-                id=0, stack=stack.id, variant=stack.variant, workload=workload_id, load=arrivals, arm=arm,
-                title=stack.title, model=stack.model,
-                settings=stack.settings(max(1, (cpus or self._stack_cpus) // replicas), chosen), replicas=replicas,
-                cpus=cpus, started=isinstance(stack, Stack), generator=generator, coordinates=coordinates,
-            )  # fmt: skip
+                id=0,
+                stack=stack.id,
+                variant=stack.variant,
+                workload=workload_id,
+                load=arrivals,
+                arm=arm,
+                title=stack.title,
+                model=stack.model,
+                settings=stack.settings(max(1, (cpus or self._stack_cpus) // replicas), chosen),
+                replicas=replicas,
+                cpus=cpus,
+                started=isinstance(stack, Stack),
+                generator=generator,
+                coordinates=coordinates,
+            )
             _check_replicas(cell, load)
             services = self._configure_services(needed, varied)
             # The requests of a scenario and the limits of an external server are unknown in advance.
@@ -286,7 +301,7 @@ class _CellPlanner:
         own = self._file.workload.get(name)
         if own is None:
             return read_workload(name)
-        if name in (path.stem for path in list_workload_files()):
+        if name in list_data_files("workloads"):
             raise UsageError(f"workload.{name}: found the name of a workload that weir has, expected another name")
         return own.to_workload(name)
 

@@ -25,22 +25,21 @@ def make_experiment_study(
     amount = next(amount for amount in amounts if table.to_spec(amount).to_load(KEY_NAMES) == cell.load)
     limits = [limit for limit in file.matrix.limits if limit in cell.coordinates]
     matrix: dict[str, Any] = {
-        "stacks": [planned.stack.label], "workloads": [cell.workload], "generators": [cell.generator],
-        "replicas": [cell.replicas], **{key: [value] for key, value in amount.items()},
+        "stacks": [planned.stack.label],
+        "workloads": [cell.workload],
+        "generators": [cell.generator],
+        "replicas": [cell.replicas],
+        **{key: [value] for key, value in amount.items()},
         "limits": {limit: [int(cell.coordinates[limit])] for limit in limits},
-    }  # fmt: skip
-    if cell.cpus is not None:
-        matrix["cpus"] = [cell.cpus]
-    match of:
-        case "limit":
-            matrix["limits"][name] = both
-        case "users":
-            if not isinstance(amount.get(name), int | float):
-                expected = "expected a number: weir cannot change a profile"
-                raise UsageError(f"matrix.{name}: found {amount.get(name)!r}, {expected}")
-            matrix[name] = both
-        case _:
-            matrix[of] = both
+        **({} if cell.cpus is None else {"cpus": [cell.cpus]}),
+    }
+    if of == "users" and not isinstance(amount.get(name), int | float):
+        expected = "expected a number: weir cannot change a profile"
+        raise UsageError(f"matrix.{name}: found {amount.get(name)!r}, {expected}")
+    if of == "limit":
+        matrix["limits"][name] = both
+    else:
+        matrix[name if of == "users" else of] = both
     whole_run = {"aa", "width", "most_blocks", "budget_s", "refine", "most_points"}
     method = planned.method.model_dump(exclude_unset=True, exclude=whole_run)
     external, own = file.external.get(planned.stack.label), file.workload.get(cell.workload)

@@ -1,12 +1,12 @@
 """`[load]` of a study file. Its keys are the settings of `LoadSpec` that a study may set."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field, create_model
 
-from weir.load_spec import MAX_PIPELINE, SETTINGS, LoadSpec, Setting
-from weir.model.load import Profile
+from weir.load_spec import MAX_PIPELINE, SETTINGS, LoadSpec
+from weir.model.load import Arrivals, Profile
 from weir.parsing import parse_count, parse_duration, parse_think_time
 from weir.toml_file import Table
 
@@ -56,22 +56,17 @@ def _check_pause(text: str) -> str:
     return text
 
 
-def _choose_type(name: str, setting: Setting) -> Any:
-    """Returns the type of a setting in a study file."""
-    if name == "scenario":
-        return str | dict[str, Any]
-    if name == "arrivals":
-        return Literal["constant", "poisson"]
-    if name == "pipeline":
-        return Annotated[int, Field(ge=1, le=MAX_PIPELINE)]
-    if not setting.metavar:
-        return bool
-    types: dict[Any, Any] = {
-        parse_count: Annotated[int, Field(ge=1)],
-        parse_duration: Annotated[float, Field(gt=0)],
-        parse_think_time: Annotated[str, AfterValidator(_check_pause)],
-    }
-    return types[setting.read]
+_TYPES_BY_NAME: Mapping[str, Any] = {
+    "scenario": str | dict[str, Any],
+    "arrivals": Arrivals,
+    "pipeline": Annotated[int, Field(ge=1, le=MAX_PIPELINE)],
+}
+_TYPES_BY_READER: Mapping[Any, Any] = {
+    parse_count: Annotated[int, Field(ge=1)],
+    parse_duration: Annotated[float, Field(gt=0)],
+    parse_think_time: Annotated[str, AfterValidator(_check_pause)],
+}
+"""By `Setting.read`. A setting without a value on the command line is a `bool`."""
 
 
 def _build_fields() -> dict[str, Any]:
@@ -79,7 +74,7 @@ def _build_fields() -> dict[str, Any]:
     for name in sorted(SETTINGS, key=lambda name: name not in _DEFAULTS):
         setting = SETTINGS[name]
         if setting.key.startswith(_TABLE):
-            type_ = _choose_type(name, setting)
+            type_ = _TYPES_BY_NAME.get(name) or (_TYPES_BY_READER[setting.read] if setting.metavar else bool)
             default = _DEFAULTS.get(name, getattr(LoadSpec(), name))
             help_ = setting.key_help or setting.help
             keys[name] = (type_ | None if default is None else type_, Field(default, description=help_))

@@ -44,14 +44,16 @@ def read_machine() -> MachineResources:
 
 
 def find_shortages(
-    cells: Sequence[PlannedCell], machine: MachineResources, placement: Placement,
-    *, memory_bytes: Mapping[str, int] | None = None,
-) -> list[str]:  # fmt: skip
+    cells: Sequence[PlannedCell],
+    machine: MachineResources,
+    placement: Placement,
+    *,
+    memory_bytes: Mapping[str, int] | None = None,
+) -> list[str]:
     """Returns a sentence for each insufficient resource, with the cell that needs most. `memory_bytes` has the measured
     memory of a process by the stack's label; without a measurement the limit in `placement` counts."""
     return [
-        *_find_file_shortages(cells, machine),
-        *_find_port_shortages(cells, machine),
+        *_find_connection_shortages(cells, machine),
         *_find_memory_shortages(cells, machine, placement, memory_bytes or {}),
     ]
 
@@ -74,32 +76,24 @@ def require_resources(cells: Sequence[PlannedCell], machine: MachineResources, p
         raise UsageError("\n".join(found), hint="weir study check STUDY")
 
 
-def _find_file_shortages(cells: Sequence[PlannedCell], machine: MachineResources) -> Iterator[str]:
+def _find_connection_shortages(cells: Sequence[PlannedCell], machine: MachineResources) -> Iterator[str]:
     most = max(cells, key=lambda one: one.cell.load.connections)
-    needed = most.cell.load.connections + SPARE_FILES
-    if needed > machine.most_open_files:
-        yield (
-            f"open files: found {most.cell.load.connections:,} connections ({most.cell.point_label}), {needed:,} files of the "
-            f"generator; expected at most {machine.most_open_files:,} (ulimit -Hn)"
+    files = most.cell.load.connections + SPARE_FILES
+    if files > machine.most_open_files:
+        found = (
+            f"{most.cell.load.connections:,} connections ({most.cell.point_label}), {files:,} files of the generator"
         )
+        yield f"open files: found {found}; expected at most {machine.most_open_files:,} (ulimit -Hn)"
     started = [one for one in cells if not isinstance(one.stack, ExternalStack)]
-    if started:
-        fullest = max(started, key=_count_connections_each)
-        needed = _count_connections_each(fullest) + SPARE_FILES
-        if needed > machine.open_files:
-            yield (
-                f"open files: found {_count_connections_each(fullest):,} connections to a process of {fullest.stack.label} "
-                f"({fullest.cell.point_label}), {needed:,} open files; expected at most {machine.open_files:,} (ulimit -n)"
-            )
-
-
-def _find_port_shortages(cells: Sequence[PlannedCell], machine: MachineResources) -> Iterator[str]:
+    fullest = max(started, key=_count_connections_each, default=None)
+    if fullest is not None and (files := _count_connections_each(fullest) + SPARE_FILES) > machine.open_files:
+        process = f"a process of {fullest.stack.label} ({fullest.cell.point_label})"
+        found = f"{_count_connections_each(fullest):,} connections to {process}, {files:,} open files"
+        yield f"open files: found {found}; expected at most {machine.open_files:,} (ulimit -n)"
     fullest = max(cells, key=_count_connections_each)
-    if _count_connections_each(fullest) > machine.local_ports:
-        yield (
-            f"ports: found {_count_connections_each(fullest):,} connections to one server ({fullest.cell.point_label}); expected at most "
-            f"{machine.local_ports:,}, the local ports of one address (/proc/sys/net/ipv4/ip_local_port_range)"
-        )
+    if (each := _count_connections_each(fullest)) > machine.local_ports:
+        ports = f"{machine.local_ports:,}, the local ports of one address (/proc/sys/net/ipv4/ip_local_port_range)"
+        yield f"ports: found {each:,} connections to one server ({fullest.cell.point_label}); expected at most {ports}"
 
 
 def _find_memory_shortages(

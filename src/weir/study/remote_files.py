@@ -12,8 +12,8 @@ from weir.model.errors import UsageError
 from weir.scenario import Scenario
 from weir.stacks.build import find_build
 from weir.stacks.manifest import Stack, read_stack
-from weir.study.study import Study, list_study_files
-from weir.toml_file import read_toml, validate
+from weir.study.study import Study
+from weir.toml_file import list_data_files, read_toml, validate
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class StudyFiles:
 def collect_study_files(study: Study) -> StudyFiles:
     """Returns the files that a study needs on another machine. Raises UsageError: a scenario does not exist, or is not
     valid."""
-    if list_study_files().get(study.name) == study.path:
+    if list_data_files("studies").get(study.name) == study.path:
         return StudyFiles(study.name, {}, _find_builds(study))
     folder = study.path.parent
     # Paths are not resolved: behind a symbolic link `..` would mean another folder.

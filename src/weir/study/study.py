@@ -9,13 +9,12 @@ from typing import Any, TypeGuard
 from weir.generators.registry import get_tool
 from weir.model.errors import UsageError
 from weir.model.run_types import WEIR, PublishedFigure
-from weir.paths import find_data_folder
 from weir.stacks.manifest import Stack
 from weir.study.cells import PlannedCell, plan_cells
 from weir.study.file import StudyFile
-from weir.toml_file import read_toml, validate
+from weir.toml_file import list_data_files, read_toml, validate
 
-__all__ = ["HeadStart", "PlannedCell", "Study", "list_study_files", "order_block", "parse_study", "read_study"]
+__all__ = ["HeadStart", "PlannedCell", "Study", "order_block", "parse_study", "read_study"]
 
 ONLY_SCALE = "default"
 """The scale of a study without scales."""
@@ -143,15 +142,10 @@ def order_block(
     return shuffled
 
 
-def list_study_files() -> dict[str, Path]:
-    """Returns the studies that are part of weir, by name."""
-    return {path.stem: path for path in sorted(find_data_folder("studies").glob("*.toml"))}
-
-
 def read_study(name_or_path: str, *, scale: str | None = None) -> Study:
     """Reads a study by name or file, at one of its scales. Raises UsageError: the study or scale does not exist, or the
     file is not valid."""
-    known = list_study_files()
+    known = list_data_files("studies")
     if name_or_path in known:
         path = known[name_or_path]
     else:

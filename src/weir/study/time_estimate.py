@@ -113,9 +113,7 @@ def _estimate_ceiling_s(planned: PlannedCell) -> float:
 
 def _estimate_extension_s(planned: PlannedCell) -> float:
     # Without intervals a steady state is unknown.
-    if planned.load.ends_by_itself or planned.cell.generator != WEIR:
-        return 0.0
-    return planned.duration_s if planned.method.extension_s is None else planned.method.extension_s
+    return 0.0 if planned.load.ends_by_itself or planned.cell.generator != WEIR else planned.extension_s
 
 
 def format_duration(seconds: float) -> str:

@@ -32,7 +32,7 @@ def users(native: NativeLoad) -> Profile:
 
 def loops(native: NativeLoad) -> int | None:
     assert isinstance(native.plan.load, ClosedLoad)
-    return native.plan.load.loops
+    return native.plan.load.requests_per_user
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def test_the_studys_settings_are_what_its_plans_say_unless_properties_say_otherw
 ) -> None:
     path = STUDIES / f"mvc-vs-webflux-{name}.jmx"
     (article,) = list_native_loads(read_test_plan(path, {}))
-    assert article.plan.load == ClosedLoad(((0.0, 0.0), (ramp_s, threads)), loops=asked)
+    assert article.plan.load == ClosedLoad(((0.0, 0.0), (ramp_s, threads)), requests_per_user=asked)
     properties = {"threads": "20", "ramp": "1", "loops": "3", "host": "localhost", "port": "1234"}
     (scaled,) = list_native_loads(read_test_plan(path, properties))
-    assert scaled.plan.load == ClosedLoad(((0.0, 0.0), (1.0, 20.0)), loops=3)
+    assert scaled.plan.load == ClosedLoad(((0.0, 0.0), (1.0, 20.0)), requests_per_user=3)
     assert scaled.plan.request == Request("GET", "http://localhost:1234")
 
 

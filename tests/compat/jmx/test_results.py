@@ -192,12 +192,12 @@ def test_what_is_written_is_read_by_the_audit(read: Read) -> None:
         write_report(SUMMARY_COLUMNS, summarize_labels(samples)),
         write_report(AGGREGATE_COLUMNS, summarize_labels(samples)),
     ):
-        claims = read_report(report, "weir's")
-        assert claims is not None
-        (claim,) = claims
-        assert (claim.tool, claim.requests) == ("JMeter", 20)
-        assert claim.mean_s is not None
-        assert claim.mean_s.value == pytest.approx(0.005)
+        results = read_report(report, "weir's")
+        assert results is not None
+        (result,) = results
+        assert (result.tool, result.requests) == ("JMeter", 20)
+        assert result.mean_s is not None
+        assert result.mean_s.value == pytest.approx(0.005)
 
 
 def interval(end_s: float, times_ms: list[float], failed: int = 0) -> Interval:

@@ -40,12 +40,7 @@ class Conversion:
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """Raises UsageError for a wrong command line of a tool.
-
-    Args:
-        tool: its name, for messages.
-        example: a command line, as a hint.
-    """
+    """Raises UsageError for a wrong command line of `tool`, with the command line `example` as a hint."""
 
     def __init__(self, tool: str, example: str) -> None:
         super().__init__(tool, add_help=False, allow_abbrev=False)

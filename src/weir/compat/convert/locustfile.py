@@ -63,14 +63,14 @@ class _Locustfile:
 
     def convert(self, given: argparse.Namespace, chosen: Sequence[str]) -> Conversion:
         user = self._choose_user(chosen)
-        host = given.host or self._read_attribute(user, "host")
+        host = given.host or self._read_host(user)
         if not isinstance(host, str) or not urlsplit(host).hostname:
             raise UsageError(f"{self._path}: found no host, expected --host http://HOST[:PORT]", hint=_USAGE)
         url = urlsplit(host)
         content, (think, pace_s) = self._build_scenario(user, list(self._list_tasks(user, url.path.rstrip("/"))))
-        for name in ("on_start", "on_stop"):
-            if method := _find_method(user, name):
-                self._add_gap(method, f"found {name}(): a load has nothing that each user does once")
+        for node in user.body:
+            if isinstance(node, ast.FunctionDef) and node.name in ("on_start", "on_stop"):
+                self._add_gap(node, f"found {node.name}(): a load has nothing that each user does once")
         if not content:
             problem = [f"{self._path}: found no request that weir can make", *(f"  {gap}" for gap in self._gaps)]
             raise UsageError("\n".join(problem), hint="weir locust runs it")
@@ -271,8 +271,8 @@ class _Locustfile:
             raise _UnsupportedError(node, f"found {ast.unparse(node)[:60]!r}, expected a number")
         return value
 
-    def _read_attribute(self, user: ast.ClassDef, name: str) -> Any:
-        node = _find_value(user, name)
+    def _read_host(self, user: ast.ClassDef) -> Any:
+        node = _find_value(user, "host")
         if node is not None:
             try:
                 return self._value(node)
@@ -328,10 +328,6 @@ def _find_client_method(call: ast.Call) -> str | None:
         case ast.Attribute(ast.Attribute(ast.Name("self"), "client"), method) if method in _CLIENTS:
             return method
     return None
-
-
-def _find_method(user: ast.ClassDef, name: str) -> ast.FunctionDef | None:
-    return next((node for node in user.body if isinstance(node, ast.FunctionDef) and node.name == name), None)
 
 
 def _find_value(user: ast.ClassDef, name: str) -> ast.expr | None:

@@ -13,17 +13,8 @@ from weir.model.errors import UsageError
 
 
 def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collection[str]) -> DataSet:
-    """Returns the rows of a CSVDataSet.
-
-    Args:
-        element: the CSVDataSet.
-        scope: its scope.
-        folder: the folder that its file name is relative to.
-        taken: the names of other data sets.
-
-    Raises:
-        UsageError: the file cannot be read, or has no rows.
-    """
+    """Returns the rows of a CSVDataSet, whose file name is relative to `folder`. Other data sets
+    have the names `taken`. Raises UsageError: the file cannot be read, or has no rows."""
     path = folder / scope.setting(element, "filename")
     where = f"{path} (line {element.line}: CSVDataSet {element.name!r})"
     written = scope.resolve_fixed(element, element.value("delimiter", ","))

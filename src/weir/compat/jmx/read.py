@@ -18,25 +18,15 @@ _MOST_SAMPLERS = 10_000
 """The most steps of a scenario."""
 _SAMPLERS = frozenset(["HTTPSamplerProxy", "HTTPSampler2", "HTTPSampler"])
 _CONTROLLERS = frozenset(["GenericController", "RecordingController", "LoopController", "TransactionController"])
-_WITHOUT_LOAD = frozenset(
-    ["ResultCollector", "Summariser", "BackendListener", "TestFragmentController", "WorkBench", "HttpMirrorControl",
-     "ProxyControl", "Arguments"]
-)  # fmt: skip
-"""Elements that put no load on a server: listeners, and elements that JMeter does not run by themselves."""
-_LISTENERS = ("ResultCollector", "Visualizer")
-"""The ends of the names of further listeners."""
+_WITHOUT_LOAD = frozenset(["TestFragmentController", "WorkBench", "HttpMirrorControl", "ProxyControl", "Arguments"])
+"""Elements that JMeter does not run by themselves."""
+_LISTENERS = ("ResultCollector", "Visualizer", "Summariser", "BackendListener")
+"""The ends of the names of listeners, which put no load on a server."""
 
 
 def read_test_plan(path: Path, properties: Mapping[str, str]) -> TestPlan:
-    """Returns the test plan in a .jmx file.
-
-    Args:
-        path: the file. Files that it names are relative to its folder.
-        properties: the values for `__P` and `__property`: `-Jname=value`.
-
-    Raises:
-        UsageError: the file cannot be read, is not a test plan, has an invalid number, or has no load.
-    """
+    """Returns the test plan in a .jmx file. `properties` are the values for `__P` and `__property`: `-Jname=value`.
+    Raises UsageError: the file cannot be read, is not a test plan, has an invalid number, or has no load."""
     root = read_tree(path)
     found: dict[tuple[int, str], Unsupported] = {}
 
@@ -101,13 +91,7 @@ def _read_group(
 ) -> ThreadGroup | None:
     """Returns a thread group; None if it makes no load: it has no threads, no loops or no samplers.
 
-    Args:
-        element: the thread group.
-        number: its place among them, from 1.
-        scope: the scope beside it.
-        folder: the folder that file names are relative to.
-        others: the elements beside the thread groups.
-        group_count: the number of thread groups.
+    `number` is its place among the thread groups, from 1, and `others` are the elements beside these.
     """
     threads = int(scope.number(element, "ThreadGroup.num_threads", "1"))
     main = element.find_property("ThreadGroup.main_controller")

@@ -35,11 +35,8 @@ class _Parameter(NamedTuple):
 
 
 def read_sampler(element: Element, scope: Scope) -> Sampler | None:
-    """Returns the request of a sampler; None if weir cannot send it.
-
-    Raises:
-        UsageError: the server is missing or wrong, or a property is not a number.
-    """
+    """Returns the request of a sampler; None if weir cannot send it. Raises UsageError: the server is missing or wrong,
+    or a property is not a number."""
     sources = [element, *scope.find("ConfigTestElement")]
 
     def first(name: str) -> str:

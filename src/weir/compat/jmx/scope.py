@@ -52,24 +52,14 @@ class Scope:
         return self.resolve_fixed(element, element.value(name, default)).strip()
 
     def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> float:
-        """Returns a property that is a number.
-
-        Args:
-            element: the element that errors name.
-            name: the property's.
-            default: its text if there is none.
-            holder: the element that has the property, if not `element`.
-        """
+        """Returns a property of `holder`, by default of `element`, that is a number. Errors name `element`."""
         text = self.resolve_fixed(element, (holder or element).value(name, default)).strip()
         return parse_number(element, text or default, name)
 
 
 def parse_number(element: Element, text: str, name: str) -> float:
-    """Returns the number that a property has. -1 is the only negative one.
-
-    Raises:
-        UsageError: the text is not a number.
-    """
+    """Returns the number that a property has. -1 is the only negative one. Raises UsageError: the text is not a
+    number."""
     try:
         found = float(text)
         if 0 <= found < 1e15 or found == -1:

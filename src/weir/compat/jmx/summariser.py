@@ -42,11 +42,7 @@ class _Figures:
 
 
 class Summariser:
-    """Adds up the intervals of one or several thread groups.
-
-    Args:
-        began_unix_s: the moment of the first request.
-    """
+    """Adds up the intervals of one or several thread groups. `began_unix_s` is the moment of the first request."""
 
     def __init__(self, began_unix_s: float) -> None:
         self._began_unix_s = self._since_unix_s = began_unix_s

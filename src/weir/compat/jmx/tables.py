@@ -46,32 +46,23 @@ def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
         writer.writerow(JTL_COLUMNS)
     fixed = [[_describe_sampler(sampler) for sampler in native.group.samplers] for native in samples.groups]
     threads = [f"{native.group.name} {native.group.number}-" for native in samples.groups]
-    columns = (
-        samples.started_ns // 1_000_000, samples.elapsed_ms, samples.group, samples.step, samples.thread,
-        samples.status, samples.outcome, samples.received_bytes, samples.body_bytes, samples.sent_bytes,
-        samples.group_threads, samples.all_threads, samples.latency_ms, samples.connect_ms,
-    )  # fmt: skip
+    times = samples.started_ns // 1_000_000, samples.elapsed_ms, samples.latency_ms, samples.connect_ms
+    results = samples.group, samples.step, samples.thread, samples.status, samples.outcome, samples.body_bytes
+    counts = samples.received_bytes, samples.sent_bytes, samples.group_threads, samples.all_threads
     for begin in range(0, len(samples.group), _ROWS_AT_A_TIME):
         # Python writes its own integers faster than numpy's.
-        rows = zip(*(column[begin : begin + _ROWS_AT_A_TIME].tolist() for column in columns), strict=True)
-        for row in rows:
-            at_ms, elapsed, group, step, thread, status, outcome_index, got, body, sent, own, all_, latency, connect = (
-                row
-            )
+        columns = (column[begin : begin + _ROWS_AT_A_TIME].tolist() for column in (*times, *results, *counts))
+        rows = zip(*columns, strict=True)
+        for at_ms, elapsed, latency, connect, group, step, thread, status, outcome, body, *numbers in rows:
             label, url, failure = fixed[group][step]
-            outcome = OUTCOMES[outcome_index]
             if status:
                 code, message = str(status), _PHRASES.get(status, "")
             else:
-                name, words = _EXCEPTIONS[outcome]
+                name, words = _EXCEPTIONS[OUTCOMES[outcome]]
                 code, message = f"Non HTTP response code: {name}", f"Non HTTP response message: {words}"
-            writer.writerow(
-                (
-                    at_ms, elapsed, label, code, message, f"{threads[group]}{thread}", "text" if body else "",
-                    "false" if outcome_index else "true", failure if outcome == "check" else "", got, sent, own,
-                    all_, url, latency, 0, connect,
-                )
-            )  # fmt: skip
+            success, reason = "false" if outcome else "true", failure if OUTCOMES[outcome] == "check" else ""
+            answer = at_ms, elapsed, label, code, message, f"{threads[group]}{thread}", "text" if body else ""
+            writer.writerow((*answer, success, reason, *numbers, url, latency, 0, connect))
 
 
 def _describe_sampler(sampler: Sampler) -> tuple[str, str, str]:

@@ -84,11 +84,8 @@ def list_arguments(holder: Element | None) -> list[Argument]:
 
 
 def read_tree(path: Path) -> Element:
-    """Returns the enabled part of the test plan in a .jmx file.
-
-    Raises:
-        UsageError: the file cannot be read, is not XML, has a DTD, or is not a test plan.
-    """
+    """Returns the enabled part of the test plan in a .jmx file. Raises UsageError: the file cannot be read, is not XML,
+    has a DTD, or is not a test plan."""
     try:
         content = path.read_bytes() if path.stat().st_size <= _LARGEST_BYTES else None
     except OSError as error:

@@ -23,17 +23,15 @@ _ANSWER_S = 60
 
 
 def find_python(python: str | None) -> str:
-    """Returns the Python that runs Locust: weir's own, or the one that `--python` names.
-
-    Raises:
-        UsageError: it is no Python, or has no Locust, or one outside `RANGE`.
-    """
+    """Returns the Python that runs Locust: weir's own, or the one that `--python` names. Raises UsageError: it is no
+    Python, or has no Locust, or one outside `RANGE`."""
     version = _own_version() if python is None else _version_in(python)
     place = "weir's environment" if python is None else f"--python: {python}"
     hint = install_command("locust") if python is None else f"{python} -m pip install 'locust{RANGE}'"
     if version is None:
         raise UsageError(f"{place}: found no Locust, expected locust{RANGE}", hint=hint)
-    if not LOWEST <= _numbers(version) < BELOW:
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:3]))
+    if not LOWEST <= numbers < BELOW:
         raise UsageError(f"{place}: found Locust {version}, expected locust{RANGE}", hint=hint)
     return python or sys.executable
 
@@ -57,7 +55,3 @@ def _version_in(python: str) -> str | None:
     if done.returncode != 0 or found is None:
         raise UsageError(f"--python: {python}: found a program that is no Python, {expected}")
     return None if found[1] == "missing" else found[1]
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

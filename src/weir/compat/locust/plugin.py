@@ -29,12 +29,9 @@ _FAILURES = (("reset", _RESET), ("protocol", _PROTOCOL), ("connect", {"OSError"}
 
 
 class Recorder:
-    """Records the requests of one process of Locust, and reports them from a thread of its own.
+    """Records the requests of one process of Locust, and reports them to weir's socket from a thread of its own.
 
-    Args:
-        path: weir's socket.
-        responses: classes of the responses of Locust's own HTTP clients.
-        measures_lag: whether users note their schedule lag.
+    `responses` are the classes of responses of Locust's own HTTP clients. `measures_lag`: users note their lag.
     """
 
     def __init__(self, path: str, responses: tuple[type, ...], *, measures_lag: bool) -> None:

@@ -20,14 +20,9 @@ _MORE_CPU = "more --processes, fewer users, FastHttpUser, or weir convert"
 
 
 def summarize(recording: Recording, *, target: str, stopped: str, version: str, measures_lag: bool) -> LoadEnd:
-    """Returns the end of a load.
+    """Returns the end of a load on the hosts `target` with a version of Locust.
 
-    Args:
-        recording: the records of all processes of Locust.
-        target: the hosts.
-        stopped: the cause of the end: `duration`, `complete` or `signal`.
-        version: of Locust.
-        measures_lag: whether the schedule lag is known.
+    `stopped` is the cause of the end: `duration`, `complete` or `signal`.
     """
     tally, duration_s = _add_up(recording.tallies.values()), recording.duration_s
     processes = recording.load_processes
@@ -46,8 +41,13 @@ def summarize(recording: Recording, *, target: str, stopped: str, version: str, 
         target=target,
         duration_s=duration_s,
         requests=records.RequestCounts(
-            intended=sent, sent=sent, completed=tally.completed, ok=tally.ok, failed=tally.failed,
-            unanswered=unanswered, unsent=0,
+            intended=sent,
+            sent=sent,
+            completed=tally.completed,
+            ok=tally.ok,
+            failed=tally.failed,
+            unanswered=unanswered,
+            unsent=0,
         ),
         throughput_rps=tally.completed / duration_s,
         status={str(status): count for status, count in sorted(tally.statuses.items())},
@@ -69,7 +69,7 @@ def summarize(recording: Recording, *, target: str, stopped: str, version: str, 
         ),
         steps=_summarize_steps(recording.tallies),
         verdict=_judge(recording, tally, max(busy), times),
-    )  # fmt: skip
+    )
     histograms = {f"{clock}_ns": histogram.to_text() for clock, histogram in clocks.items()}
     return LoadEnd(stopped=stopped, summary=summary, histograms=histograms)
 

@@ -1,12 +1,12 @@
-"""Reads reports of other tools into claims. The text of a report shows which tool wrote it."""
+"""Reads reports of other tools. The text of a report shows which tool wrote it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from weir.compat.reports import csv_tables, json_reports, text_reports
-from weir.model.reported_result import Claim
+from weir.model.reported_result import ReportedResult
 
-Reader = Callable[[str, str], Claim]
+Reader = Callable[[str, str], ReportedResult]
 """Takes a report and a name for its load."""
 
 
@@ -20,7 +20,7 @@ class Format:
 
     title: str
     matches: Callable[[str], bool]
-    read: Callable[[str, str], Claim | list[Claim]]
+    read: Callable[[str, str], ReportedResult | list[ReportedResult]]
 
 
 def _has_texts(*texts: str) -> Callable[[str], bool]:
@@ -61,17 +61,14 @@ FORMATS = (
 )
 
 
-def read_report(text: str, name: str) -> list[Claim] | None:
-    """Returns the claims of a report, or None if no known tool wrote it.
-
-    Raises:
-        ReportError: it looks like the report of a tool, and a figure is missing or no number.
-    """
+def read_report(text: str, name: str) -> list[ReportedResult] | None:
+    """Returns the results in a report, or None if no known tool wrote it. Raises ReportError: it looks like the report
+    of a tool, and a figure is missing or no number."""
     found = next((known for known in FORMATS if known.matches(text)), None)
     if found is None:
         return None
     try:
-        claims = found.read(text, name)
+        results = found.read(text, name)
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise ReportError(f"looks like a report of {found.title}, and cannot be read as one: {error}") from None
-    return claims if isinstance(claims, list) else [claims]
+    return results if isinstance(results, list) else [results]

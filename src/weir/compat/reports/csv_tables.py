@@ -9,14 +9,14 @@ from operator import add
 from statistics import fmean
 
 from weir.compat.reports.failures import count_by_kind
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 
 _PERCENTS = ("50%", "66%", "75%", "80%", "90%", "95%", "98%", "99%", "99.9%", "99.99%")
 _QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
 _JMETER_PERCENTS = {"Median": 0.5, "90% Line": 0.9, "95% Line": 0.95, "99% Line": 0.99}
 
 
-def read_jtl(text: str, name: str) -> Claim:
+def read_jtl(text: str, name: str) -> ReportedResult:
     """All samples are one load. Users, ramp and loops follow from the names of threads."""
     table = csv.reader(io.StringIO(text))
     at = {column: index for index, column in enumerate(next(table))}
@@ -48,7 +48,7 @@ def read_jtl(text: str, name: str) -> Claim:
     elapsed_ms = sorted(took)
     mean_ms = fmean(elapsed_ms)
     has_threads = "" not in first_starts
-    return Claim(
+    return ReportedResult(
         name=name,
         tool="JMeter",
         users=len(first_starts) if has_threads else None,
@@ -73,16 +73,16 @@ def _whole_ms(value: float) -> Figure:
     return Figure(value / 1000, 0.0005)
 
 
-def read_jmeter_report(text: str, name: str) -> list[Claim]:
-    """Returns a claim for each label. A table without labels has one, the total."""
+def read_jmeter_report(text: str, name: str) -> list[ReportedResult]:
+    """Returns a result for each label. A table without labels has one, the total."""
     rows = _rows(text)
     labels = [row for row in rows if row["Label"] != "TOTAL"]
     return [_jmeter_row(row, name if len(labels) == 1 else f"{name}: {row['Label']}") for row in (labels or rows)]
 
 
-def _jmeter_row(row: dict[str, str], name: str) -> Claim:
+def _jmeter_row(row: dict[str, str], name: str) -> ReportedResult:
     requests = int(row["# Samples"])
-    return Claim(
+    return ReportedResult(
         name=name,
         tool="JMeter",
         requests=requests,
@@ -98,13 +98,13 @@ def _jmeter_row(row: dict[str, str], name: str) -> Claim:
     )
 
 
-def read_locust(text: str, name: str) -> Claim:
+def read_locust(text: str, name: str) -> ReportedResult:
     """The aggregated row. Locust rounds percentiles to two digits."""
     rows = _rows(text)
     row = next((row for row in rows if row["Name"] == "Aggregated"), rows[-1])
     # Without a request Locust prints zeros.
     timed = int(row["Request Count"]) > 0
-    return Claim(
+    return ReportedResult(
         name=name,
         tool="Locust",
         throughput_rps=Figure.printed(row["Requests/s"]),

@@ -4,14 +4,14 @@ import json
 from typing import Any
 
 from weir.compat.reports.failures import count_by_kind
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 
 _OHA_UNANSWERED = "aborted due to deadline"
 K6_FAILURES = "weir_failures_"
 """Prefix of the counters of failures by kind in weir's scripts for k6, which itself reports no kinds."""
 
 
-def read_oha(text: str, name: str) -> Claim:
+def read_oha(text: str, name: str) -> ReportedResult:
     """oha does not print its number of connections. Requests without an answer at the end are failures without a kind."""
     value = parse_object(text)
     summary = value["summary"]
@@ -19,7 +19,7 @@ def read_oha(text: str, name: str) -> Claim:
     failures = {words: int(count) for words, count in value.get("errorDistribution", {}).items()}
     failed = sum(failures.values())
     percentiles = value["latencyPercentiles"]
-    return Claim(
+    return ReportedResult(
         name=name,
         tool="oha",
         duration_s=Figure(float(summary["total"])),
@@ -37,7 +37,7 @@ def read_oha(text: str, name: str) -> Claim:
     )
 
 
-def read_k6(text: str, name: str) -> Claim:
+def read_k6(text: str, name: str) -> ReportedResult:
     """The number of users is the highest; they also run the script between their requests."""
     report = parse_object(text)
     metrics = report["metrics"]
@@ -55,7 +55,7 @@ def read_k6(text: str, name: str) -> Claim:
         if key.startswith(K6_FAILURES)
     }
     received = _values(metrics.get("data_received", {})).get("count")
-    return Claim(
+    return ReportedResult(
         name=name,
         tool="k6",
         users=int(most_users) if most_users else None,

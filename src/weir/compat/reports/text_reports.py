@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from weir.compat.reports.failures import count_by_kind
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = r"([\d.]+)(us|ms|s|m|h)\b"
 _BYTE_UNITS = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
 
 
-def read_wrk(text: str, name: str) -> Claim:
+def read_wrk(text: str, name: str) -> ReportedResult:
     """Each connection is a user of a closed loop.
 
     Timeouts are late answers: requests include them, latencies do not. Neither includes failures without an answer.
@@ -24,7 +24,7 @@ def read_wrk(text: str, name: str) -> Claim:
     connect, read, write, late = map(int, sockets.groups()) if sockets else (0, 0, 0, 0)
     # Without a sample wrk prints zeros.
     timed = int(ran[1]) > 0
-    return Claim(
+    return ReportedResult(
         name=name,
         tool="wrk",
         users=int(_match(r"(\d+) connections", text)[1]),
@@ -41,16 +41,16 @@ def read_wrk(text: str, name: str) -> Claim:
     )
 
 
-def read_wrk2(text: str, name: str) -> Claim:
+def read_wrk2(text: str, name: str) -> ReportedResult:
     """An open loop: response times count from the schedule, so that the connections set no limit."""
-    claim = read_wrk(text, name)
+    result = read_wrk(text, name)
     highest = re.search(rf"^\s*100\.0+%\s+{_TIME}\s*$", text, re.MULTILINE)
     # The table's Max is exact, and may lie below percentiles, which wrk2 rounds up to a bucket of its histogram.
-    max_s = _time(highest[1], highest[2]) if highest and claim.requests else claim.max_s
-    return replace(claim, tool="wrk2", users=None, max_s=max_s)
+    max_s = _time(highest[1], highest[2]) if highest and result.requests else result.max_s
+    return replace(result, tool="wrk2", users=None, max_s=max_s)
 
 
-def read_hey(text: str, name: str) -> Claim:
+def read_hey(text: str, name: str) -> ReportedResult:
     """hey does not print its number of workers."""
 
     def seconds(label: str) -> Figure | None:
@@ -64,7 +64,7 @@ def read_hey(text: str, name: str) -> Claim:
     failures = [(words, int(count)) for count, words in re.findall(r"^\s*\[(\d+)\]\t(.*)$", errors, re.MULTILINE)]
     failed = sum(count for _, count in failures)
     steps = re.findall(r"^\s*(\d+)%+ in ([\d.]+) secs", text, re.MULTILINE)
-    return Claim(
+    return ReportedResult(
         name=name,
         tool="hey",
         duration_s=seconds("Total"),
@@ -80,7 +80,7 @@ def read_hey(text: str, name: str) -> Claim:
     )
 
 
-def read_ab(text: str, name: str) -> Claim:
+def read_ab(text: str, name: str) -> ReportedResult:
     """Percentiles are whole milliseconds. The mean is that of the table: ab computes `Time per request` from the rate."""
     total = re.search(r"^Total:\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\d+)\s+(\d+)", text, re.MULTILINE)
     steps = re.findall(r"^\s+(\d+)%\s+(\d+)", text, re.MULTILINE)
@@ -89,7 +89,7 @@ def read_ab(text: str, name: str) -> Claim:
     kinds = re.search(r"^\s+\(Connect: (\d+), Receive: (\d+), Length: (\d+), Exceptions: (\d+)\)", text, re.MULTILINE)
     connect, receive, length, exceptions = map(int, kinds.groups()) if kinds else (0, failed, 0, 0)
     wrong = _count(r"^Non-2xx responses:\s+(\d+)", text)
-    return Claim(
+    return ReportedResult(
         name=name,
         tool="ab",
         users=int(_match(r"^Concurrency Level:\s+(\d+)", text)[1]),
@@ -110,7 +110,7 @@ def read_ab(text: str, name: str) -> Claim:
     )
 
 
-def read_h2load(text: str, name: str) -> Claim:
+def read_h2load(text: str, name: str) -> ReportedResult:
     """Columns of the table differ between versions, and are found by name."""
     ended = _match(rf"^finished in {_TIME}, ([\d.]+) req/s", text)
     # The rate of a load that ends by time covers that time, without the time in which clients stop.
@@ -124,7 +124,7 @@ def read_h2load(text: str, name: str) -> Claim:
         return _time(*times[column]) if column in times and done > errored else None
 
     steps = {0.5: time("median"), 0.95: time("p95"), 0.99: time("p99")}
-    return Claim(
+    return ReportedResult(
         name=name,
         tool="h2load",
         users=int(_match(r": (\d+) total client\(s\)", text)[1]),

@@ -113,7 +113,8 @@ fn an_answer_that_comes_byte_by_byte_is_ok() {
 fn an_answer_larger_than_any_buffer_is_ok_and_costs_no_memory() {
     let mut answer = b"HTTP/1.1 200 OK\r\nContent-Length: 30000000\r\n\r\n".to_vec();
     answer.resize(answer.len() + 30_000_000, b'x');
-    let run = Run::of(&closed(answering(answer.leak()), 2));
+    let plan = with_requests(closed(answering(answer.leak()), 2), 4);
+    let run = Run::of(&plan);
     run.assert_all_ok();
     assert!(
         run.summary()["generator"]["peak_rss_bytes"]

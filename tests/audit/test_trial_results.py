@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from weir.audit.trial_claims import build_claims, find_trial_violations
+from weir.audit.laws import find_violations
+from weir.audit.trial_results import build_reported_results
 from weir.model.load import ClosedLoad, ExponentialThink, Load, OpenLoad, Think
 from weir.model.records import (
     ByteCounts,
@@ -53,7 +54,7 @@ CLOSED = ClosedLoad(20)
 
 def laws(load: Load, changes: dict[str, object] | None = None, *, resources: StackResources | None = None) -> list[str]:
     summary = SUMMARY.model_copy(update=changes)
-    return [violation.law for violation in find_trial_violations(summary, load, resources, cpus=1)]
+    return [violation.law for violation in find_violations(*build_reported_results(summary, load, resources, cpus=1))]
 
 
 def test_a_load_that_can_be_breaks_no_law() -> None:
@@ -87,12 +88,11 @@ def test_a_connection_has_one_request_at_a_time_in_an_open_load_too() -> None:
 def test_cpu_time_is_at_most_that_of_the_cpus() -> None:
     assert laws(CLOSED, resources=replace(USED, cpu_user_s=7.11)) == [], "hundredths that /proc cuts off"
     assert laws(CLOSED, resources=replace(USED, cpu_user_s=7.3)) == ["CPU time ≤ CPUs × time"]
-    (violation,) = find_trial_violations(SUMMARY, CLOSED, USED, cpus=0.5)
+    (violation,) = find_violations(*build_reported_results(SUMMARY, CLOSED, USED, cpus=0.5))
     assert "0.5 CPUs have 5 s of time in 10 s, but 9.9 s of CPU time is reported." in violation.found
-    assert find_trial_violations(SUMMARY, CLOSED, USED) == ()
-    assert find_trial_violations(SUMMARY, CLOSED, USED, cpus=1, used_s=8.0)[0].law == "CPU time ≤ CPUs × time", (
-        "of a part of the load"
-    )
+    assert find_violations(*build_reported_results(SUMMARY, CLOSED, USED)) == ()
+    (violation,) = find_violations(*build_reported_results(SUMMARY, CLOSED, USED, cpus=1, used_s=8.0))
+    assert violation.law == "CPU time ≤ CPUs × time", "of a part of the load"
 
 
 def test_a_pause_that_the_end_cuts_off_is_not_held_against_a_load() -> None:
@@ -117,9 +117,9 @@ def test_a_pause_that_the_end_cuts_off_is_not_held_against_a_load() -> None:
 
 
 def test_drawn_pauses_may_lie_beside_their_mean() -> None:
-    response, *_ = build_claims(SUMMARY, ClosedLoad(20, ExponentialThink(2.0)))
+    response, *_ = build_reported_results(SUMMARY, ClosedLoad(20, ExponentialThink(2.0)))
     assert response.think_s.low == pytest.approx(2.0 - 6 * 2.0 / 100, rel=1e-3)
-    response, *_ = build_claims(SUMMARY, ClosedLoad(20, Think(1.0, 1.0)))
+    response, *_ = build_reported_results(SUMMARY, ClosedLoad(20, Think(1.0, 1.0)))
     assert response.think_s.rounding == 0
 
 
@@ -139,13 +139,13 @@ def test_a_ramp_of_users_who_leave_is_the_cap_of_its_throughput() -> None:
             "service_time_us": times,
         }
     )
-    ramp = ClosedLoad(((0.0, 0.0), (10.0, 200.0)), loops=5)
-    (violation,) = find_trial_violations(summary, ramp)
+    ramp = ClosedLoad(((0.0, 0.0), (10.0, 200.0)), requests_per_user=5)
+    (violation,) = find_violations(*build_reported_results(summary, ramp))
     assert violation.kind == "capped"
     assert "200 users with 5 requests each" in violation.found
     # A load that was stopped on its way had the users who came until then.
-    stopped, *_ = build_claims(summary.model_copy(update={"duration_s": 5.0}), ramp)
+    stopped, *_ = build_reported_results(summary.model_copy(update={"duration_s": 5.0}), ramp)
     assert (stopped.users, stopped.ramp_s) == (100, 5.0)
     # Users who go and come again are no such ramp.
-    there_and_back = ClosedLoad(((0.0, 0.0), (5.0, 200.0), (10.0, 0.0)), loops=5)
-    assert build_claims(summary, there_and_back)[0].ramp_s == 0.0
+    there_and_back = ClosedLoad(((0.0, 0.0), (5.0, 200.0), (10.0, 0.0)), requests_per_user=5)
+    assert build_reported_results(summary, there_and_back)[0].ramp_s == 0.0

@@ -1,4 +1,4 @@
-"""Turns the load of a trial into claims, so that the laws check weir's own figures too.
+"""Turns the load of a trial into reported results, so that the laws check weir's own figures too.
 
 weir's counts, rates and clock times are exact; times from a histogram have three significant digits. Figures of another
 generator are rounded as printed; weir still knows the load that it asked for.
@@ -6,11 +6,11 @@ generator are rounded as printed; weir still knows the load that it asked for.
 
 import math
 from dataclasses import replace
+from typing import Any
 
-from weir.audit.laws import Violation, find_violations
 from weir.model.load import ClosedLoad, ExponentialThink, Load, Think, ThinkTime, highest, value_at
 from weir.model.records import PERCENTILES, LoadSummary, Quantiles
-from weir.model.reported_result import Claim, Figure
+from weir.model.reported_result import Figure, ReportedResult
 from weir.model.resources import StackResources
 
 HISTOGRAM_PRECISION = 0.001
@@ -21,16 +21,16 @@ _LIKELY = 6.0
 """The mean of random pauses stays within this many standard errors, but for one load in a billion."""
 
 
-def find_trial_violations(
+def build_reported_results(
     summary: LoadSummary,
     load: Load,
     resources: StackResources | None = None,
     *,
     cpus: float | None = None,
     used_s: float | None = None,
-    said: Claim | None = None,
-) -> tuple[Violation, ...]:
-    """Returns the violations in the figures of a trial: impossible ones, and a throughput that the load limits.
+    reported: ReportedResult | None = None,
+) -> tuple[ReportedResult, ...]:
+    """Returns a result for the response times with all counts, one for the service times, and one for the CPU time.
 
     Args:
         summary: of the whole load, start and end included: a request of one part may get its response in another.
@@ -38,86 +38,58 @@ def find_trial_violations(
         resources: what the stack used.
         cpus: CPUs that the stack had; a quota is a fraction; None: not known.
         used_s: the time that `resources` cover; None: the whole load.
-        said: the report of a generator other than weir's engine.
+        reported: the report of a generator other than weir's engine; it replaces the first two results.
     """
-    claims = build_claims(summary, load, resources, cpus=cpus, used_s=used_s, said=said)
-    return tuple(violation for claim in claims for violation in find_violations(claim))
-
-
-def build_claims(
-    summary: LoadSummary,
-    load: Load,
-    resources: StackResources | None = None,
-    *,
-    cpus: float | None = None,
-    used_s: float | None = None,
-    said: Claim | None = None,
-) -> tuple[Claim, ...]:
-    """Returns a claim for the response times with all counts, one for the service times, and one for the CPU time.
-
-    Takes the arguments of `find_trial_violations`. Another generator reports one claim, on its own clock, in place of
-    the first two.
-    """
-    closed = load if isinstance(load, ClosedLoad) else None
-    users, ramp_s = (None, 0.0) if closed is None else _users(closed, summary.duration_s)
-    think_s, loops = (
-        _think(closed.think if closed else None, summary.requests.completed),
-        closed.loops if closed else None,
-    )
-    used = Claim(
+    asked: dict[str, Any] = {"users": None, "ramp_s": 0.0, "think_s": Figure(0.0), "loops": None}
+    if isinstance(load, ClosedLoad):
+        users, ramp_s = _users(load, summary.duration_s)
+        think_s = _think(load.think, summary.requests.completed)
+        asked = {"users": users, "ramp_s": ramp_s, "think_s": think_s, "loops": load.requests_per_user}
+    used = ReportedResult(
         name="CPU time",
         tool="weir",
         duration_s=Figure(summary.duration_s if used_s is None else used_s),
         cpu_s=None if resources is None else Figure(resources.cpu_s, 2 * TICK_S * max(1, resources.peak_processes)),
         cpus=cpus,
     )
-    if said is not None:
-        return replace(said, users=users, think_s=think_s, ramp_s=ramp_s, loops=loops), used
+    if reported is not None:
+        return replace(reported, **asked), used
     counts = summary.requests
-    completed = Figure(summary.throughput_rps, 1e-9 * summary.throughput_rps)
-    times = summary.response_time_us
-    response = Claim(
-        name="response time",
-        tool="weir",
-        users=users,
-        think_s=think_s,
-        ramp_s=ramp_s,
-        loops=loops,
+    response = replace(
+        _read_times("response time", summary, summary.response_time_us),
+        **asked,
         duration_s=Figure(summary.duration_s),
-        throughput_rps=completed,
-        requests=counts.completed,
         failed=0,
         intended=counts.intended,
         fates={"ok": counts.ok, "failed": counts.failed, "unanswered": counts.unanswered, "unsent": counts.unsent},
         errors=summary.errors.model_dump(),
-        mean_s=_read(times.mean),
-        stdev_s=_read(times.stdev),
-        min_s=_read(times.min),
-        max_s=_read(times.max),
-        quantiles_s=_quantiles(times),
         statuses=summary.status,
     )
-    times = summary.service_time_us
-    service = Claim(
-        name="service time",
+    # Each connection has one request at a time, also under an open load.
+    service = replace(_read_times("service time", summary, summary.service_time_us), users=load.connections)
+    return response, service, used
+
+
+def _read_times(name: str, summary: LoadSummary, times: Quantiles) -> ReportedResult:
+    """Returns a result with the throughput and the times of one clock."""
+    quantiles_s = {quantile: _read(getattr(times, key)) for key, quantile in PERCENTILES.items()}
+    return ReportedResult(
+        name=name,
         tool="weir",
-        # Each connection has one request at a time, also under an open load.
-        users=load.connections,
-        throughput_rps=completed,
-        requests=counts.completed,
+        throughput_rps=Figure(summary.throughput_rps, 1e-9 * summary.throughput_rps),
+        requests=summary.requests.completed,
         mean_s=_read(times.mean),
         stdev_s=_read(times.stdev),
         min_s=_read(times.min),
         max_s=_read(times.max),
-        quantiles_s=_quantiles(times),
+        quantiles_s={quantile: figure for quantile, figure in quantiles_s.items() if figure is not None},
     )
-    return response, service, used
 
 
 def _users(load: ClosedLoad, lasted_s: float) -> tuple[int, float]:
     """The largest number of users, and the length of their ramp if the number only rises."""
     profile = load.users
-    if not isinstance(profile, tuple) or load.loops is None:
+    if not isinstance(profile, tuple) or load.requests_per_user is None:
         return load.connections, 0.0
     heights = [height for _, height in profile]
     if heights != sorted(heights):
@@ -136,11 +108,6 @@ def _think(think: ThinkTime | None, pauses: int) -> Figure:
         case ExponentialThink(mean_s):
             deviation_s = mean_s
     return Figure(mean_s, min(mean_s, _LIKELY * deviation_s / math.sqrt(max(1, pauses))))
-
-
-def _quantiles(times: Quantiles) -> dict[float, Figure]:
-    read = {quantile: _read(getattr(times, name)) for name, quantile in PERCENTILES.items()}
-    return {quantile: figure for quantile, figure in read.items() if figure is not None}
 
 
 def _read(time_us: float | None) -> Figure | None:
