@@ -74,7 +74,7 @@ def display_rates(point: dict[str, Any]) -> list[Row]:
     for stack in point["stacks"]:
         if stack["arm"] != "aa":
             measure = next(one for one in stack["measures"] if one["metric"] == THROUGHPUT)
-            limit = min((one["throughput_rps"] for one in stack.get("ceilings", [])), default=None)
+            limit = min((one["throughput_rps"] for one in stack.get("upper_bounds", [])), default=None)
             rows.append(Row(stack["name"], measure["value"], measure["low"], measure["high"], limit=limit))
     return rows
 

@@ -117,7 +117,7 @@ def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_
     assert len(whole_load(kept).agents or []) == 1
     assert any("this load was made by the other 1" in text for text in kept.result.verdict.texts)
     # That of two agents is none of one.
-    assert whole_load(kept).generator.ceiling_rps is None
+    assert whole_load(kept).generator.max_rate_rps is None
 
 
 def test_a_run_goes_to_the_node_for_stacks_and_comes_back(

@@ -84,7 +84,7 @@ def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_sid
     assert len(counted) == 2
     for summary, claim, window, logs in counted:
         assert json.loads(summary)["generator"]["peak_rss_bytes"] > 100_000
-        assert json.loads(summary)["generator"]["ceiling_rps"] > 0
+        assert json.loads(summary)["generator"]["max_rate_rps"] > 0
         assert json.loads(claim)["throughput_rps"]["value"] == json.loads(summary)["throughput_rps"]
         assert json.loads(window)["why"] == "a generator other than weir's reports no intervals"
         assert "Requests/sec:" in (run / json.loads(logs)["wrk output.txt"]).read_text()

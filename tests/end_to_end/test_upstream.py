@@ -42,17 +42,17 @@ def test_twelve_requests_to_eight_threads_are_answered_in_two_waves(tmp_path: Pa
 
 
 @pytest.mark.soak
-def test_threads_that_wait_sit_at_their_ceiling_and_event_loops_at_the_loads(tmp_path: Path, weir: Weir) -> None:
+def test_threads_that_wait_sit_at_their_upper_bound_and_event_loops_at_the_loads(tmp_path: Path, weir: Weir) -> None:
     done = weir("run", "mvc-vs-webflux", "--scale", "quick", "--out", "out", timeout_s=QUICK_S)
     # 4: measured, and something is to be kept in mind, as always where roles share CPUs.
     assert done.returncode in (0, 4), done.stderr
     findings = json.loads(weir("report", "out", "--json").stdout)
     reached = {stack["label"]: stack for stack in findings["points"][0]["stacks"]}
     for label, of in (("spring-mvc", "stack"), ("spring-webflux", "load")):
-        ceiling = reached[label]["ceilings"][0]
-        assert ceiling["of"] == of
+        bound = reached[label]["upper_bounds"][0]
+        assert bound["of"] == of
         (rate,) = (measure["value"] for measure in reached[label]["measures"] if measure["metric"] == "throughput_rps")
-        assert rate == pytest.approx(ceiling["throughput_rps"], rel=0.03)
+        assert rate == pytest.approx(bound["throughput_rps"], rel=0.03)
 
 
 @pytest.mark.soak

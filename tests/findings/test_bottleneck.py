@@ -11,7 +11,7 @@ from weir.findings import of_run
 from weir.findings.types import Bottleneck
 from weir.model.load import ClosedLoad
 from weir.model.resources import PoolUse, TierResources
-from weir.model.run_types import Ceiling, TrialResult
+from weir.model.run_types import TrialResult, UpperBound
 from weir.store import RunReader
 
 STUDY = SyntheticStudy(stacks=(SANIC,), baseline="sanic", aa=None, blocks=2, duration_s=1.0)
@@ -108,18 +108,18 @@ def test_a_node_of_which_nobody_knows_the_cpus_is_never_said_to_be_full(tmp_path
 
 
 def test_a_load_that_asks_for_no_more_is_named_as_the_limit(tmp_path: Path) -> None:
-    ceiling = Ceiling("load", 200.0, "20 users ÷ 0.1 s")
-    found = only(tmp_path, replace(STUDY, stacks=(SLOW,), ceilings={"sanic": (ceiling,)}))
+    bound = UpperBound("load", 200.0, "20 users ÷ 0.1 s")
+    found = only(tmp_path, replace(STUDY, stacks=(SLOW,), upper_bounds={"sanic": (bound,)}))
     assert (found.kind, found.what, found.most_rps) == ("load", "20 users ÷ 0.1 s", 200.0)
     assert "the load asks for no more" in found.sentence
 
 
 def test_threads_that_all_wait_are_a_limit_of_the_software(tmp_path: Path) -> None:
-    ceiling = Ceiling("stack", 200.0, "20 threads ÷ 0.1 s")
+    bound = UpperBound("stack", 200.0, "20 threads ÷ 0.1 s")
     found = only(
         tmp_path,
         replace(
-            STUDY, stacks=(replace(SLOW, model="thread per request, blocking I/O"),), ceilings={"sanic": (ceiling,)}
+            STUDY, stacks=(replace(SLOW, model="thread per request, blocking I/O"),), upper_bounds={"sanic": (bound,)}
         ),
     )
     assert (found.kind, found.what) == ("software limit", "20 threads ÷ 0.1 s")
@@ -129,8 +129,8 @@ def test_an_event_loop_that_waits_in_calls_is_named_as_blocked(tmp_path: Path) -
     change = changed(
         pools=[], tiers={"app": replace(tier(0.02), pools=[pool("sanic", 1, sleep=0.95, on_cpu=0.02, event_wait=0.03)])}
     )
-    ceiling = Ceiling("stack", 10.0, "1 worker ÷ 0.1 s")
-    found = only(tmp_path, replace(STUDY, stacks=(BLOCKED,), change=change, ceilings={"sanic": (ceiling,)}))
+    bound = UpperBound("stack", 10.0, "1 worker ÷ 0.1 s")
+    found = only(tmp_path, replace(STUDY, stacks=(BLOCKED,), change=change, upper_bounds={"sanic": (bound,)}))
     assert found.kind == "blocked event loop"
     assert "1 thread named sanic spend 95% of the time in calls that wait, most of it asleep" in found.what
     assert found.most_rps == 10.0
@@ -179,11 +179,11 @@ def test_demands_come_from_every_load_of_a_stack(tmp_path: Path) -> None:
     assert found.at == "64 connections"
 
 
-def test_a_burst_that_fills_all_threads_is_held_back_by_them_though_the_ceiling_is_far(tmp_path: Path) -> None:
+def test_a_burst_that_fills_all_threads_is_held_back_by_them_though_the_upper_bound_is_far(tmp_path: Path) -> None:
     # Of a burst most of the time is the last wave's: throughput lies far below threads ÷ wait. Twenty requests in hand
     # fill the threads.
-    ceiling = Ceiling("stack", 400.0, "20 threads ÷ 0.05 s", 20, 0.05)
+    bound = UpperBound("stack", 400.0, "20 threads ÷ 0.05 s", 20, 0.05)
     stack = replace(SLOW, model="thread per request, blocking I/O")
-    found = only(tmp_path, replace(STUDY, stacks=(stack,), ceilings={"sanic": (ceiling,)}))
+    found = only(tmp_path, replace(STUDY, stacks=(stack,), upper_bounds={"sanic": (bound,)}))
     assert found.kind == "software limit"
     assert found.what.startswith("20 threads ÷ 0.05 s, with ")

@@ -17,12 +17,12 @@ from weir.findings.stack import measure_stack
 from weir.findings.types import StackFindings, Wave
 from weir.model import hdr as histogram
 from weir.model.load import ClosedLoad, Load
-from weir.model.run_types import Ceiling
+from weir.model.run_types import UpperBound
 from weir.report.terminal import render_terminal
 from weir.store import RunReader
 
 BURST = ClosedLoad(300, requests_per_user=1)
-THREADS = Ceiling("stack", 40.0, "200 threads ÷ 5 s", at_once=200, wait_s=5.0)
+THREADS = UpperBound("stack", 40.0, "200 threads ÷ 5 s", at_once=200, wait_s=5.0)
 
 
 def answered(*waves: tuple[float, int]) -> bytes:
@@ -34,7 +34,7 @@ def answered(*waves: tuple[float, int]) -> bytes:
 def burst(folder: Path, load: Load = BURST) -> CellTrials:
     """Three trials of one stack under a load."""
     study = SyntheticStudy(
-        stacks=(FLASK,), aa=None, loads=(load,), duration_s=2.0, ceilings={"flask-gunicorn": (THREADS,)}
+        stacks=(FLASK,), aa=None, loads=(load,), duration_s=2.0, upper_bounds={"flask-gunicorn": (THREADS,)}
     )
     with RunReader(write_run(folder / "run.weir", study)) as reader:
         (cell,) = group_by_cell(reader.cells(), reader.trials())
@@ -62,7 +62,7 @@ def test_two_waves_of_a_burst_are_found_with_when_each_began(tmp_path: Path) -> 
     )
     assert describe_waves([replace(stack, arm="aa")]) == ""
     of_the_load = replace(
-        stack, waves=(Wave(300, 5.04, None, None),), ceilings=(Ceiling("load", 60.0, "300 users ÷ 5 s"),)
+        stack, waves=(Wave(300, 5.04, None, None),), upper_bounds=(UpperBound("load", 60.0, "300 users ÷ 5 s"),)
     )
     assert describe_waves([of_the_load]) == "Waves after all had asked at once: Flask answers 300 from 5.04 s on."
 
@@ -98,13 +98,13 @@ def test_only_a_burst_has_waves(tmp_path: Path, load: Load) -> None:
     assert find_waves(burst(tmp_path, load), lambda _: answered((5.0, 200), (10.0, 100))) == ()
 
 
-def test_waves_stand_beside_the_ceilings_at_the_prompt(tmp_path: Path) -> None:
+def test_waves_stand_beside_the_upper_bounds_at_the_prompt(tmp_path: Path) -> None:
     burst(tmp_path)
     with RunReader(tmp_path / "run.weir") as reader:
         findings = of_run(reader)
     (point,) = findings.points
-    assert "Predicted ceilings: " in point.ceilings
-    assert "Waves after all had asked at once: Flask answers " in point.ceilings
+    assert "Predicted upper bounds: " in point.upper_bounds
+    assert "Waves after all had asked at once: Flask answers " in point.upper_bounds
     output = StringIO()
     Console(file=output, width=80).print(render_terminal(findings))
     assert "Waves after all had asked at once: Flask answers " in " ".join(output.getvalue().split())

@@ -9,7 +9,7 @@ from tests.support.synthetic_run import SANIC, SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
 from weir.model.load import ClosedLoad
 from weir.model.resources import TierResources
-from weir.model.run_types import Ceiling, Limits, TrialResult
+from weir.model.run_types import Limits, TrialResult, UpperBound
 from weir.store import RunReader
 
 # 2 ms of CPU a request and 0.2 CPUs for each process: 100 a second and process.
@@ -62,8 +62,8 @@ def test_what_the_next_narrowest_allows_bounds_the_prediction(tmp_path: Path) ->
     assert found.experiment.predicted_ratio == pytest.approx(1.0, abs=0.1)
 
 
-def test_a_limit_is_doubled_until_the_next_ceiling(tmp_path: Path) -> None:
-    ceilings = (Ceiling("stack", 40.0, "4 threads ÷ 0.1 s", 4, 0.1), Ceiling("load", 60.0, "6 users ÷ 0.1 s"))
+def test_a_limit_is_doubled_until_the_next_upper_bound(tmp_path: Path) -> None:
+    upper_bounds = (UpperBound("stack", 40.0, "4 threads ÷ 0.1 s", 4, 0.1), UpperBound("load", 60.0, "6 users ÷ 0.1 s"))
     stack = replace(
         SANIC,
         throughput_rps=39,
@@ -75,7 +75,7 @@ def test_a_limit_is_doubled_until_the_next_ceiling(tmp_path: Path) -> None:
         STUDY,
         stacks=(stack,),
         limits={},
-        ceilings={"sanic": ceilings},
+        upper_bounds={"sanic": upper_bounds},
         coordinates=[{"threads": "4"}, {"threads": "6"}],
         loads=[ClosedLoad(6)],
     )
@@ -96,7 +96,7 @@ def test_a_load_that_asks_for_no_more_is_doubled(tmp_path: Path) -> None:
     stack = replace(SANIC, throughput_rps=1, cpu_us_per_request=1_000, growth=lambda n: 9.8 * n, variation=0.005)
     study = replace(
         STUDY, stacks=(stack,), limits={}, coordinates=[{}], loads=[ClosedLoad(10), ClosedLoad(20)],
-        ceilings={"sanic": (Ceiling("load", 196.5, "20 users ÷ 0.1 s"),)},
+        upper_bounds={"sanic": (UpperBound("load", 196.5, "20 users ÷ 0.1 s"),)},
     )  # fmt: skip
     (found,) = of(tmp_path, study).bottlenecks
     assert (found.kind, found.at) == ("load", "20 connections")

@@ -79,7 +79,7 @@ def test_each_generator_stands_there_with_what_it_got_what_it_says_and_what_it_t
     assert ratio.ratio == pytest.approx(0.3, rel=0.1)
     assert (ratio.outcome, ratio.label, ratio.against_label) == ("less", "hey", "weir")
     assert hey.version == "hey 1.0"
-    assert hey.ceiling_rps == 50_000
+    assert hey.max_rate_rps == 50_000
     assert hey.measure(REPORTED_P99).value == pytest.approx(1.02 * (hey.measure(KERNEL_P99).value or 0), rel=1e-3)
 
 

@@ -52,7 +52,7 @@ def test_the_first_answer_is_told(serve: Callable[..., str], tmp_path: Path) -> 
     assert summary.other_length == 0
 
 
-def test_the_load_that_finds_the_ceiling_leaves_the_log_alone(serve: Callable[..., str], tmp_path: Path) -> None:
+def test_the_load_that_finds_the_highest_rate_leaves_the_log_alone(serve: Callable[..., str], tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("kept")
     measure_on_null_server(plan(serve("null"), log), duration_s=0.3)

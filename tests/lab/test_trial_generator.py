@@ -37,13 +37,13 @@ def test_a_load_is_made_by_the_generator_of_its_cell_and_its_output_is_kept(tmp_
 
 
 @needs_wrk
-def test_each_generator_has_a_ceiling_of_its_own(tmp_path: Path) -> None:
+def test_each_generator_has_a_highest_rate_of_its_own(tmp_path: Path) -> None:
     plan = plan_for("127.0.0.1:1")
     assert measure_generator_limit("wrk", plan, (), tmp_path / "wrk") > 100
     assert measure_generator_limit("weir", plan, (), tmp_path / "weir") > 100
 
 
-def test_a_generator_that_cannot_ask_again_at_once_has_no_ceiling(tmp_path: Path) -> None:
+def test_a_generator_that_cannot_ask_again_at_once_has_no_highest_rate(tmp_path: Path) -> None:
     plan = LoadPlan(Request("GET", "http://127.0.0.1:1/"), OpenLoad(10.0, 2), duration_s=1.0)
     with pytest.raises(UsageError, match="wrk2"):
         measure_generator_limit("wrk2", plan, (), tmp_path)

@@ -11,7 +11,7 @@ from weir.model.run_types import MeasurementWindow
 from weir.model.verdict import TrialVerdict
 
 LOAD: dict[str, Any] = {
-    "intended": 1000, "completed": 1000, "failed": 0, "errors": {}, "generator": [], "ceiling_rps": 1000.0,
+    "intended": 1000, "completed": 1000, "failed": 0, "errors": {}, "generator": [], "max_rate_rps": 1000.0,
     "busy_fraction": 0.5, "generator_cpu_fraction": 0.5, "response_p50_us": 1000.0,
 }  # fmt: skip
 WINDOW: dict[str, Any] = {"steady": True, "not_steady_because": "", "extended": False}
@@ -21,7 +21,7 @@ GOOD: dict[str, Any] = {"throughput_rps": 100.0, "lag_p99_us": 10.0, "steal_frac
 def load(**figures: Any) -> LoadSummary:
     whole, kinds = summary(), [kind for kind, _ in figures["generator"]]
     counts = {name: figures[name] for name in ("intended", "completed", "failed")}
-    use = {"ceiling_rps": figures["ceiling_rps"], "busy_fraction": figures["busy_fraction"]}
+    use = {"max_rate_rps": figures["max_rate_rps"], "busy_fraction": figures["busy_fraction"]}
     use["cpu_fraction"] = figures["generator_cpu_fraction"]
     update = {
         "requests": whole.requests.model_copy(update=counts),
@@ -51,7 +51,7 @@ def test_a_trial_without_a_fault_is_valid() -> None:
 
 
 def test_what_is_not_known_is_no_reason() -> None:
-    nothing = dict.fromkeys(("ceiling_rps", "busy_fraction", "response_p50_us"), None)
+    nothing = dict.fromkeys(("max_rate_rps", "busy_fraction", "response_p50_us"), None)
     assert judge(Facts(stack="flask", load=load(**(LOAD | nothing)))) == TrialVerdict()
 
 
@@ -90,7 +90,7 @@ def test_an_invariant_that_does_not_hold_rejects_a_trial_or_is_reported() -> Non
 @pytest.mark.parametrize(
     ("facts", "below", "above", "kind", "validity"),
     [
-        ("throughput_rps", 500, 501, "generator ceiling", "suspect"),
+        ("throughput_rps", 500, 501, "generator limit", "suspect"),
         ("busy_fraction", 0.849, 0.85, "generator busy", "suspect"),
         ("lag_p99_us", 100, 101, "schedule lag", "suspect"),
         ("steal_fraction", 0.02, 0.021, "steal", "suspect"),
@@ -107,19 +107,19 @@ def test_each_figure_has_a_threshold(facts: str, below: float, above: float, kin
     assert only(judged(**{facts: above})) == (kind, validity)
 
 
-def test_an_unknown_ceiling_limits_nothing() -> None:
-    assert judged(throughput_rps=5000, ceiling_rps=None).validity == "valid"
+def test_an_unknown_highest_rate_limits_nothing() -> None:
+    assert judged(throughput_rps=5000, max_rate_rps=None).validity == "valid"
 
 
-def test_a_ceiling_that_is_exceeded_was_measured_too_low_and_condemns_nothing() -> None:
+def test_a_highest_rate_that_is_exceeded_was_measured_too_low_and_condemns_nothing() -> None:
     assert judged(throughput_rps=1200, busy_fraction=0.9).validity == "invalid"
     assert judged(throughput_rps=1201, busy_fraction=0.9).validity == "suspect"
 
 
-def test_a_generator_at_its_ceiling_is_what_is_measured_only_if_it_is_busy() -> None:
+def test_a_generator_at_its_highest_rate_is_what_is_measured_only_if_it_is_busy() -> None:
     assert judged(throughput_rps=900, busy_fraction=0.9).validity == "suspect"
     assert judged(throughput_rps=901, busy_fraction=0.9).validity == "invalid"
-    assert only(judged(throughput_rps=901, busy_fraction=0.5)) == ("generator ceiling", "suspect")
+    assert only(judged(throughput_rps=901, busy_fraction=0.5)) == ("generator limit", "suspect")
 
 
 def test_dropped_connections_are_a_result_where_failures_are() -> None:

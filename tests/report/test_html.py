@@ -17,7 +17,7 @@ from weir.findings import of_run
 from weir.findings import regression as gate
 from weir.model.errors import WeirError
 from weir.model.load import ClosedLoad
-from weir.model.run_types import Ceiling, Limits, PublishedFigure, TrialEvent, TrialResult
+from weir.model.run_types import Limits, PublishedFigure, TrialEvent, TrialResult, UpperBound
 from weir.model.service_work import ServiceWork, StatementWork
 from weir.objective import Judged, parse_objective
 from weir.report import render_html, write_html
@@ -330,7 +330,7 @@ def hostile_everywhere(study: SyntheticStudy) -> SyntheticStudy:
         study, stacks=(FLASK, bad), duration_s=1.0, title=HOSTILE, question=HOSTILE, study_text=HOSTILE, workloads=(HOSTILE,),
         claims=(HOSTILE,), environment={HOSTILE: HOSTILE, "list": [HOSTILE]}, shared=(HOSTILE,), change=spoiled, command=HOSTILE,
         published=(PublishedFigure(HOSTILE, HOSTILE, 1.0, HOSTILE, HOSTILE),), event=TrialEvent(0.5, HOSTILE, HOSTILE),
-        limits={HOSTILE: Limits(cpus=0.5)}, ceilings={HOSTILE: (Ceiling("stack", 20_000.0, HOSTILE),)},
+        limits={HOSTILE: Limits(cpus=0.5)}, upper_bounds={HOSTILE: (UpperBound("stack", 20_000.0, HOSTILE),)},
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ CREATE TABLE cell (
     started INTEGER NOT NULL,
     generator TEXT NOT NULL,
     coordinates TEXT NOT NULL,
-    ceilings TEXT NOT NULL
+    upper_bounds TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE trial (
@@ -64,7 +64,7 @@ CREATE TABLE trial (
     phases_s TEXT,
     work TEXT,
     discrepancies TEXT,
-    claim TEXT,
+    reported_result TEXT,
     tap TEXT
 ) STRICT;
 

@@ -238,7 +238,7 @@ def test_generators_are_a_coordinate_where_the_study_varies_them_and_only_there(
         ("loop", "weir", {"generator": "weir"}), ("loop", "wrk", {"generator": "wrk"}),
     ]  # fmt: skip
     assert several[1].cell.point_label == "hello, 4 connections, generator wrk"
-    assert len({one.load_key for one in several}) == 2, "each has a ceiling of its own"
+    assert len({one.load_key for one in several}) == 2, "each has a limit of its own"
     (alone, _) = cells(study(tmp_path, 'connections = [4]\ngenerators = ["wrk"]'))
     assert (alone.cell.generator, alone.cell.coordinates) == ("wrk", {})
 

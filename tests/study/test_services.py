@@ -84,13 +84,13 @@ def varied(folder: Path, key: str = "delay.delay", values: str = '["50ms", "2s"]
     return str(path)
 
 
-def test_a_setting_of_a_service_is_crossed_like_a_limit_and_moves_the_ceilings(tmp_path: Path) -> None:
+def test_a_setting_of_a_service_is_crossed_like_a_limit_and_moves_the_upper_bounds(tmp_path: Path) -> None:
     cells = read_study(varied(tmp_path)).cells(1)
     assert [(one.cell.stack, one.cell.coordinates["delay.delay"]) for one in cells] == [
         ("flask-gunicorn", "50ms"), ("flask-gunicorn", "2s"), ("sanic", "50ms"), ("sanic", "2s"),
     ]  # fmt: skip
     assert [one.services["delay"].settings["delay"] for one in cells] == ["50ms", "2s", "50ms", "2s"]
-    short, long = (one.cell.ceilings[0].throughput_rps for one in cells[:2])
+    short, long = (one.cell.upper_bounds[0].throughput_rps for one in cells[:2])
     assert short == pytest.approx(40 * long)
     assert cells[0].cell.point_label.endswith("delay 50ms")
 

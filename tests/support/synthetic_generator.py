@@ -31,7 +31,7 @@ def made_by(generator: SyntheticGenerator, measured: TrialResult) -> TrialResult
         update={
             "cpu_fraction": generator.cpu_fraction,
             "peak_rss_bytes": generator.memory_bytes,
-            "ceiling_rps": 50_000.0,
+            "max_rate_rps": 50_000.0,
         }
     )
     times = summary.response_time_us

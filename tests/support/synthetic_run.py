@@ -44,7 +44,6 @@ from weir.model.records import (
 from weir.model.resources import StackResources
 from weir.model.run_types import (
     Arm,
-    Ceiling,
     Cell,
     Limits,
     Placement,
@@ -52,6 +51,7 @@ from weir.model.run_types import (
     RunInfo,
     TrialEvent,
     TrialResult,
+    UpperBound,
 )
 from weir.model.verdict import TrialVerdict
 from weir.objective import Judged, parse_objective
@@ -157,7 +157,7 @@ class SyntheticStudy:
     """What makes the loads, where it is more than weir's engine alone; the kernel is listened to then."""
     limits: dict[str, Limits] = field(default_factory=dict)
     """Quotas, by tier."""
-    ceilings: dict[str, tuple[Ceiling, ...]] = field(default_factory=dict)
+    upper_bounds: dict[str, tuple[UpperBound, ...]] = field(default_factory=dict)
     """By stack."""
     unlimited: Sequence[str] = ()
     """Stacks that have none of these coordinates."""
@@ -268,7 +268,7 @@ def _cells(study: SyntheticStudy) -> list[tuple[Cell, SyntheticStack]]:
                         title=stack.title, model=stack.model, settings={"workers": "1"} | place, coordinates=dict(coordinates),
                         generator=by.get("generator", "weir"),
                         replicas=int(coordinates.get("replicas", 1)),
-                        ceilings=study.ceilings.get(stack.name, ()),
+                        upper_bounds=study.upper_bounds.get(stack.name, ()),
                     )  # fmt: skip
                     cells.append((cell, stack))
     return cells

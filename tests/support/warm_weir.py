@@ -32,7 +32,7 @@ _IMPORTED = (
 # What a user waits for and a test need not: loads whose only purpose is to find or to prove something beside the test's
 # own load.
 _SHORTENED = {
-    "weir.lab.trial_generator._CEILING_S": 0.15,
+    "weir.lab.trial_generator._NULL_SERVER_S": 0.15,
     "weir.lab.capacity_probe._PROBE_S": 0.5,
     "weir.lab.conformance.LOAD_S": 1.0,
     "weir.stacks.answer_check._MANY_S": 0.2,

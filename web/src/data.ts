@@ -46,7 +46,7 @@ export interface PointSeries {
 /** Of src/weir/report/charts.py. */
 export interface AnswerSeries {
   time_s: number[];
-  lines: (NamedLine & { colour: number | null; is_ceiling: boolean })[];
+  lines: (NamedLine & { colour: number | null; is_bound: boolean })[];
 }
 
 /** Of src/weir/report/curve_series.py. */

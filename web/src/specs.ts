@@ -48,15 +48,15 @@ function rates(point: PointSeries, key: string): ChartSpec {
 
 function answers(point: PointSeries, key: string): ChartSpec {
   const series = point.answers ?? { time_s: [], lines: [] };
-  const measured = series.lines.filter((line) => !line.is_ceiling);
-  // A ceiling far above everything would press the measured lines flat: it leaves the chart instead.
+  const measured = series.lines.filter((line) => !line.is_bound);
+  // An upper bound far above everything would press the measured lines flat: it leaves the chart instead.
   const most = Math.max(1, ...known(measured.map((line) => line.values)));
   return {
     x: series.time_s, xRange: [0, series.time_s[series.time_s.length - 1] ?? 1], xUnit: "s", xLabel: "time, s", unit: "answers", height: 300, sync: key,
     range: [0, most * 1.15],
     lines: series.lines.map((line): ChartLine => {
       const style = line.colour === null ? { colour: "--series-6" } : lineOf(line.colour);
-      return { label: line.label, values: line.values, ...style, ...(line.is_ceiling ? { width: 1, dash: [2, 4] } : {}), direct: !line.is_ceiling };
+      return { label: line.label, values: line.values, ...style, ...(line.is_bound ? { width: 1, dash: [2, 4] } : {}), direct: !line.is_bound };
     }),
   };
 }

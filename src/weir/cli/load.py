@@ -31,7 +31,7 @@ from weir.observe.resource_usage import compute_stack_resources
 from weir.observe.watch import Watch
 from weir.store.histogram_log import HistogramLog
 
-_CEILING_S = 1.0
+_NULL_SERVER_S = 1.0
 
 
 @options.with_load_settings()
@@ -193,16 +193,16 @@ def _may_limit(summary: LoadSummary) -> bool:
 
 
 def _add_generator_limit(summary: LoadSummary, plan: LoadPlan) -> LoadSummary:
-    """Returns the summary with the generator's ceiling, measured now; unchanged if that fails or Ctrl-C ends it."""
+    """Returns the summary with the generator's highest rate, measured now; unchanged if that fails or Ctrl-C ends it."""
     if at_terminal():
-        say("weir: the generator was busy: weir measures its ceiling on a null server for 1 s")
+        say("weir: the generator was busy: weir measures its highest rate on a null server for 1 s")
     others = sorted(os.sched_getaffinity(0) - set(plan.cpus)) if plan.cpus else []
     try:
-        ceiling = measure_on_null_server(plan, duration_s=_CEILING_S, server_cpus=others)
+        max_rate_rps = measure_on_null_server(plan, duration_s=_NULL_SERVER_S, server_cpus=others)
     except KeyboardInterrupt:
         return summary
     except WeirError as error:
-        say(f"weir: the generator's ceiling is unknown: {error.message}")
+        say(f"weir: the generator's highest rate is unknown: {error.message}")
         return summary
-    generator = summary.generator.model_copy(update={"ceiling_rps": round(ceiling, 1)})
+    generator = summary.generator.model_copy(update={"max_rate_rps": round(max_rate_rps, 1)})
     return summary.model_copy(update={"generator": generator})

@@ -197,7 +197,7 @@ def _describe_time(coming: TimeEstimate, *, is_measured: bool) -> list[str]:
     starts_and_stops, checks = format_duration(coming.starts_and_stops_s), format_duration(coming.checks_s)
     lines = [
         f"load {load}, warm-up {warmup}, pauses {pauses}, starts and stops {starts_and_stops} ({how})",
-        f"before it: checks and ceilings {checks}; builds and repeated trials come on top",
+        f"before it: checks and limits of generators {checks}; builds and repeated trials come on top",
     ]
     if coming.extensions_s:
         most = format_duration(coming.extensions_s)

@@ -25,7 +25,7 @@ from weir.model.resources import TierResources
 from weir.model.run_types import WEIR, Placement, Trial
 from weir.store import RunReader
 
-_AT_CEILING = 0.85
+_AT_BOUND = 0.85
 """A stack that reaches this share of an upper bound is limited by that bound."""
 _GENERATOR = "generator"
 _BLOCKED = 0.6
@@ -102,7 +102,7 @@ def _find_bottleneck(
     resources = _resources(heaviest, demands, placement, node)
     fullest = resources[0] if resources else None
     loops = _blocked_loops(heaviest, len(placement.stack) if cell.cpus is None else cell.cpus)
-    lowest = cell.ceilings[0] if cell.ceilings else None
+    lowest = cell.upper_bounds[0] if cell.upper_bounds else None
     kind: BottleneckKind = "unknown"
     what, most = "nothing that was watched is full", None
     if fullest is not None and fullest.utilisation >= BUSY_FRACTION:
@@ -111,7 +111,7 @@ def _find_bottleneck(
     elif loops is not None:
         kind, what = "blocked event loop", loops
         most = lowest.throughput_rps if lowest is not None and lowest.of == "stack" else None
-    elif lowest is not None and reached >= _AT_CEILING * lowest.throughput_rps:
+    elif lowest is not None and reached >= _AT_BOUND * lowest.throughput_rps:
         kind = _KIND_OF[lowest.of]
         what, most = lowest.because, lowest.throughput_rps
     else:
@@ -255,9 +255,9 @@ def _full_limit(heaviest: CellTrials) -> str:
         if (summary := trial.result.summary) is not None
     )
     cell = heaviest.cell
-    for ceiling in cell.ceilings:
-        if ceiling.of == "stack" and ceiling.at_once is not None and in_hand >= _AT_CEILING * ceiling.at_once:
-            return f"{ceiling.because}, with {significant(in_hand)} requests in hand,"
+    for bound in cell.upper_bounds:
+        if bound.of == "stack" and bound.at_once is not None and in_hand >= _AT_BOUND * bound.at_once:
+            return f"{bound.because}, with {significant(in_hand)} requests in hand,"
     # A worker with an event loop can hold any number of requests.
     limiting = ("threads", "pool") if "event loop" in cell.model else ("threads", "pool", "workers")
     found = [

@@ -45,7 +45,7 @@ def describe_waves(stacks: Sequence[StackFindings]) -> str:
         if stack.arm != "main" or not stack.waves:
             continue
         waves = listed([f"{amount(wave.answers)} from {_begins(wave)} on" for wave in stack.waves])
-        lowest = next(iter(stack.ceilings), None)
+        lowest = next(iter(stack.upper_bounds), None)
         expected = ""
         if lowest is not None and lowest.of == "stack" and lowest.wait_s is not None:
             times = listed([f"{lowest.wait_s * number:g}" for number in range(1, len(stack.waves) + 1)])

@@ -23,7 +23,7 @@ def iter_sentences(run: RunFindings) -> Iterator[tuple[str, Sequence[Advice]]]:
         ("Scalability", [(found.sentence, found.would_change) for found in run.scalings]),
         ("Bottlenecks", [(found.sentence, found.would_prove) for found in run.bottlenecks]),
         ("Experiments", [(found.sentence, "") for found in run.proofs]),
-        ("Ceilings", [(point.where + point.ceilings, "") for point in run.points if point.ceilings]),
+        ("Upper bounds", [(point.where + point.upper_bounds, "") for point in run.points if point.upper_bounds]),
         ("Work", [(point.where + point.work.sentence, "") for point in run.points if point.work is not None]),
         ("Steady state and noise", [(sentence, "") for sentence in noise]),
         ("To keep in mind", [(caution.fact, caution.next_step) for caution in run.cautions]),

@@ -36,8 +36,8 @@ _DOUBLE = 2
 
 def propose_experiment(found: Bottleneck, cell: Cell) -> Experiment | None:
     """Returns the change of its cell that would test a bottleneck; None if a study file cannot express it."""
-    lowest = cell.ceilings[0] if cell.ceilings else None
-    others = [bound.throughput_rps for bound in cell.ceilings[1:]]
+    lowest = cell.upper_bounds[0] if cell.upper_bounds else None
+    others = [bound.throughput_rps for bound in cell.upper_bounds[1:]]
     match found.kind:
         case "resource" if cell.started:
             fullest = found.resources[0]

@@ -41,7 +41,7 @@ _OF_THE_GENERATOR = (
     "generator failed",
     "physics",
     "counts",
-    "generator ceiling",
+    "generator limit",
     "generator busy",
     "schedule lag",
     "not tapped",
@@ -128,7 +128,7 @@ def _compare_on_server(
 def _measure(member: CellTrials, comparisons: Sequence[Comparison], reference: bool) -> GeneratorFindings:
     used, cell = member.used, member.cell
     summaries = [trial.result.summary for trial in used if trial.result.summary is not None]
-    ceilings = [ceiling for summary in summaries if (ceiling := summary.generator.ceiling_rps)]
+    max_rates = [rate for summary in summaries if (rate := summary.generator.max_rate_rps)]
     found = GeneratorFindings(
         cell=cell.id,
         generator=cell.generator,
@@ -137,7 +137,7 @@ def _measure(member: CellTrials, comparisons: Sequence[Comparison], reference: b
         reference=reference,
         measures=tuple(measure_metric(member, metric) for metric in GENERATOR_METRICS),
         against_kernel=_compare_with_kernel(member),
-        ceiling_rps=median(ceilings) if ceilings else None,
+        max_rate_rps=median(max_rates) if max_rates else None,
         comparisons=tuple(comparisons),
         validity=worst(trial.result.verdict.validity for trial in used) if used else "invalid",
         reasons=summarize_reasons(used or member.trials),

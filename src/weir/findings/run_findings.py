@@ -258,7 +258,7 @@ def _describe_point(
         published=match_published(published, stacks, group.place),
         sentence=point_sentence(stacks, comparisons),
         work=work,
-        ceilings=" ".join(filter(None, (describe_upper_bounds(stacks), describe_waves(stacks)))),
+        upper_bounds=" ".join(filter(None, (describe_upper_bounds(stacks), describe_waves(stacks)))),
     )
 
 

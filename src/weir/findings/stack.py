@@ -40,7 +40,7 @@ def measure_stack(cell: CellTrials, name: str, histogram: Histogram, *, baseline
         objectives=_objectives(cell),
         evidence=cell.evidence,
         work=sum_work_per_request(cell),
-        ceilings=cell.cell.ceilings,
+        upper_bounds=cell.cell.upper_bounds,
         waves=find_waves(cell, histogram),
     )
 

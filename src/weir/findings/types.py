@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from weir.model.records import Validity
-from weir.model.run_types import Ceiling, StopReason
+from weir.model.run_types import StopReason, UpperBound
 from weir.stats import Crossing, Demand, Scalability, VarianceComponents
 
 FINDINGS_SCHEMA = 1
@@ -226,7 +226,7 @@ class StackFindings:
     evidence: Evidence
     work: tuple[WorkPerRequest, ...] = ()
     """By service; empty if the stack has no service or no trial counted its work."""
-    ceilings: tuple[Ceiling, ...] = ()
+    upper_bounds: tuple[UpperBound, ...] = ()
     """Upper bounds of its throughput by arithmetic, the lowest first."""
     waves: tuple[Wave, ...] = ()
     """The waves of its responses to a burst; empty under other loads, and if trials differ in the number of waves."""
@@ -272,7 +272,7 @@ class Point:
     sentence: str
     work: WorkComparison | None = None
     """None if no service counted its work."""
-    ceilings: str = ""
+    upper_bounds: str = ""
     """A sentence on upper bounds and waves; empty if there are none."""
 
     def comparison(self, label: str, metric: str) -> Comparison | None:
@@ -548,7 +548,7 @@ class GeneratorFindings:
     """For each of `metrics.GENERATOR_METRICS`."""
     against_kernel: tuple[SaidAgainstKernel, ...]
     """For the quantiles that both measured."""
-    ceiling_rps: float | None
+    max_rate_rps: float | None
     """Its throughput on a server that does nothing; None if not measured."""
     comparisons: tuple[Comparison, ...]
     """With the reference, on each of `metrics.GENERATOR_METRICS`; empty for the reference."""

@@ -12,11 +12,11 @@ def describe_upper_bounds(stacks: Sequence[StackFindings]) -> str:
     parts = []
     for stack in stacks:
         reached = stack.measure(THROUGHPUT).value
-        if stack.arm != "main" or not stack.ceilings or reached is None:
+        if stack.arm != "main" or not stack.upper_bounds or reached is None:
             continue
-        lowest = stack.ceilings[0]
+        lowest = stack.upper_bounds[0]
         whose = {"stack": "its own limit", "load": "the load's", "upstream": "the upstream's"}[lowest.of]
         share = reached / lowest.throughput_rps
         allowed = f"{significant(lowest.throughput_rps)} req/s that {lowest.because} allow"
         parts.append(f"{stack.name} reached {share * 100:.1f} % of the {allowed}, {whose}")
-    return f"Predicted ceilings: {'; '.join(parts)}." if parts else ""
+    return f"Predicted upper bounds: {'; '.join(parts)}." if parts else ""

@@ -93,7 +93,7 @@ def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
         # The first answer does not wait for the builds of other stacks.
         prepared.prepare([one for one in cells if head_start is None or one.cell.id in head_start.cell_ids])
         run.observer.on_step("measuring each generator's limit on a null server")
-        environment["generator_ceiling_rps"] = _measure_ceilings(run, cells)
+        environment["generator_max_rate_rps"] = _measure_max_rates(run, cells)
         if services_on is not None and placement.services_on is not None:
             environment["services_on"] = {placement.services_on: dict(services_on.facts)}
         info = _describe_run(run, cells, command, environment)
@@ -223,7 +223,7 @@ def _run_all(
             return prepared.built.get(planned.stack.label)
 
         known = [trial for trial in earlier if trial.cell.id in ids]
-        run_blocks(run, wanted, prepare_stack, writer, known, _read_ceilings(wanted, writer))
+        run_blocks(run, wanted, prepare_stack, writer, known, _read_max_rates(wanted, writer))
 
     run_cells(cells)
     if run.study.file.method.refine and not run.study.ends_with_first_answer:
@@ -270,13 +270,13 @@ def _place_for_agents(placement: Placement, study: Study, source: LoadSource) ->
     return replace(placement, advertised_address=source.address, agent_threads=threads)
 
 
-def _measure_ceilings(run: RunContext, cells: Sequence[PlannedCell]) -> dict[str, int]:
+def _measure_max_rates(run: RunContext, cells: Sequence[PlannedCell]) -> dict[str, int]:
     """Returns the throughput of each generator on a null server, by the id of the first cell with its load."""
     cpus, found = run.placement.load, {}
     for one in _index_loads(cells).values():
         generator, request = one.cell.generator, one.request("http://null")
         plan = one.plan(request, targets=(), duration_s=one.duration_s, interval_s=0.1, cpus=cpus)
-        folder = run.folder / "logs" / f"ceiling-{one.cell.id}-{generator}"
+        folder = run.folder / "logs" / f"null-server-{one.cell.id}-{generator}"
         try:
             limit_rps = measure_generator_limit(generator, plan, run.placement.stack, folder, run.load_source)
             found[str(one.cell.id)] = round(limit_rps)
@@ -300,11 +300,11 @@ def _stack_failed(reader: RunReader, trial: Trial) -> bool:
     )
 
 
-def _read_ceilings(cells: Sequence[PlannedCell], writer: RunWriter) -> Callable[[PlannedCell], float | None]:
+def _read_max_rates(cells: Sequence[PlannedCell], writer: RunWriter) -> Callable[[PlannedCell], float | None]:
     """Returns a function that looks up the generator's limit for the load of a cell in the run file."""
-    ceilings: dict[str, float] = writer.info.environment.get("generator_ceiling_rps", {})
+    max_rates: dict[str, float] = writer.info.environment.get("generator_max_rate_rps", {})
     by_load = _index_loads(cells)
-    return lambda planned: ceilings.get(str(by_load[planned.load_key].cell.id))
+    return lambda planned: max_rates.get(str(by_load[planned.load_key].cell.id))
 
 
 def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Placement:

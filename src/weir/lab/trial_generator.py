@@ -13,9 +13,9 @@ from weir.generators.registry import get_tool
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
 from weir.model.run_types import WEIR
-from weir.study.time_estimate import MAX_CEILING_S
+from weir.study.time_estimate import MAX_NULL_SERVER_S
 
-_CEILING_S = 1.0
+_NULL_SERVER_S = 1.0
 
 
 def begin_load(
@@ -53,6 +53,6 @@ def measure_generator_limit(
 
     measure = partial(measure_on_null_server, plan, server_cpus=server_cpus, start=start)
     if generator == WEIR:
-        return measure(duration_s=_CEILING_S, address=load_source.address)
+        return measure(duration_s=_NULL_SERVER_S, address=load_source.address)
     # As long as in a trial, since some generators warm up; one try of whole seconds, since some accept no others.
-    return measure(duration_s=min(math.ceil(plan.duration_s), MAX_CEILING_S), tries=1)
+    return measure(duration_s=min(math.ceil(plan.duration_s), MAX_NULL_SERVER_S), tries=1)

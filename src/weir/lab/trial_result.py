@@ -28,7 +28,7 @@ def judge_measurement(
     # The limit was measured with all agents, so it does not apply to fewer.
     has_limit = FEWER_AGENTS not in measured.end.summary.verdict.kinds
     limit_rps = trial.generator_limit_rps if has_limit else None
-    generator = measured.end.summary.generator.model_copy(update={"ceiling_rps": limit_rps})
+    generator = measured.end.summary.generator.model_copy(update={"max_rate_rps": limit_rps})
     load = measured.end.summary.model_copy(update={"generator": generator})
     window, summary, texts = measured.window, load, measured.end.histograms
     histograms = {clock: bytes_of_text(text) for clock, text in texts.items()}

@@ -12,12 +12,12 @@ from weir.model.run_types import MeasurementWindow
 from weir.model.verdict import Reason, TrialVerdict
 from weir.study.file import Failures, Invariant
 
-CEILING_SHARE = 0.5
+MAX_RATE_SHARE = 0.5
 """A generator must reach at least twice the throughput that it measures."""
 SATURATED_SHARE = 0.9
-"""Above this share of its ceiling a throughput is the generator's own: the ceiling is accurate to about 10 %."""
-BEYOND_CEILING = 1.2
-"""A throughput above this multiple shows that the ceiling was measured too low."""
+"""Above this share of its highest rate a throughput is the generator's own: the highest rate is accurate to about 10 %."""
+BEYOND_MAX_RATE = 1.2
+"""A throughput above this multiple shows that the highest rate was measured too low."""
 LAG_SHARE = 0.10
 """Maximum wait in the generator, relative to the response time."""
 STEAL_SHARE = 0.02
@@ -185,22 +185,22 @@ def _find_wrong_counts(facts: Facts) -> Iterator[Reason]:
         yield _advise("counts", "suspect", fact, f"limit {COUNT_SHARE:.0%} and two per connection")
 
 
-def _find_ceiling(facts: Facts) -> Iterator[Reason]:
+def _find_generator_limit(facts: Facts) -> Iterator[Reason]:
     """Yields a throughput near the generator's own limit."""
-    limit_rps = facts.load.generator.ceiling_rps
-    if limit_rps is None or facts.throughput_rps <= CEILING_SHARE * limit_rps:
+    limit_rps = facts.load.generator.max_rate_rps
+    if limit_rps is None or facts.throughput_rps <= MAX_RATE_SHARE * limit_rps:
         return
     fact = f"{facts.throughput_rps:,.0f} req/s of the {limit_rps:,.0f} that the generator reaches on a null server"
     validity: Validity = "suspect"
     threshold, cause, step = "more than half", "the generator may be the limit", "more CPUs for it: cpus.load"
-    if facts.throughput_rps > BEYOND_CEILING * limit_rps:
+    if facts.throughput_rps > BEYOND_MAX_RATE * limit_rps:
         threshold, step = "more than all", "run on a quieter machine"
-        cause = "another process used the CPU during the measurement of the ceiling, so the true limit is unknown"
+        cause = "another process used the CPU during the measurement of its highest rate, so the true limit is unknown"
     elif facts.throughput_rps > SATURATED_SHARE * limit_rps and _is_busy(facts):
         # An idle generator is limited by its few connections and their round trips, not by itself.
         validity, threshold = "invalid", f"more than {SATURATED_SHARE:.0%}"
         cause = "the generator is the limit, not the server"
-    yield Reason("generator ceiling", validity, fact, threshold, cause, step)
+    yield Reason("generator limit", validity, fact, threshold, cause, step)
 
 
 def _is_busy(facts: Facts) -> bool:
@@ -268,4 +268,4 @@ def _find_notes(facts: Facts) -> Iterator[Reason]:
         yield Reason("not tapped", "valid", f"the kernel's times are unknown: {facts.not_tapped}")
 
 
-_RULES = (_find_failures, _find_wrong_counts, _find_ceiling, _find_delays, _find_disturbances, _find_notes)
+_RULES = (_find_failures, _find_wrong_counts, _find_generator_limit, _find_delays, _find_disturbances, _find_notes)

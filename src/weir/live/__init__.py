@@ -9,16 +9,3 @@ from weir.live.event_queue import EventQueue
 from weir.live.page_facts import PageInfo, TrialEnded, TrialStarted
 from weir.live.runs import RunFolder
 from weir.live.server import LiveServer
-
-__all__ = [
-    "Address",
-    "Controls",
-    "EventQueue",
-    "FormField",
-    "LiveServer",
-    "PageInfo",
-    "RunFolder",
-    "TrialEnded",
-    "TrialStarted",
-    "parse_address",
-]

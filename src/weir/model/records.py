@@ -158,7 +158,7 @@ class GeneratorUse(Record):
     """Number of threads that carried the load."""
     cpus: list[int]
     """CPUs of the threads; empty: not bound."""
-    ceiling_rps: float | None = None
+    max_rate_rps: float | None = None
     """Its throughput on a null server; None if not measured. `weir load` adds it."""
     kernel_timestamps: KernelTimestamps | None = None
     """None if not requested."""
@@ -334,13 +334,13 @@ class LoadSummary(Record):
     @property
     def limit_sentence(self) -> str:
         """A sentence on throughput and the generator's own limit; empty if the limit was not measured."""
-        ceiling, reached = self.generator.ceiling_rps, self.throughput_rps
-        if not ceiling:
+        most, reached = self.generator.max_rate_rps, self.throughput_rps
+        if not most:
             return ""
         nothing = "that it reaches on a server that does nothing"
-        if reached >= ceiling:
-            return f"the generator is the limit: {reached:,.0f} requests/s, no fewer than the {ceiling:,.0f} {nothing}"
-        return f"the generator may be the limit: {reached:,.0f} requests/s of at most {ceiling:,.0f} {nothing}"
+        if reached >= most:
+            return f"the generator is the limit: {reached:,.0f} requests/s, no fewer than the {most:,.0f} {nothing}"
+        return f"the generator may be the limit: {reached:,.0f} requests/s of at most {most:,.0f} {nothing}"
 
 
 class LoadReady(Record):

@@ -19,7 +19,7 @@ GENERATOR = "generator"
 
 
 @dataclass(frozen=True, slots=True)
-class Ceiling:
+class UpperBound:
     """An upper bound of a cell's throughput, by arithmetic alone."""
 
     of: Literal["stack", "load", "upstream"]
@@ -60,7 +60,7 @@ class Cell:
     coordinates: dict[str, str] = field(default_factory=dict)
     """Settings that the study varies and this stack has, besides workload and load: limits, replicas, cpus.
     weir compares two cells only if they agree on all coordinates that both have."""
-    ceilings: tuple[Ceiling, ...] = ()
+    upper_bounds: tuple[UpperBound, ...] = ()
     """Upper bounds of its throughput, the lowest first; empty if none is known beforehand."""
 
     @property

@@ -17,18 +17,18 @@ from weir.store import IntervalRow, RunReader
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine:
-    """A stack's answers, or a ceiling."""
+    """A stack's answers, or an upper bound."""
 
     label: str
     colour: int | None
-    """The stack's colour; None for a ceiling that is not one stack's own."""
+    """The stack's colour; None for an upper bound that is not one stack's own."""
     values: Line
-    is_ceiling: bool = False
+    is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSeries:
-    """Lines on one axis of time, from the load's start; no lines without a predicted ceiling."""
+    """Lines on one axis of time, from the load's start; no lines without a predicted upper bound."""
 
     time_s: list[float]
     lines: list[AnswerLine]
@@ -61,23 +61,23 @@ def begin_charts(reader: RunReader) -> Charts:
 
 
 def build_answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeries:
-    """Returns the answers up to each moment, the mean over trials, of every stack, and each ceiling once. Sums and not
-    rates: requests that wait together are answered in bursts. A burst exceeds a ceiling, which holds on average; the
-    sum never exceeds ceiling × time."""
-    if not any(stack.ceilings for stack in shown):
+    """Returns the answers up to each moment, the mean over trials, of every stack, and each upper bound once. Sums and not
+    rates: requests that wait together are answered in bursts. A burst exceeds a bound, which holds on average; the
+    sum never exceeds bound × time."""
+    if not any(stack.upper_bounds for stack in shown):
         return AnswerSeries([], [])
     intervals = {trial: reader.intervals(trial) for stack in shown for trial in stack.trials}
     edges = cut_slices([row for rows in intervals.values() for row in rows])
     lines: list[AnswerLine] = []
-    ceilings: dict[str, AnswerLine] = {}
+    upper_bounds: dict[str, AnswerLine] = {}
     for stack in shown:
         trials = [_answered(intervals[trial], edges) for trial in stack.trials]
         lines.append(AnswerLine(stack.name, stack.colour, to_line(np.mean(trials, axis=0))))
-        for ceiling in stack.ceilings:
-            own = stack.colour if ceiling.of == "stack" else None
-            line = AnswerLine(ceiling.because, own, to_line(edges * ceiling.throughput_rps), is_ceiling=True)
-            ceilings.setdefault(ceiling.because, line)
-    return AnswerSeries([round(float(edge), 4) for edge in edges], [*lines, *ceilings.values()])
+        for bound in stack.upper_bounds:
+            own = stack.colour if bound.of == "stack" else None
+            line = AnswerLine(bound.because, own, to_line(edges * bound.throughput_rps), is_bound=True)
+            upper_bounds.setdefault(bound.because, line)
+    return AnswerSeries([round(float(edge), 4) for edge in edges], [*lines, *upper_bounds.values()])
 
 
 def _answered(rows: Sequence[IntervalRow], edges: Array) -> Array:

@@ -29,7 +29,7 @@ _TITLES = {_CPUS: ("CPUs in use", "CPUs"), _FAILED: ("requests that failed", "%"
 _LOGARITHMIC = (P99, MEAN)
 _AXES = {CONNECTIONS: "connections", RATE: "arrivals a second"}
 """Words for headings; a setting has its name from the study file."""
-_GENERATOR_REASONS = {"generator ceiling", "generator busy"}
+_GENERATOR_REASONS = {"generator limit", "generator busy"}
 """Kinds of a verdict's reasons for which the generator may have been the limit."""
 
 

@@ -11,7 +11,7 @@ from weir import stats
 from weir.findings.points import PointCells
 from weir.model.hdr_batch import Samples, samples_of
 from weir.model.load import Load, OpenLoad, value_at
-from weir.model.run_types import Ceiling
+from weir.model.run_types import UpperBound
 from weir.report import process_series, timeseries
 from weir.report.timeseries import Array, Line, NamedLine, average, coarsen, compute_middles, mean_line, to_line
 from weir.store import CpuSampleRow, IntervalRow, NetworkSampleRow, RunReader, ThreadStateRow, UseRow
@@ -42,7 +42,7 @@ class Shown:
     colour: int
     trials: tuple[int, ...]
     """All used trials."""
-    ceilings: tuple[Ceiling, ...]
+    upper_bounds: tuple[UpperBound, ...]
     has_failed: bool
     """Whether a request of these trials failed."""
 
@@ -55,7 +55,7 @@ def list_shown(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
             cell, summaries = member.cell, [trial.result.summary for trial in member.used]
             has_failed = any(summary is not None and summary.requests.failed for summary in summaries)
             label, name = cell.stack_label, names[cell.id]
-            shown.append(Shown(label, name, colour, member.evidence.used, cell.ceilings, has_failed))
+            shown.append(Shown(label, name, colour, member.evidence.used, cell.upper_bounds, has_failed))
     return shown
 
 

@@ -45,8 +45,8 @@ def render_terminal(run: RunFindings) -> RenderableType:
     parts = [*_answer(findings), *_generators(findings), *_overview(build_overview(findings))]
     for point in findings.points:
         parts += _stacks(point, several=len(findings.points) > 1)
-        if point.ceilings:
-            parts += [Text(point.ceilings, style="dim"), Text("")]
+        if point.upper_bounds:
+            parts += [Text(point.upper_bounds, style="dim"), Text("")]
         parts += [*_work(point), *_published(point)]
     parts += [*_curves(findings), *_what_ran(findings), *_objectives(findings), _evidence(findings), Text("")]
     parts += _list("To keep in mind", [_caution(caution) for caution in findings.cautions])

@@ -9,21 +9,3 @@ from weir.store.recorder import Recorder
 from weir.store.rows import Answered, IntervalRow
 from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSampleRow, SampleRow, ThreadStateRow, UseRow
 from weir.store.writer import RunWriter
-
-__all__ = [
-    "RUN_FILE_NAME",
-    "Answered",
-    "AwayRun",
-    "CpuSampleRow",
-    "IntervalRow",
-    "MachineSampleRow",
-    "NetworkSampleRow",
-    "Recorder",
-    "RunReader",
-    "RunWriter",
-    "SampleRow",
-    "ThreadStateRow",
-    "UseRow",
-    "away",
-    "find_run",
-]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weir.model.errors import UsageError, WeirError
-from weir.store.schema import ADDED, APPLICATION_ID, OLDEST_READ, SCHEMA_NUMBER
+from weir.store.schema import APPLICATION_ID, SCHEMA_NUMBER
 
 RUN_FILE_NAME = "run.weir"
 _NEXT_STEP = "name a run folder that `weir run` made, or run the study again"
@@ -53,40 +53,17 @@ def explained(path: Path) -> Iterator[None]:
         raise of_kind(f"a row that weir did not write ({detail})") from error
 
 
-def check_identity(connection: sqlite3.Connection, path: Path) -> int:
-    """Returns the schema's number. Raises UsageError: the open file is not a weir run, or this weir does not read its
-    schema."""
+def check_identity(connection: sqlite3.Connection, path: Path) -> None:
+    """Raises UsageError: the open file is not a weir run, or this weir does not read its schema."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
         raise UsageError(f"{path}: found a file of another kind, expected a weir run file", hint=_NEXT_STEP)
-    found = f"{path}: found run file schema {schema}, expected"
-    if schema > SCHEMA_NUMBER:
-        newer = f"{found} {SCHEMA_NUMBER}: it comes from a newer weir"
-        raise UsageError(newer, hint="pip install --upgrade weirbench")
-    if schema < OLDEST_READ:
-        raise UsageError(f"{found} {OLDEST_READ} to {SCHEMA_NUMBER}", hint=_NEXT_STEP)
-    return int(schema)
-
-
-def _columns_added_since(schema: int) -> dict[str, list[str]]:
-    """Returns the columns that a file of this schema lacks, by table."""
-    found: dict[str, list[str]] = {}
-    for number, tables in ADDED.items():
-        for table, columns in tables.items() if number > schema else ():
-            found.setdefault(table, []).extend(columns)
-    return found
-
-
-def bring_up_to_date(connection: sqlite3.Connection, schema: int) -> None:
-    """Adds the columns that an older file lacks, before weir writes to it."""
-    # One transaction: a weir that is killed here leaves the file unchanged.
-    connection.execute("BEGIN IMMEDIATE")
-    for table, columns in _columns_added_since(schema).items():
-        for column in columns:
-            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} TEXT")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_NUMBER}")
-    connection.execute("COMMIT")
+    if schema != SCHEMA_NUMBER:
+        is_newer = schema > SCHEMA_NUMBER
+        found = f"{path}: found run file schema {schema}, expected {SCHEMA_NUMBER}: it comes from"
+        hint = "pip install --upgrade weirbench" if is_newer else _NEXT_STEP
+        raise UsageError(f"{found} {'a newer' if is_newer else 'an older'} weir", hint=hint)
 
 
 @dataclass(slots=True)
@@ -107,13 +84,8 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     # Any thread may read, one at a time: the live page reads from the server's worker threads.
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{options}", uri=True, check_same_thread=False)
     try:
-        schema = check_identity(connection, path)
+        check_identity(connection, path)
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        # The file stays unchanged: views in memory, of this connection only, hide the tables that lack columns.
-        connection.execute("PRAGMA temp_store = MEMORY")
-        for table, columns in _columns_added_since(schema).items():
-            nulls = ", ".join(f"NULL AS {column}" for column in columns)
-            connection.execute(f"CREATE TEMP VIEW {table} AS SELECT *, {nulls} FROM main.{table}")
     except BaseException:
         connection.close()
         raise

@@ -27,9 +27,8 @@ _RESULT = {
     field: type_ for field, type_ in get_type_hints(TrialResult).items() if field not in ("verdict", "histograms")
 }
 RESULT = Codec(
-    {"validity": Validity, "reasons": tuple[Reason, ...]}
-    | {"claim" if field == "reported_result" else field: type_ for field, type_ in _RESULT.items()},
-    {"validity": "verdict.validity", "reasons": "verdict.reasons", "claim": "reported_result"},
+    {"validity": Validity, "reasons": tuple[Reason, ...]} | _RESULT,
+    {"validity": "verdict.validity", "reasons": "verdict.reasons"},
 )
 EVENT = Codec(get_type_hints(TrialEvent))
 BEGUN_COLUMNS = ("cell_id", "block", "position", "attempt", "started_unix_ns")

@@ -10,11 +10,8 @@ from weir.store.table import Table, derive_columns
 APPLICATION_ID = 0x57454952
 """'WEIR', in the file's header, so that `file` and weir can tell a run from another SQLite file."""
 
-SCHEMA_NUMBER = 5
-ADDED = {5: {"trial": ("claim", "tap")}}
-"""Columns that a schema added, by its number; they are null in older rows. weir reads files from the schema before the
-first one here."""
-OLDEST_READ = min(ADDED) - 1
+SCHEMA_NUMBER = 6
+"""weir reads files of this schema alone."""
 
 _ID = {"id": "INTEGER PRIMARY KEY"}
 _OF_TRIAL = {"trial_id": "INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE"}
@@ -30,7 +27,6 @@ _BEGUN = derive_columns(Trial) | {"cell_id": "INTEGER NOT NULL REFERENCES cell (
 _RESULT = derive_columns(TrialResult, nullable=True) | {
     "validity": "TEXT CHECK (validity IN ('valid', 'suspect', 'invalid'))",
     "reasons": "TEXT",
-    "claim": "TEXT",
 }
 _TRIAL = {
     **_ID,

@@ -18,7 +18,7 @@ from weir.model.errors import NotWrittenError, UsageError, WeirError
 from weir.model.records import Interval, Sample
 from weir.model.run_types import Cell, RunInfo, StopReason, TrialEvent, TrialResult
 from weir.store import rows, sample_rows
-from weir.store.connection import bring_up_to_date, check_identity, explained
+from weir.store.connection import check_identity, explained
 from weir.store.schema import APPENDED, APPLICATION_ID, CREATE_TABLES, SCHEMA_NUMBER
 from weir.store.table import Row, insert_into
 
@@ -233,11 +233,10 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
     """Opens a run file for writing, in WAL mode and with the current schema."""
     options: dict[str, Any] = {"timeout": _BUSY_TIMEOUT_S, "isolation_level": None, "check_same_thread": False}
     with closing(sqlite3.connect(path, **options)) as connection:
-        schema = check_identity(connection, path)
+        check_identity(connection, path)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute("PRAGMA synchronous = NORMAL")
-        bring_up_to_date(connection, schema)
         yield connection
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from weir.load_spec import LoadSpec
 from weir.model.load import ClosedLoad, highest
-from weir.model.run_types import Ceiling, Cell
+from weir.model.run_types import Cell, UpperBound
 from weir.parsing import parse_think_time
 from weir.services.delay import DelaySettings
 from weir.services.manifest import read_service
@@ -19,7 +19,7 @@ _WAITS_ON = "delay"
 
 def find_upper_bounds(
     cell: Cell, load: LoadSpec, limits: Mapping[str, Limit], services: Mapping[str, Needed]
-) -> tuple[Ceiling, ...]:
+) -> tuple[UpperBound, ...]:
     """Returns the upper bounds of a cell's throughput, the lowest first; none if its requests wait for no upstream.
     `services` are the stack's, with the study's settings."""
     if _WAITS_ON not in services:
@@ -31,11 +31,11 @@ def find_upper_bounds(
     found = [*_bound_by_stack(cell, limits, wait_s), *_bound_by_load(cell, load, wait_s)]
     if settings.servers is not None:
         because = f"{settings.servers} servers of the upstream ÷ {wait_s:g} s"
-        found.append(Ceiling("upstream", settings.servers / wait_s, because))
-    return tuple(sorted(found, key=lambda ceiling: ceiling.throughput_rps))
+        found.append(UpperBound("upstream", settings.servers / wait_s, because))
+    return tuple(sorted(found, key=lambda bound: bound.throughput_rps))
 
 
-def _bound_by_stack(cell: Cell, limits: Mapping[str, Limit], wait_s: float) -> Iterator[Ceiling]:
+def _bound_by_stack(cell: Cell, limits: Mapping[str, Limit], wait_s: float) -> Iterator[UpperBound]:
     for name, limit in limits.items():
         if limit.requests_each is None:
             continue
@@ -44,10 +44,10 @@ def _bound_by_stack(cell: Cell, limits: Mapping[str, Limit], wait_s: float) -> I
         each = f" × {limit.requests_each} requests" if limit.requests_each > 1 else ""
         processes = f" × {cell.replicas} processes" if cell.replicas > 1 else ""
         noun = name.removesuffix("s") if value == 1 else name
-        yield Ceiling("stack", at_once / wait_s, f"{value} {noun}{each}{processes} ÷ {wait_s:g} s", at_once, wait_s)
+        yield UpperBound("stack", at_once / wait_s, f"{value} {noun}{each}{processes} ÷ {wait_s:g} s", at_once, wait_s)
 
 
-def _bound_by_load(cell: Cell, load: LoadSpec, wait_s: float) -> Iterator[Ceiling]:
+def _bound_by_load(cell: Cell, load: LoadSpec, wait_s: float) -> Iterator[UpperBound]:
     if not isinstance(cell.load, ClosedLoad):
         return
     users = highest(cell.load.users)
@@ -56,10 +56,10 @@ def _bound_by_load(cell: Cell, load: LoadSpec, wait_s: float) -> Iterator[Ceilin
     request_s = max(wait_s + think_s, cell.load.pace_s or 0.0)
     each = f"{wait_s:g} s" if request_s == wait_s else f"{request_s:g} s a request"
     if cell.load.requests_per_user is None or load.ramp_s is None:
-        yield Ceiling("load", users / request_s, f"{who} ÷ {each}")
+        yield UpperBound("load", users / request_s, f"{who} ÷ {each}")
         return
     # The last user comes at the end of the ramp.
     requests = cell.load.requests_per_user
     total_s = load.ramp_s + requests * request_s
     because = f"{who} × {requests} requests ÷ ({load.ramp_s:g} s + {requests} × {request_s:g} s)"
-    yield Ceiling("load", users * requests / total_s, because)
+    yield UpperBound("load", users * requests / total_s, because)

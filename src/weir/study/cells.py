@@ -290,7 +290,7 @@ class _CellPlanner:
             services = self._configure_services(needed, varied)
             # The requests of a scenario and the limits of an external server are unknown in advance.
             if isinstance(stack, Stack) and load.scenario is None:
-                cell = replace(cell, ceilings=find_upper_bounds(cell, load, stack.limits, services))
+                cell = replace(cell, upper_bounds=find_upper_bounds(cell, load, stack.limits, services))
             planned = PlannedCell(cell, stack, workload, load, method, services, load_table)
             if (why := planned.find_unsupported()) is not None:
                 found = f"matrix.generators: found {generator!r} for {cell.load.label} on {workload_id}: {why}"

@@ -7,11 +7,11 @@ from weir.model.run_types import WEIR
 from weir.study.cells import ASSUMED_OVERHEAD_S, PlannedCell
 from weir.study.study import EVIDENCE_BLOCKS, INTERVAL_BLOCKS, Study, order_block
 
-CEILING_S = 1.5
+NULL_SERVER_S = 1.5
 """Measurement of the limit of weir's generator on a null server, once per load."""
-OTHER_CEILING_S = 3.0
+OTHER_NULL_SERVER_S = 3.0
 """Start and end of another generator, whose limit is measured with a load of full length,"""
-MAX_CEILING_S = 10.0
+MAX_NULL_SERVER_S = 10.0
 """but at most this long."""
 
 
@@ -77,7 +77,8 @@ def estimate_time(study: Study, cells: Sequence[PlannedCell], overhead: Overhead
         pauses_s=method.blocks * sum(one.method.pause_s for one in cells),
         starts_and_stops_s=method.blocks * sum(overhead.for_stack(one.stack.label) for one in cells),
         extensions_s=method.blocks * sum(_estimate_extension_s(one) for one in cells),
-        checks_s=sum(overhead.for_stack(label) for label, _ in checked) + sum(map(_estimate_ceiling_s, ways.values())),
+        checks_s=sum(overhead.for_stack(label) for label, _ in checked)
+        + sum(map(_estimate_null_server_s, ways.values())),
         first_answer_s=first_s if has_interim else None,
         first_answer_of=tuple(dict.fromkeys(one.stack.label for one in first)) if has_interim else (),
         is_most=any(one.load.ends_by_itself for one in cells),
@@ -107,8 +108,12 @@ def describe_plan(study: Study, coming: TimeEstimate, cells: int) -> list[str]:
     return lines
 
 
-def _estimate_ceiling_s(planned: PlannedCell) -> float:
-    return CEILING_S if planned.cell.generator == WEIR else OTHER_CEILING_S + min(planned.duration_s, MAX_CEILING_S)
+def _estimate_null_server_s(planned: PlannedCell) -> float:
+    return (
+        NULL_SERVER_S
+        if planned.cell.generator == WEIR
+        else OTHER_NULL_SERVER_S + min(planned.duration_s, MAX_NULL_SERVER_S)
+    )
 
 
 def _estimate_extension_s(planned: PlannedCell) -> float:

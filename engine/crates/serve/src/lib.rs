@@ -1,6 +1,6 @@
 //! The test servers: HTTP/1.1 over plain TCP, on one thread.
 //!
-//! *Null* answers everything with a fixed small 200 and is the ceiling a load generator is checked against; *echo* answers with the
+//! *Null* answers everything with a fixed small 200 and gives the highest rate that a load generator is checked against; *echo* answers with the
 //! request's body; *delay* answers after a fixed time, as a slow upstream does; *stall* stops answering at known times, and *times* takes a service time from a known
 //! distribution, with or without a queue before so many servers, so that a load generator's figures can be held against a closed form;
 //! *fault* misbehaves in one chosen way.

@@ -1,4 +1,4 @@
-"""The generator's ceiling, measured after a load in which it was busy: here an engine that says so of itself."""
+"""The generator's highest rate, measured after a load in which it was busy: here an engine that says so of itself."""
 
 import json
 import sys
@@ -58,7 +58,7 @@ def test_a_busy_generator_is_held_against_what_it_reaches_on_a_server_that_does_
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "r.json").read_text())
     # 4 users who wait 20 ms each are far from what the generator can do.
-    assert result["generator"]["ceiling_rps"] > 10 * result["throughput_rps"] > 0
+    assert result["generator"]["max_rate_rps"] > 10 * result["throughput_rps"] > 0
     assert "the generator may be the limit: " in done.stdout
     assert " that it reaches on a server that does nothing" in done.stdout
     again = weir("report", "r.weir")
@@ -70,26 +70,26 @@ def test_a_busy_generator_is_held_against_what_it_reaches_on_a_server_that_does_
     ("busy", "arguments"),
     [(0.84, []), (0.99, ["--no-generator-limit"]), (0.99, ["--abort-on", "errors>=0%", "-d", "1h"])],
 )
-def test_the_ceiling_is_measured_only_where_it_says_something(
+def test_the_highest_rate_is_measured_only_where_it_says_something(
     weir: Weir, serve: Serve, engine_that_is_busy: Callable[[float], None], busy: float, arguments: list[str]
 ) -> None:
     engine_that_is_busy(busy)
     done = weir("load", f"http://{serve('null')}/", "-c", "4", "-d", "300ms", *arguments, "--json", "-")
     generator = json.loads(done.stdout)["generator"]
     assert generator["busy_fraction"] == busy
-    assert generator["ceiling_rps"] is None
+    assert generator["max_rate_rps"] is None
 
 
 @pytest.mark.parametrize(
     "target", ["https://example.invalid/a?b=c", "unix:/no/such/socket:/path", "unix:/no/such/socket"]
 )
-def test_the_ceiling_is_measured_with_the_request_wherever_it_goes(target: str) -> None:
+def test_the_highest_rate_is_measured_with_the_request_wherever_it_goes(target: str) -> None:
     plan = LoadPlan(
         Request("POST", target, (("X-A", "b"),), b"{}"), OpenLoad(10.0, 4), 60.0, tls=Tls(insecure=True), requests=3
     )
     assert measure_on_null_server(plan, duration_s=0.2) > 100
 
 
-def test_the_ceiling_of_users_who_think_is_that_of_users_who_do_not() -> None:
+def test_the_highest_rate_of_users_who_think_is_that_of_users_who_do_not() -> None:
     plan = LoadPlan(Request("GET", "http://example.invalid/"), ClosedLoad(((0.0, 0.0), (10.0, 8.0)), pace_s=60.0), 60.0)
     assert measure_on_null_server(plan, duration_s=0.2) > 100
