@@ -21,7 +21,7 @@ weir replaces these fields with their values. Other text in braces stays unchang
 
 """
 _MEANINGS = {
-    "address": "the address to listen on: loopback; in a cluster, the machine's address; in a network namespace, every address",
+    "host": "the address to listen on: loopback; in a cluster, the machine's address; in a network namespace, every address",
     "port": "a free port to listen on. The command or the environment must contain this field",
     "artifact": "`build.artifact`",
     "cpus": "the stack's number of CPUs",
