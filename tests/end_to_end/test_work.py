@@ -10,7 +10,7 @@ import pytest
 
 from tests.end_to_end.conftest import StartWeir, Study, Weir
 from weir.model.load import Request
-from weir.stacks.answer_check import send_request
+from weir.stacks.readiness import send_request
 
 SERVER = Path(__file__).with_name("users_server.py")
 MODES = ("once", "twice", "spoils", "kills")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from weir.live import Address, Controls, EventQueue, LiveServer, PageInfo, RunFolder
-from weir.live.auth import Keys
+from weir.live.security import Keys
 
 KEYS = Keys(token="the-token", form="the-form-token")
 Served = Callable[..., "Visitor"]

@@ -12,7 +12,7 @@ import pytest
 from tests.live.conftest import KEYS, Served
 from tests.support.records import interval, started
 from weir.live import Address, Controls, EventQueue, LiveServer, PageInfo, TrialStarted
-from weir.live.auth import HEADERS
+from weir.live.security import HEADERS
 from weir.model.errors import UsageError, WeirError
 
 HOSTILE = '</script><script>window.owned = 1</script><img src=x onerror="window.owned = 1">\'"&{{ 7 * 7 }}<!--'

@@ -6,7 +6,8 @@ import pytest
 
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad, OpenLoad
-from weir.study.study import order_block, read_study
+from weir.study.block_order import order_block
+from weir.study.study import read_study
 from weir.study.time_estimate import estimate_time
 from weir.toml_file import list_data_files
 

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 from weir.cli.load_recording import LoadRecording, choose_file
 from weir.cli.output import say
+from weir.compat.jmx.jtl import AGGREGATE_COLUMNS, SUMMARY_COLUMNS, summarize_labels, write_jtl, write_report
 from weir.compat.jmx.native import NativeLoad, list_native_loads
 from weir.compat.jmx.samples import GroupLog, Samples, collect_samples
 from weir.compat.jmx.summariser import Summariser
-from weir.compat.jmx.tables import AGGREGATE_COLUMNS, SUMMARY_COLUMNS, summarize_labels, write_jtl, write_report
 from weir.compat.jmx.test_plan import TestPlan
 from weir.generators.engine import EngineLoad
 from weir.model.errors import NotWrittenError, UsageError

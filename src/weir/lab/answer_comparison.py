@@ -20,9 +20,9 @@ from weir.model.errors import TargetError
 from weir.model.load import Request
 from weir.model.load_observer import LoadObserver
 from weir.model.records import Interval
-from weir.stacks.answer_check import send_request
 from weir.stacks.build import BuiltStack
 from weir.stacks.manifest import Stack
+from weir.stacks.readiness import send_request
 from weir.study.study import PlannedCell, Study
 
 _ASKED = 3

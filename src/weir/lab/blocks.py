@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from weir.lab.context import RunContext, TrialContext
 from weir.lab.observer import TrialStart
+from weir.lab.schedule import collect_completed, schedule
 from weir.lab.stopping_rule import Precision, describe_wide_intervals, find_stop_reason, is_narrow
 from weir.lab.trial import run_trial
-from weir.lab.trial_order import collect_completed, schedule
 from weir.model.errors import UsageError
 from weir.model.run_types import StopReason, Trial
 from weir.stacks.build import BuiltStack

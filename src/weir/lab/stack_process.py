@@ -20,9 +20,10 @@ from weir.model.run_types import Placement
 from weir.observe.jvm import add_pause_log, build_pause_log_path, find_pause_logs, is_shared_by_jvms
 from weir.observe.listening_ports import find_listening_ports
 from weir.services.database import LOOPBACK
-from weir.stacks.answer_check import CheckAnswers, check_answers, wait_until_ready
+from weir.stacks.answer_check import CheckAnswers, check_answers
 from weir.stacks.build import BuiltStack
 from weir.stacks.manifest import Stack
+from weir.stacks.readiness import wait_until_ready
 from weir.stacks.runtime import add_cpu_environment, count_usable_cpus
 from weir.stacks.toolchain import build_base_environment, detect_runtime
 from weir.stacks.unmanaged import ExternalStack

@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from weir.live.auth import Guard, Keys, Rules
 from weir.live.broadcaster import Broadcaster
 from weir.live.event_queue import EventQueue
 from weir.live.runs import RunFolder, UnknownRunError
+from weir.live.security import Guard, Keys, Rules
 from weir.model.errors import WeirError
 from weir.web_assets import hash_for_policy, load_web_assets
 

@@ -14,10 +14,10 @@ import uvicorn
 from weir.engine_process import Closing
 from weir.live.address import Address
 from weir.live.app import Site
-from weir.live.auth import TOKEN, Keys, Rules
 from weir.live.broadcaster import Broadcaster
 from weir.live.event_queue import EventQueue
 from weir.live.runs import RunFolder
+from weir.live.security import TOKEN, Keys, Rules
 from weir.model.errors import UsageError
 
 _NICE = 19

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from weir.compat.jmx.tables import AGGREGATE_COLUMNS
+from weir.compat.jmx.jtl import AGGREGATE_COLUMNS
 from weir.compat.latencies import list_spectrum, sort_counts
 from weir.findings import LoadFindings, RunFindings
 from weir.findings.formatting import counted, milliseconds

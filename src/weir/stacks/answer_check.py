@@ -1,9 +1,8 @@
-"""Checks a running stack: waits until it is ready, and compares its answers with the workload."""
+"""Compares the answers of a running stack with the workload."""
 
 import http.client
 import random
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Protocol
@@ -11,10 +10,9 @@ from urllib.parse import urlsplit
 
 from weir.model.errors import TargetError
 from weir.model.load import Request
+from weir.stacks.readiness import send_request
 from weir.stacks.workload import Workload
 
-_READY_PAUSE_S = 0.02
-_READY_ASK_S = 2.0
 CHECKED_REQUESTS = 5
 """Requests with random inputs before and after each trial; all answers must be right."""
 _LONG_S = 0.5
@@ -35,45 +33,6 @@ class CheckAnswers(Protocol):
 
 class WrongAnswerError(TargetError):
     """An answer of the stack does not match the workload."""
-
-
-def send_request(request: Request, *, timeout_s: float) -> tuple[int, bytes]:
-    """Sends one request on a new connection. Returns status and body; raises OSError or HTTPException."""
-    url = urlsplit(request.target)
-    connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=timeout_s)
-    try:
-        path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-        connection.request(request.method, path, request.body, dict(request.headers))
-        response = connection.getresponse()
-        return response.status, response.read()
-    finally:
-        connection.close()
-
-
-def wait_until_ready(
-    base_url: str, path: str, *, timeout_s: float, why_dead: Callable[[], str | None], status_below: int = 500
-) -> None:
-    """Requests `path` until the status is low enough; raises TargetError if the server ended, or is not ready in time.
-    `why_dead` returns why the server has ended; None while it runs."""
-    started = time.monotonic()
-    last = "nothing answered"
-    while True:
-        reason = why_dead()
-        if reason is not None:
-            raise TargetError(reason)
-        left_s = timeout_s - (time.monotonic() - started)
-        if left_s <= 0:
-            raise TargetError(f"not ready within {timeout_s:g} s: GET {path}: {last}")
-        try:
-            status, _ = send_request(Request("GET", base_url + path), timeout_s=min(_READY_ASK_S, left_s))
-        except (OSError, http.client.HTTPException) as error:
-            last = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        else:
-            if status < status_below:
-                return
-            last = f"status {status}"
-        # A server does not report when it begins to listen.
-        time.sleep(_READY_PAUSE_S)
 
 
 def check_answers(

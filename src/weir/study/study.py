@@ -1,6 +1,5 @@
 """A study: a study file at one of its scales, with its cells and the order of its blocks. Starts nothing."""
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +9,12 @@ from weir.generators.registry import get_tool
 from weir.model.errors import UsageError
 from weir.model.run_types import WEIR, PublishedFigure
 from weir.stacks.manifest import Stack
+from weir.study.block_order import HeadStart
 from weir.study.cells import PlannedCell, plan_cells
 from weir.study.file import StudyFile
 from weir.toml_file import list_data_files, read_toml, validate
 
-__all__ = ["HeadStart", "PlannedCell", "Study", "order_block", "parse_study", "read_study"]
+__all__ = ["PlannedCell", "Study", "parse_study", "read_study"]
 
 ONLY_SCALE = "default"
 """The scale of a study without scales."""
@@ -29,16 +29,6 @@ FIRST_ANSWER_BLOCKS = 3
 3."""
 SHORT_TRIAL = 2.0
 """A trial is short if it takes at most this many times as long as the shortest of the study."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeadStart:
-    """Short trials that run before the long ones, so that a first answer comes soon."""
-
-    cell_ids: frozenset[int]
-    """Cells whose trials are short."""
-    blocks: int
-    """Blocks of short trials before the first long trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +116,6 @@ class Study:
             key = "matrix.stacks" if unmet else "matrix.generators"
             raise UsageError(f"{self.path}: {key}: nothing is left to compare: {'; '.join(lines)}", hint="weir doctor")
         return replace(self, omitted_stacks=frozenset(unmet), omitted_generators=frozenset(missing)), lines
-
-
-def order_block(
-    cells: Sequence[PlannedCell], seed: int, block: int, head_start: HeadStart | None = None
-) -> list[PlannedCell]:
-    """Returns the cells in the order of a block: random, and the same for the same seed and block, so that a resumed
-    run keeps its order. In a block of a head start the short trials come first, in random order, then the long ones, in
-    random order."""
-    shuffled = list(cells)
-    random.Random(f"{seed}/{block}").shuffle(shuffled)
-    if head_start is not None and block <= head_start.blocks:
-        # A stable sort keeps the random order on both sides.
-        shuffled.sort(key=lambda planned: planned.cell.id not in head_start.cell_ids)
-    return shuffled
 
 
 def read_study(name_or_path: str, *, scale: str | None = None) -> Study:

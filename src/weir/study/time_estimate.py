@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from weir.model.run_types import WEIR
+from weir.study.block_order import order_block
 from weir.study.cells import ASSUMED_OVERHEAD_S, PlannedCell
-from weir.study.study import EVIDENCE_BLOCKS, INTERVAL_BLOCKS, Study, order_block
+from weir.study.study import EVIDENCE_BLOCKS, INTERVAL_BLOCKS, Study
 
 NULL_SERVER_S = 1.5
 """Measurement of the limit of weir's generator on a null server, once per load."""

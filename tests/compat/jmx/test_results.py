@@ -10,10 +10,7 @@ import pytest
 
 from tests.compat.jmx.conftest import Read
 from tests.support.jmx import assertion, get, group, plan
-from weir.compat.jmx.native import list_native_loads
-from weir.compat.jmx.samples import GroupLog, Samples, collect_samples
-from weir.compat.jmx.summariser import Summariser
-from weir.compat.jmx.tables import (
+from weir.compat.jmx.jtl import (
     AGGREGATE_COLUMNS,
     JTL_COLUMNS,
     SUMMARY_COLUMNS,
@@ -21,6 +18,9 @@ from weir.compat.jmx.tables import (
     write_jtl,
     write_report,
 )
+from weir.compat.jmx.native import list_native_loads
+from weir.compat.jmx.samples import GroupLog, Samples, collect_samples
+from weir.compat.jmx.summariser import Summariser
 from weir.compat.reports import read_report
 from weir.model.hdr import Hdr
 from weir.model.records import Interval

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from weir.model.run_types import Trial
-from weir.study.study import HeadStart, PlannedCell, order_block
+from weir.study.block_order import HeadStart, order_block
+from weir.study.study import PlannedCell
 
 Slot = tuple[int, int, PlannedCell]
 """Block, position in the block, and cell of a trial."""

@@ -4,7 +4,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from weir.live import Address
-from weir.live.auth import Keys, Rules
+from weir.live.security import Keys, Rules
 
 HOST = "127.0.0.1:8089"
 KEYS = Keys(token="the-token", form="the-form-token")

@@ -4,8 +4,9 @@ from collections.abc import Collection, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from weir.lab.trial_order import CompletedTrials, schedule
-from weir.study.study import HeadStart, PlannedCell
+from weir.lab.schedule import CompletedTrials, schedule
+from weir.study.block_order import HeadStart
+from weir.study.study import PlannedCell
 
 CELLS = cast(list[PlannedCell], [SimpleNamespace(cell=SimpleNamespace(id=number)) for number in (1, 2, 3)])
 
