@@ -19,6 +19,7 @@ weir = end_to_end.weir
 SECTIONS = re.split(r"^## ", (REPOSITORY / "docs" / "tutorial.md").read_text(), flags=re.MULTILINE)[1:]
 SHORTER = {
     "-d 5s": "-d 500ms",
+    "--no-keepalive": "--no-keepalive -d 500ms --warmup 200ms --budget 9s",
     "duration_s = 3": "duration_s = 0.5",
     "blocks = 4": "blocks = 2",
     "warmup_s = 1": "warmup_s = 0.2\npause_s = 0.2\nextension_s = 0\nretries = 5",
@@ -107,6 +108,9 @@ def test_every_step_of_the_tutorial_works(
         reader.follow(section)
     assert "verdict: " in reader.printed["weir load http://127.0.0.1:8000/ -c 20 -d 5s --watch PID"]
     assert (tmp_path / "first.html").is_file()
+    (compared,) = (text for line, text in reader.printed.items() if line.startswith("weir compare"))
+    assert "server.py" in compared
+    assert "Sockets" in compared
     assert "right: hello" in reader.printed["weir stacks check tiny"]
     assert "block 4" not in reader.printed["weir study check tiny.toml"]
     answer = reader.printed["weir run tiny.toml"]
