@@ -65,12 +65,9 @@ class Reader:
                             self._here["PID"] = pid[1]
                         case ["weir", *rest]:
                             done = self._weir(*rest)
-                            # Whether an objective is met is the machine's business.
-                            assert done.returncode == 0 or ("--objective" in rest and done.returncode == 1), (
-                                line,
-                                done.stdout,
-                                done.stderr,
-                            )
+                            # Whether an objective is met, and whether a trial counts, is the machine's business.
+                            allowed = {0, 1} if "--objective" in rest else {0, 4} if rest[0] == "compare" else {0}
+                            assert done.returncode in allowed, (line, done.stdout, done.stderr)
                             self.printed[line] = done.stdout
                         case words:
                             pytest.fail(f"the tutorial has a command that this test does not know: {words}")
@@ -109,8 +106,7 @@ def test_every_step_of_the_tutorial_works(
     assert "verdict: " in reader.printed["weir load http://127.0.0.1:8000/ -c 20 -d 5s --watch PID"]
     assert (tmp_path / "first.html").is_file()
     (compared,) = (text for line, text in reader.printed.items() if line.startswith("weir compare"))
-    assert "server.py" in compared
-    assert "Sockets" in compared
+    assert "CPU µs/req" in compared
     assert "right: hello" in reader.printed["weir stacks check tiny"]
     assert "block 4" not in reader.printed["weir study check tiny.toml"]
     answer = reader.printed["weir run tiny.toml"]
