@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.compat.jmx.sampler import ENCODED, encode_for_form
-from weir.compat.jmx.test_plan import Assertion, DataSet, Delay, Sampler, TestPlan, ThreadGroup
+from weir.compat.jmx.test_plan import Assertion, DataSet, Sampler, TestPlan, ThreadGroup
 from weir.compat.jmx.values import Placeholder, write_template
 from weir.load_spec import LoadSpec, choose_user_settings
-from weir.model.load import LONGEST_S, ClosedLoad, LoadPlan, Point, Profile
+from weir.model.load import LONGEST_S, ClosedLoad, LoadPlan, Point, Profile, Think
 from weir.scenario import DEFAULT_CAPTURE_BYTES, Check, Csv, Pause, Scenario, Step
 
 _CAPTURE_BYTES = 10 * 1024 * 1024
@@ -126,7 +126,7 @@ def _count_users(group: ThreadGroup) -> Profile:
     return (*before, *((base_s + t_s, count * share) for t_s, share in [*shares, *mirrored]))
 
 
-def _write_step(name: str, sampler: Sampler, delay: Delay) -> Step:
+def _write_step(name: str, sampler: Sampler, delay: Think) -> Step:
     about_body = [assertion for assertion in sampler.assertions if not assertion.is_for_status]
     return Step(
         name=name,
@@ -134,21 +134,13 @@ def _write_step(name: str, sampler: Sampler, delay: Delay) -> Step:
         path=write_template(sampler.path),
         headers={name: write_template(value) for name, value in sampler.headers},
         body=None if sampler.body is None else write_template(sampler.body),
-        think=_write_pause(delay),
+        think=Pause(**delay.to_plan()) if delay.longest_s else None,
         check=Check(
             status=None if sampler.statuses is None else list(sampler.statuses),
             body_matches=[pattern for one in about_body if not one.is_negated for pattern in _list_patterns(one)],
             body_lacks=[pattern for one in about_body if one.is_negated for pattern in _list_patterns(one)],
         ),
     )
-
-
-def _write_pause(delay: Delay) -> Pause | None:
-    if delay.longest_s == 0:
-        return None
-    if delay.shortest_s == delay.longest_s:
-        return Pause(constant_s=delay.shortest_s)
-    return Pause(uniform_s=[delay.shortest_s, delay.longest_s])
 
 
 def _list_patterns(assertion: Assertion) -> list[str]:

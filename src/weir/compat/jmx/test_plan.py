@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from weir.compat.jmx.values import Text
+from weir.model.load import Think
 
 NO_TIMEOUT_S = 3600.0
 """JMeter waits without limit if a plan sets no timeout. This is the longest time that the engine waits."""
@@ -38,14 +39,6 @@ class Unsupported:
 
 
 @dataclass(frozen=True, slots=True)
-class Delay:
-    """The wait of timers before a request, evenly distributed between the two lengths."""
-
-    shortest_s: float = 0.0
-    longest_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Assertion:
     """A condition on a response."""
 
@@ -73,8 +66,8 @@ class Sampler:
     """Path and query, percent-encoded but for placeholders."""
     headers: tuple[tuple[str, Text], ...]
     body: Text | None
-    delay: Delay
-    """The wait before it."""
+    delay: Think
+    """The wait of timers before it."""
     assertions: tuple[Assertion, ...]
     statuses: tuple[int, ...] | None
     """Right statuses by the assertions; None: every status below 400."""
