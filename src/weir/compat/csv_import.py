@@ -10,15 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
 from weir import __version__
-from weir.model import records
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
-from weir.model.records import CLOCKS, Quantiles
+from weir.model.records import GeneratorUse, LoadSummary, Quantiles, RequestCounts
 from weir.model.resources import StackResources
 from weir.model.run_types import Cell, Placement, RunInfo, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
@@ -216,22 +214,14 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
             private_bytes=private,
             steal_fraction=None,
         )
-    clocks: dict[str, Any] = {f"{clock}_us": Quantiles() for clock in CLOCKS}
-    clocks["response_time_us"] = Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers})
-    counts = {"intended": completed + failed, "sent": completed + failed, "completed": completed, "ok": completed}
-    summary = records.LoadSummary(
-        schema_number=1,
-        target="",
-        duration_s=duration_s,
-        requests=records.RequestCounts(**counts, failed=failed, unanswered=0, unsent=0),
-        throughput_rps=numbers.get("throughput_rps", completed / duration_s),
+    summary = LoadSummary.from_figures(
+        RequestCounts.from_outcomes(ok=completed, failed=failed),
+        duration_s,
+        throughput_rps=numbers.get("throughput_rps"),
         # The table has no statuses, and every response needs one.
         status={"unknown": completed},
-        errors=records.ErrorCounts(),
-        bytes=records.ByteCounts(),
-        generator=records.GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
-        verdict=records.Verdict(validity="valid"),
-        **clocks,
+        response_time_us=Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers}),
+        generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
     )
     reasons = (Reason("failed requests", "invalid", f"{failed:,} requests failed"),) if failed else ()
     return TrialResult(TrialVerdict(reasons), summary, resources=resources, ready_s=numbers.get("ready_s"))
