@@ -163,18 +163,16 @@ def read_table(path: Path, mapping: ColumnMapping) -> Imported:
             imported.headers += 1
             continue
         values = dict(zip(header, row, strict=False))
-        texts = {
-            name: values.get(mapping.columns[name][0][0], "").strip() if name in mapping.columns else ""
-            for name in TEXTS
-        }
+        texts = (values.get(mapping.columns[name][0][0], "") if name in mapping.columns else "" for name in TEXTS)
+        stack, workload, block = (text.strip() for text in texts)
         numbers = _read_numbers(values, mapping)
         missing = [name for name in ("connections", "duration_s", amount) if numbers.get(name, 0) <= 0]
-        if missing or not texts["stack"]:
-            imported.incomplete.append((line, missing[0] if texts["stack"] else "stack"))
+        if missing or not stack:
+            imported.incomplete.append((line, missing[0] if stack else "stack"))
             continue
-        stack, workload, connections = texts["stack"], texts["workload"] or "requests", round(numbers["connections"])
-        new = Cell(len(imported.cells) + 1, stack, None, workload, ClosedLoad(connections), title=stack, started=False)
-        cell, block = imported.cells.setdefault((stack, workload, connections), new), texts["block"]
+        key = stack, workload or "requests", round(numbers["connections"])
+        new = Cell(len(imported.cells) + 1, stack, None, key[1], ClosedLoad(key[2]), title=stack, started=False)
+        cell = imported.cells.setdefault(key, new)
         rows_by_cell[cell.id] += 1
         if block and not (block.isdigit() and int(block) > 0):
             raise UsageError(f"{path}: line {line}: block: found {block!r}, expected a whole number from 1 on")
@@ -202,18 +200,16 @@ def _read_numbers(values: Mapping[str, str], mapping: ColumnMapping) -> dict[str
 def _build_result(numbers: Mapping[str, float]) -> TrialResult:
     duration_s, failed = numbers["duration_s"], round(numbers.get("errors", 0))
     completed = round(numbers.get("requests", numbers.get("throughput_rps", 0.0) * duration_s))
-    resources = None
-    if numbers.keys() & {"cpu_s", "pss_bytes", "private_bytes"}:
-        pss, private = (round(numbers[name]) if name in numbers else None for name in ("pss_bytes", "private_bytes"))
-        resources = StackResources(
-            cpu_user_s=numbers.get("cpu_s", 0.0),
-            cpu_system_s=0.0,
-            peak_threads=0,
-            peak_processes=0,
-            pss_bytes=pss,
-            private_bytes=private,
-            steal_fraction=None,
-        )
+    pss, private = (round(numbers[name]) if name in numbers else None for name in ("pss_bytes", "private_bytes"))
+    resources = StackResources(
+        cpu_user_s=numbers.get("cpu_s", 0.0),
+        cpu_system_s=0.0,
+        peak_threads=0,
+        peak_processes=0,
+        pss_bytes=pss,
+        private_bytes=private,
+        steal_fraction=None,
+    )
     summary = LoadSummary.from_figures(
         RequestCounts.from_outcomes(ok=completed, failed=failed),
         duration_s,
@@ -224,7 +220,8 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
         generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
     )
     reasons = (Reason("failed requests", "invalid", f"{failed:,} requests failed"),) if failed else ()
-    return TrialResult(TrialVerdict(reasons), summary, resources=resources, ready_s=numbers.get("ready_s"))
+    used = resources if numbers.keys() & {"cpu_s", "pss_bytes", "private_bytes"} else None
+    return TrialResult(TrialVerdict(reasons), summary, resources=used, ready_s=numbers.get("ready_s"))
 
 
 def write_imported(imported: Imported, settings: MappingFile, source: Path, out: Path, *, command: str) -> None:

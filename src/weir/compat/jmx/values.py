@@ -127,19 +127,14 @@ class Values:
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Variables with values from a data set: the data set and its column."""
 
-    def resolve(self, written: str, complain: Complain) -> Text:
+    def resolve(self, written: str | Iterable["str | Reference"], complain: Complain) -> Text:
         """Returns a text of a request. As in JMeter, an unknown variable stays as it is written."""
-        return self._resolve_pieces(parse(written), complain)
-
-    def resolve_fixed(self, written: str, complain: Complain) -> str:
-        """Returns a text that must be known before the load."""
-        return self._fix(parse(written), complain)
-
-    def _resolve_pieces(self, pieces: Iterable[str | Reference], complain: Complain) -> Text:
+        pieces = parse(written) if isinstance(written, str) else written
         return join_texts([piece if isinstance(piece, str) else self._resolve(piece, complain)] for piece in pieces)
 
-    def _fix(self, pieces: Iterable[str | Reference], complain: Complain) -> str:
-        text = self._resolve_pieces(pieces, complain)
+    def resolve_fixed(self, written: str | Iterable["str | Reference"], complain: Complain) -> str:
+        """Returns a text that must be known before the load."""
+        text = self.resolve(written, complain)
         for piece in text:
             if isinstance(piece, Placeholder):
                 complain(f"{piece.written}: found a value that changes from request to request, expected a fixed one")
@@ -151,7 +146,7 @@ class Values:
             if name in self.columns:
                 return Placeholder("csv {}.{}".format(*self.columns[name]), written, self.columns[name])
             return self.variables.get(name, written)
-        match name, [self._fix(argument, complain).strip() for argument in reference.arguments]:
+        match name, [self.resolve_fixed(argument, complain).strip() for argument in reference.arguments]:
             case "__P", [key]:
                 return self.properties.get(key, "1")
             case "__P", [key, default]:
