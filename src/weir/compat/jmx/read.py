@@ -10,7 +10,6 @@ from weir.compat.jmx.sampler import read_sampler
 from weir.compat.jmx.scope import Scope, is_scoped
 from weir.compat.jmx.test_plan import Cookies, DataSet, OnError, Role, Sampler, TestPlan, ThreadGroup, Unsupported
 from weir.compat.jmx.tree import Element, list_arguments, read_tree
-from weir.compat.jmx.values import Values
 from weir.model.errors import UsageError
 
 _ROLES: Mapping[str, Role] = {"ThreadGroup": "main", "SetupThreadGroup": "setup", "PostThreadGroup": "teardown"}
@@ -36,7 +35,7 @@ def read_test_plan(path: Path, properties: Mapping[str, str]) -> TestPlan:
         found.setdefault((id(element), why), unsupported)
 
     try:
-        groups = _read_groups(root, path.parent, Scope(Values(properties), report))
+        groups = _read_groups(root, path.parent, Scope(report, properties))
     except UsageError as error:
         raise UsageError(f"{path}: {error.message}") from None
     unsupported = sorted(found.values(), key=lambda one: one.line)
@@ -67,7 +66,7 @@ def _list_below(element: Element) -> Iterator[Element]:
 
 def _define_variables(element: Element, holder: Element | None, scope: Scope) -> None:
     for argument in list_arguments(holder):
-        scope.values.variables[argument.name] = scope.resolve_fixed(element, argument.value)
+        scope.variables[argument.name] = scope.resolve_fixed(element, argument.value)
 
 
 def _report_unknown(elements: Sequence[Element], scope: Scope, *known: str) -> None:
@@ -103,7 +102,7 @@ def _read_group(
         duration_s, delay_s = (scope.number(element, f"ThreadGroup.{name}", "0") for name in ("duration", "delay"))
     data_sets = _read_data_sets([*others, *element.below], scope, folder, threads, group_count)
     columns = {column: (one.name, column) for one in data_sets for column in one.columns if column}
-    inner = replace(scope, values=replace(scope.values, columns=columns)).within(element.below)
+    inner = replace(scope, columns=columns).within(element.below)
     found = list(_list_samplers(element.below, inner))
     if threads <= 0 or loops == 0 or not found:
         return None

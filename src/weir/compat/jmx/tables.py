@@ -56,15 +56,8 @@ def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
                 name, words = _EXCEPTIONS[OUTCOMES[outcome]]
                 code, message = f"Non HTTP response code: {name}", f"Non HTTP response message: {words}"
             success, reason = "false" if outcome else "true", failure if OUTCOMES[outcome] == "check" else ""
-            answer = (
-                at_ns // 1_000_000,
-                elapsed,
-                label,
-                code,
-                message,
-                f"{threads[group]}{thread}",
-                "text" if body else "",
-            )
+            at_ms, kind = at_ns // 1_000_000, "text" if body else ""
+            answer = at_ms, elapsed, label, code, message, f"{threads[group]}{thread}", kind
             writer.writerow((*answer, success, reason, *numbers, url, latency, 0, connect))
 
 
@@ -96,13 +89,10 @@ def summarize_labels(samples: Samples) -> list[dict[str, str]]:
 
 
 def _summarize(label: str, rows: Table) -> dict[str, str]:
-    times = np.sort(rows["elapsed_ms"])
-    count = len(times)
-    if not count:
-        zeros = {"Std. Dev.": "0.00", "Error %": "0.000%", "Throughput": "0.00000", "Avg. Bytes": "0.0"}
-        zeros |= {"Received KB/sec": "0.00", "Sent KB/sec": "0.00"}
-        return dict.fromkeys((*SUMMARY_COLUMNS, *AGGREGATE_COLUMNS), "0") | zeros | {"Label": label}
-    length_s = float(rows["ended_ns"].max() - rows["started_ns"].min()) / 1e9
+    count = len(rows)
+    # Figures of no samples are 0.
+    times = np.sort(rows["elapsed_ms"]) if count else np.zeros(1, np.int64)
+    length_s = float(rows["ended_ns"].max() - rows["started_ns"].min()) / 1e9 if count else 0.0
     received, sent = int(rows["received_bytes"].sum()), int(rows["sent_bytes"].sum())
     per_s = 1 / length_s if length_s else 0.0
     # JMeter takes the rank that is nearest to the share.
@@ -115,11 +105,11 @@ def _summarize(label: str, rows: Table) -> dict[str, str]:
         "Max": str(times[-1]),
         "Std. Dev.": f"{times.std():.2f}",
         **{name: str(times[rank - 1]) for name, rank in ranks.items()},
-        "Error %": f"{int(np.count_nonzero(rows['outcome'])) / count:.3%}",
+        "Error %": f"{int(np.count_nonzero(rows['outcome'])) / (count or 1):.3%}",
         "Throughput": f"{count * per_s:.5f}",
         "Received KB/sec": f"{received / 1024 * per_s:.2f}",
         "Sent KB/sec": f"{sent / 1024 * per_s:.2f}",
-        "Avg. Bytes": f"{received / count:.1f}",
+        "Avg. Bytes": f"{received / (count or 1):.1f}",
     }
 
 
