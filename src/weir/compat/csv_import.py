@@ -54,17 +54,12 @@ class MappingFile(Table):
     """`field = "column[:unit]"`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnMapping:
-    """The columns of each field."""
-
-    file: MappingFile
-    columns: Mapping[str, Sequence[tuple[str, float]]]
-    """By field: the columns that are added up, each with the factor of its unit."""
+Columns = Mapping[str, Sequence[tuple[str, float]]]
+"""By field: the columns that are added up, each with the factor of its unit."""
 
 
-def read_mapping(path: Path | None, options: Sequence[str]) -> ColumnMapping:
-    """Returns the mapping of a TOML file, of `field=column[:unit]` options, or of both: options override the file.
+def read_mapping(path: Path | None, options: Sequence[str]) -> tuple[MappingFile, Columns]:
+    """Returns a TOML file, and the columns of the file and of `field=column[:unit]` options, which override the file.
     Raises UsageError: a field or the form is unknown, or a required field is missing."""
     file = MappingFile()
     if path is not None:
@@ -82,7 +77,7 @@ def read_mapping(path: Path | None, options: Sequence[str]) -> ColumnMapping:
         missing = missing or ["throughput_rps or requests"]
         hint = f"--map {missing[0].split()[0]}=COLUMN"
         raise UsageError(f"{place}: found no column for {', '.join(missing)}; expected one", hint=hint)
-    return ColumnMapping(file, columns)
+    return file, columns
 
 
 def _parse_columns(name: str, text: str, place: str) -> list[tuple[str, float]]:
@@ -139,7 +134,7 @@ class Imported:
         return "; ".join(parts)
 
 
-def read_table(path: Path, mapping: ColumnMapping) -> Imported:
+def read_table(path: Path, columns: Columns) -> Imported:
     """Returns the trials of a CSV file. Without a column for blocks the n-th row of a cell belongs to block n. Raises
     UsageError: the file cannot be read, lacks a column, or holds no trial."""
     try:
@@ -149,11 +144,11 @@ def read_table(path: Path, mapping: ColumnMapping) -> Imported:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}; expected CSV in UTF-8") from None
     header = next(reader, [])
-    for column in (column for columns in mapping.columns.values() for column, _ in columns):
+    for column in (column for parts in columns.values() for column, _ in parts):
         if column not in header:
             expected = ", ".join(header) or "none"
             raise UsageError(f"{path}: found no column {column!r}, expected one of {expected}", hint=_HELP)
-    amount = "throughput_rps" if "throughput_rps" in mapping.columns else "requests"
+    amount = "throughput_rps" if "throughput_rps" in columns else "requests"
     imported = Imported()
     rows_by_cell: Counter[int] = Counter()
     for line, row in enumerate(reader, start=2):
@@ -163,9 +158,9 @@ def read_table(path: Path, mapping: ColumnMapping) -> Imported:
             imported.headers += 1
             continue
         values = dict(zip(header, row, strict=False))
-        texts = (values.get(mapping.columns[name][0][0], "") if name in mapping.columns else "" for name in TEXTS)
+        texts = (values.get(columns[name][0][0], "") if name in columns else "" for name in TEXTS)
         stack, workload, block = (text.strip() for text in texts)
-        numbers = _read_numbers(values, mapping)
+        numbers = _read_numbers(values, columns)
         missing = [name for name in ("connections", "duration_s", amount) if numbers.get(name, 0) <= 0]
         if missing or not stack:
             imported.incomplete.append((line, missing[0] if stack else "stack"))
@@ -184,12 +179,12 @@ def read_table(path: Path, mapping: ColumnMapping) -> Imported:
     return imported
 
 
-def _read_numbers(values: Mapping[str, str], mapping: ColumnMapping) -> dict[str, float]:
+def _read_numbers(values: Mapping[str, str], columns: Columns) -> dict[str, float]:
     """Returns the numbers of a row by field, without those fields that are no finite number."""
     numbers = {}
-    for name in mapping.columns.keys() & NUMBERS.keys():
+    for name in columns.keys() & NUMBERS.keys():
         try:
-            total = sum(float(values.get(column, "")) * factor for column, factor in mapping.columns[name])
+            total = sum(float(values.get(column, "")) * factor for column, factor in columns[name])
         except ValueError:
             continue
         if math.isfinite(total):

@@ -124,13 +124,10 @@ def format_totals(summary: "LoadSummary") -> str:
 
 def format_spectra(end: "LoadEnd", *, has_latency: bool, has_uncorrected: bool) -> str:
     """Returns wrk2's blocks of percentiles, one for each clock that the flags ask for."""
-    blocks = []
-    if has_latency or has_uncorrected:
-        blocks.append(_format_spectrum("Recorded Latency", end, "response_time"))
+    titles = {"response_time": "Recorded Latency"} if has_latency or has_uncorrected else {}
     if has_uncorrected:
-        title = "Uncorrected Latency (measured without taking delayed starts into account)"
-        blocks.append(_format_spectrum(title, end, "service_time"))
-    return "\n".join(blocks)
+        titles["service_time"] = "Uncorrected Latency (measured without taking delayed starts into account)"
+    return "\n".join(_format_spectrum(title, end, clock) for clock, title in titles.items())
 
 
 def _format_spectrum(title: str, end: "LoadEnd", name: str) -> str:

@@ -62,7 +62,8 @@ class _Locustfile:
         self._path = path
         self._gaps: dict[Gap, None] = {}
         self._tree = _parse_file(path)
-        self._constants = dict(_list_constants(self._tree))
+        assigned = _list_assigned(self._tree)
+        self._constants = {name: node.value for name, node in assigned if isinstance(node, ast.Constant)}
 
     def convert(self, given: argparse.Namespace, chosen: Sequence[str]) -> Conversion:
         user = self._choose_user(chosen)
@@ -190,10 +191,8 @@ class _Locustfile:
                     for inner in statement.body:
                         yield from self._steps(inner, prefix)
             case _:
-                text = ast.unparse(statement).splitlines()[0]
-                raise _UnsupportedError(
-                    statement, f"found {text[:60]!r}: only Python can say it, and weir locust runs it"
-                )
+                text = ast.unparse(statement).splitlines()[0][:60]
+                raise _UnsupportedError(statement, f"found {text!r}: only Python can say it, and weir locust runs it")
 
     def _step(self, call: ast.Call, method: str, prefix: str) -> dict[str, Any]:
         given = {keyword.arg: keyword.value for keyword in call.keywords}
@@ -299,10 +298,11 @@ def _parse_file(path: Path) -> ast.Module:
         raise UsageError(f"{path}: nested too deep, expected a locustfile that people read") from None
 
 
-def _list_constants(tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    for node in tree.body:
+def _list_assigned(holder: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
+    """Yields the names that a module or a class assigns, with their values."""
+    for node in holder.body:
         match node:
-            case ast.Assign(targets=[ast.Name(name)], value=ast.Constant(value)):
+            case ast.Assign(targets=[ast.Name(name)], value=value):
                 yield name, value
 
 
@@ -330,11 +330,7 @@ def _find_client_method(call: ast.Call) -> str | None:
 
 
 def _find_value(user: ast.ClassDef, name: str) -> ast.expr | None:
-    for node in user.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(found)], value=value) if found == name:
-                return value
-    return None
+    return next((value for assigned, value in _list_assigned(user) if assigned == name), None)
 
 
 def _build_profile(users: int, spawn_rate: float) -> Profile:

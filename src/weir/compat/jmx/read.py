@@ -30,9 +30,10 @@ def read_test_plan(path: Path, properties: Mapping[str, str]) -> TestPlan:
     found: dict[tuple[int, str], Unsupported] = {}
 
     def report(element: Element, why: str) -> None:
+        above = f" in {' > '.join(element.place)}" if element.place else ""
+        description = f"{element.kind} {element.name!r}{above}: {why}"
         # Several requests may share an element, or a loop repeats it.
-        unsupported = Unsupported(element.kind, (*element.place, element.name), element.line, why)
-        found.setdefault((id(element), why), unsupported)
+        found.setdefault((id(element), why), Unsupported(element.line, description))
 
     try:
         groups = _read_groups(root, path.parent, Scope(report, properties))
@@ -125,7 +126,7 @@ def _read_group(
         cookies=_read_cookies(found[0].cookies, scope, new_users),
         keep_alive=samplers[0].keep_alive and not (new_users and len(samplers) == 1),
         timeout_s=max(sampler.timeout_s for sampler in samplers),
-        data_sets={data_set.name: data_set for data_set in data_sets},
+        data_sets=data_sets,
     )
 
 

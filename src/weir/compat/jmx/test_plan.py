@@ -1,6 +1,6 @@
 """The content of a test plan in plain types, with JMeter's scopes resolved."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,21 +21,12 @@ Comparison = Literal["contains", "matches", "equals", "substring"]
 class Unsupported:
     """A part of a test plan that weir does not support."""
 
-    kind: str
-    """The element: `JSR223PreProcessor`."""
-    place: tuple[str, ...]
-    """The names of the elements above it, and its own."""
     line: int
-    why: str
+    description: str
+    """The element, the names of the elements above it, and the reason."""
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.description}"
-
-    @property
-    def description(self) -> str:
-        """The element and the reason."""
-        *above, name = self.place
-        return f"{self.kind} {name!r}" + (f" in {' > '.join(above)}" if above else "") + f": {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +98,7 @@ class ThreadGroup:
     cookies: Cookies
     keep_alive: bool
     timeout_s: float
-    data_sets: Mapping[str, DataSet]
+    data_sets: Sequence[DataSet]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ from weir.model.hdr import Hdr
 from weir.model.records import LoadEnd, Quantiles, StepSummary, Verdict
 from weir.model.verdict import Reason, TrialVerdict
 
-BUSY_LIMIT = 0.85
-"""As in the verdict of weir's engine."""
 LAG_LIMIT = 0.1
 """Limit for the 99th percentile of the schedule lag, as a share of the median response time: as in the engine."""
 MOST_STEPS = 200
@@ -105,10 +103,10 @@ def _judge(recording: Recording, tally: Tally, busy: float, times: dict[str, Qua
         errors = ", ".join(f"{kind} {count}" for kind, count in tally.errors.most_common())
         fact = f"{tally.failed} of {tally.requests} requests failed"
         reasons.append(Reason("failed", "suspect", fact, f"{errors}; limit 0"))
-    if busy >= BUSY_LIMIT:
+    if busy >= records.BUSY_FRACTION:
         fact = f"the busiest process of Locust was busy {busy:.0%} of the time"
         cause = "Python's queueing is in the response times"
-        reasons.append(Reason("busy", "suspect", fact, f"limit {BUSY_LIMIT:.0%}", cause, _MORE_CPU))
+        reasons.append(Reason("busy", "suspect", fact, f"limit {records.BUSY_FRACTION:.0%}", cause, _MORE_CPU))
     lag_us, median_us = times.get("schedule_lag_us", Quantiles()).p99, times["response_time_us"].p50
     if lag_us is not None and median_us is not None and lag_us > LAG_LIMIT * median_us:
         fact = f"the 99th percentile of the schedule lag is {lag_us:.0f} us"
