@@ -18,8 +18,8 @@ from tests.support.jmx import (
     plan,
     uniform_timer,
 )
+from weir.compat.jmx.references import write_template
 from weir.compat.jmx.test_plan import NO_TIMEOUT_S, Sampler
-from weir.compat.jmx.values import write_template
 from weir.model.errors import UsageError
 
 

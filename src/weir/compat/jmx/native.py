@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from weir.compat.jmx.references import Placeholder, write_template
 from weir.compat.jmx.sampler import ENCODED, encode_for_form
 from weir.compat.jmx.test_plan import Assertion, DataSet, Sampler, TestPlan, ThreadGroup
-from weir.compat.jmx.values import Placeholder, write_template
 from weir.load_spec import LoadSpec, choose_user_settings
 from weir.model.load import LONGEST_S, ClosedLoad, LoadPlan, Point, Profile, Think
 from weir.scenario import DEFAULT_CAPTURE_BYTES, Check, Csv, Pause, Scenario, Step

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from urllib.parse import quote, quote_plus, unquote_plus, urlsplit
 
 from weir.compat.jmx.assertion import list_right_statuses, read_assertion
+from weir.compat.jmx.references import Piece, Placeholder, Text, join_texts, write_original
 from weir.compat.jmx.scope import Scope, parse_number
 from weir.compat.jmx.test_plan import NO_TIMEOUT_S, Sampler
 from weir.compat.jmx.tree import Argument, Element, list_arguments
-from weir.compat.jmx.values import Piece, Placeholder, Text, join_texts, write_original
 from weir.model.errors import UsageError
 from weir.model.load import Think
 

@@ -7,8 +7,8 @@ An element applies to its parent, if that is a sampler, and to all samplers belo
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from weir.compat.jmx.references import Piece, Placeholder, Reference, Text, join_texts, parse, write_original
 from weir.compat.jmx.tree import Element
-from weir.compat.jmx.values import Piece, Placeholder, Reference, Text, join_texts, parse, write_original
 from weir.model.errors import UsageError
 
 _SCOPED = frozenset(["HeaderManager", "CookieManager", "ConstantTimer", "UniformRandomTimer", "ResponseAssertion"])

@@ -8,9 +8,9 @@ from typing import TextIO
 
 import numpy as np
 
+from weir.compat.jmx.references import write_original
 from weir.compat.jmx.samples import Samples, Table
 from weir.compat.jmx.test_plan import Assertion, Sampler
-from weir.compat.jmx.values import write_original
 from weir.model.request_log import OUTCOMES
 
 JTL_COLUMNS = (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from weir.compat.jmx.values import Text
+from weir.compat.jmx.references import Text
 from weir.model.load import Think
 
 NO_TIMEOUT_S = 3600.0

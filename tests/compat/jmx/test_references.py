@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import weir.compat.jmx.values
+import weir.compat.jmx.references
+from weir.compat.jmx.references import parse, write_template
 from weir.compat.jmx.scope import Scope
 from weir.compat.jmx.tree import Element
-from weir.compat.jmx.values import parse, write_template
 
 ELEMENT = Element("HTTPSamplerProxy", {}, line=1)
 
@@ -25,7 +25,7 @@ def scope(problems: list[str]) -> Scope:
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    assert doctest.testmod(weir.compat.jmx.values).failed == 0
+    assert doctest.testmod(weir.compat.jmx.references).failed == 0
 
 
 @pytest.mark.parametrize(
