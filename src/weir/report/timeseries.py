@@ -62,11 +62,13 @@ def is_sampled(first_s: float, last_s: float, edges: Array) -> NDArray[np.bool_]
 
 def average(arrays: Sequence[Array] | Array) -> Array:
     """Returns the mean over arrays, slice by slice, without NaN."""
-    stacked = np.array(arrays)
-    counts = (~np.isnan(stacked)).sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Array = np.where(counts > 0, np.nansum(stacked, axis=0) / counts, np.nan)
+    mean: Array = np.ma.masked_invalid(arrays).mean(axis=0).filled(np.nan)
     return mean
+
+
+def divide(amounts: Array, by: Array) -> Array:
+    """Returns the quotients; NaN unless the divisor is above 0."""
+    return np.divide(amounts, by, out=np.full_like(amounts, np.nan), where=by > 0)
 
 
 def mean_line(label: str, trials: Sequence[Array]) -> NamedLine:
