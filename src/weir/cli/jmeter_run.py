@@ -18,7 +18,7 @@ from weir.generators.engine import EngineLoad
 from weir.model.errors import NotWrittenError, UsageError
 from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver, LoadObservers
-from weir.model.records import Interval, LoadEnd, LoadStarted
+from weir.model.records import Interval, LoadEnd, LoadStarted, LoadSummary
 from weir.model.request_log import OUTCOMES, read_requests
 from weir.model.sanitize import sanitize
 
@@ -73,7 +73,6 @@ class _Group(LoadObserver):
     recording: LoadRecording | None
     console: _Console
     start_unix_ns: int = 0
-    end: LoadEnd | None = None
 
     def on_start(self, started: LoadStarted) -> None:
         self.start_unix_ns = started.start_unix_ns
@@ -105,32 +104,31 @@ def run_plan(plan: TestPlan, outputs: Outputs, arguments: Sequence[str]) -> bool
     console = _Console()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="weir-jmeter-")))
-        ran: list[_Group] = []
+        ran: list[tuple[_Group, LoadEnd]] = []
         interrupted = False
         for phase in plan.phases():
             groups = [
                 _prepare_group(natives[group.number], folder / str(group.number), outputs, arguments, stack, console)
                 for group in phase
             ]
-            interrupted = _run(groups)
-            ran += groups
+            ran += zip(groups, _run(groups), strict=True)
+            interrupted = any(end.stopped == "signal" for _, end in ran)
             if interrupted:
                 break
         console.end()
         if outputs.sample_files:
-            logs = [
-                GroupLog(one.native, one.start_unix_ns, read_requests(Path(one.plan.request_log or ""))) for one in ran
-            ]
+            logs = [(one, read_requests(Path(one.plan.request_log or ""))) for one, _ in ran]
+            samples = collect_samples([GroupLog(one.native, one.start_unix_ns, log) for one, log in logs])
             try:
-                _write_files(collect_samples(logs), outputs)
+                _write_files(samples, outputs)
             except OSError as error:
                 name = error.filename or "a file of results"
                 raise NotWrittenError(f"{name}: cannot be written: {error.strerror}") from None
         if outputs.dashboard is not None:
-            _write_dashboard(ran[0], interrupted=interrupted)
+            _write_dashboard(*ran[0])
         print("... end of run", flush=True)
-        for group in ran:
-            _report_differences(group, alone=len(ran) == 1)
+        for group, end in ran:
+            _report_differences(group.native, end.summary, alone=len(ran) == 1)
     return interrupted
 
 
@@ -150,18 +148,14 @@ def _prepare_group(
     return _Group(native, plan, recording, console)
 
 
-def _run(groups: Sequence[_Group]) -> bool:
-    """Runs thread groups at the same time. Returns whether they were interrupted."""
+def _run(groups: Sequence[_Group]) -> list[LoadEnd]:
+    """Runs thread groups at the same time."""
     with ExitStack() as stack:
         loads = []
         for group in groups:
             observers = LoadObservers(group, group.recording.recorder if group.recording else None)
             loads.append(stack.enter_context(EngineLoad(group.plan, observers)))
-        interrupted = False
-        for group, load in zip(groups, loads, strict=True):
-            group.end = load.result_or_stop(*loads)
-            interrupted |= group.end.stopped == "signal"
-    return interrupted
+        return [load.result_or_stop(*loads) for load in loads]
 
 
 def _write_files(samples: Samples, outputs: Outputs) -> None:
@@ -174,23 +168,20 @@ def _write_files(samples: Samples, outputs: Outputs) -> None:
             path.write_text(write_report(columns, rows), encoding="utf-8")
 
 
-def _write_dashboard(group: _Group, *, interrupted: bool) -> None:
+def _write_dashboard(group: _Group, end: LoadEnd) -> None:
     # Here and not above: findings take as long to import as all else, which no other plan needs.
     from weir.findings import of_run
     from weir.report import write_html
     from weir.store import RunReader
 
     assert group.recording is not None
-    assert group.end is not None
-    group.recording.finish(group.end, group.end.summary, None, interrupted=interrupted)
+    group.recording.finish(end, end.summary, None, interrupted=end.stopped == "signal")
     with RunReader(group.recording.path) as reader:
         write_html(reader, of_run(reader), group.recording.path.with_name("index.html"))
 
 
-def _report_differences(group: _Group, *, alone: bool) -> None:
+def _report_differences(native: NativeLoad, summary: LoadSummary, *, alone: bool) -> None:
     """Prints the verdict on a thread group, the differences from JMeter, and the native command."""
-    assert group.end is not None
-    summary, native = group.end.summary, group.native
     name = "" if alone else f"{native.group.name}: "
     lines = list(summary.verdict.lines)
     if redirects := sum(count for status, count in summary.status.items() if status.startswith("3")):

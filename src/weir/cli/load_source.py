@@ -48,20 +48,13 @@ class ClusterFlags:
 
 
 @contextmanager
-def open_load_source(flags: ClusterFlags) -> Iterator[LoadSource]:
-    """Yields the source of loads: this machine's engine, or agents on a cluster, which end with the context.
+def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, ServiceHost | None]]":
+    """Yields the source of loads: this machine's engine, or agents on a cluster, which end with the context; and the
+    host of the services, None if they run beside their stacks.
 
     Raises UsageError if a flag needs another one, if the cluster has no room, and without Ray; TargetError without a
     cluster.
     """
-    # A load without a study has no services.
-    with load_and_services(replace(flags, services_here=flags.cluster is not None)) as (loads, _):
-        yield loads
-
-
-@contextmanager
-def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, ServiceHost | None]]":
-    """As `open_load_source`, and yields the host of the services, too; None: services run beside their stacks."""
     if flags.cluster is None:
         if flags.given:
             problem = "found without --cluster, expected both"

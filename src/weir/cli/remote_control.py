@@ -139,13 +139,6 @@ class BoardLines(LoadObserver):
                 self._write(f"{_MARK} {kind} {_kinds()[kind].dump_json(value).decode()}\n")
 
 
-def take_run_line(line: str) -> bool:
-    """Prints a line of a driven run; returns whether it reports a finished trial."""
-    if line != _FINISHED:
-        say(line)
-    return line == _FINISHED
-
-
 def take_line(board: "EventQueue", line: str) -> bool:
     """Passes a line of `BoardLines` on to a board. Returns False for any other line."""
     if not line.startswith(f"{_MARK} "):
@@ -162,13 +155,20 @@ def take_line(board: "EventQueue", line: str) -> bool:
 class RunThere:
     """A run on another machine."""
 
-    hear: Callable[[str], bool] = take_run_line
-    """Takes a line of the run; returns whether it reports a finished trial."""
+    board: "EventQueue | None" = None
+    """Shows the run; None without a page."""
     process: Engine | None = None
     """None before the run begins."""
 
     def begin(self, process: Engine) -> None:
         self.process = process
+
+    def hear(self, line: str) -> bool:
+        """Shows or prints a line of the run; returns whether it reports a finished trial."""
+        is_shown = self.board is not None and take_line(self.board, line)
+        if not is_shown and line != _FINISHED:
+            say(line)
+        return line == _FINISHED
 
     def send(self, command: dict[str, str]) -> bool:
         """Sends a command. Returns False before the run begins."""
@@ -182,6 +182,5 @@ def live_there(shown: Shown, *, listen: str | None, report: Path) -> Iterator[Ru
     """Serves a page here of a run on another machine within the context; its report will be at `report`."""
     run = RunThere()
     skip, extend = partial(run.send, _SKIP), partial(run.send, _EXTEND)
-    with run_page(shown, skip, extend, listen=listen, report=report, is_here=False) as board:
-        run.hear = lambda line: not take_line(board, line) and take_run_line(line)
+    with run_page(shown, skip, extend, listen=listen, report=report, is_here=False) as run.board:
         yield run

@@ -16,7 +16,7 @@ from weir.cli.load_source import ClusterFlags, RunElsewhere, load_and_services, 
 from weir.cli.output import at_terminal, say
 from weir.cli.remote_control import RunThere, driven_run, live_there
 from weir.cli.report import REPORT_NAME, show
-from weir.cli.run_page import Shown, live_run
+from weir.cli.run_page import BoardObserver, Shown, run_page
 from weir.cli.run_progress import ProgressLines, RunView
 from weir.host import HostGoneError
 from weir.lab.observer import RunControls, RunObserver, RunObservers
@@ -167,8 +167,9 @@ def _run_here(request: _Request) -> None:
             driver = driven_run(controls, live=request.live, last_block=shown.last_block)
             observers.append(stack.enter_context(driver))
         elif request.live:
-            page = live_run(shown, controls, listen=request.listen, report=request.report)
-            observers.append(stack.enter_context(page))
+            buttons = controls.skip.request, controls.extra_blocks.request
+            page = run_page(shown, *buttons, listen=request.listen, report=request.report)
+            observers.append(BoardObserver(stack.enter_context(page), controls, shown.last_block))
         setup = RunSetup(RunObservers(*observers), controls, loads, services_on)
         try:
             if study is None:

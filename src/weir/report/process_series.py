@@ -56,9 +56,8 @@ def _rows(cpus: Sequence[int], placement: Placement) -> list[tuple[str, list[int
     if len(cpus) <= MOST_CPU_LINES:
         named = {cpu: [role for role, members in roles.items() if cpu in members] for cpu in cpus}
         return [(f"CPU {cpu}" + (f" ({', '.join(named[cpu])})" if named[cpu] else ""), [cpu]) for cpu in cpus]
+    roles["other"] = tuple(set(cpus).difference(*roles.values()))
     rows = [(f"{role} CPUs", [cpu for cpu in members if cpu in cpus]) for role, members in roles.items()]
-    placed = {cpu for _, members in rows for cpu in members}
-    rows.append(("other CPUs", [cpu for cpu in cpus if cpu not in placed]))
     return [(label, members) for label, members in rows if members]
 
 

@@ -104,11 +104,9 @@ def _failure_points(findings: RunFindings) -> SummaryTable | None:
         before = [stack for _, stack in found[:first]]
         fastest = max(before, key=lambda stack: stack.measure(THROUGHPUT).value or 0.0, default=None)
         without = "none" if first == 0 else amount(found[first - 1][0])
-        failing = ("none", "–")
-        if first < len(found):
-            failing = (amount(found[first][0]), f"{found[first][1].failed_share:.2%}")
+        failing = [(amount(level), f"{stack.failed_share:.2%}") for level, stack in found[first:]]
         reached = [value_text(fastest.measure(metric)) if fastest else "–" for metric in (THROUGHPUT, MEAN)]
-        rows.append((f"{name} ({place})" if place else name, (without, *failing, *reached)))
+        rows.append((f"{name} ({place})" if place else name, (without, *next(iter(failing), ("none", "–")), *reached)))
     if all(cells[1] == "none" for _, cells in rows):
         return None
     unit = "req/s" if findings.points[0].axis == "rate_rps" else "connections"
