@@ -68,9 +68,8 @@ def measure_strip(point: Point, metric: str) -> Strip | None:
     for stack, measure in measures:
         at, low, high = (place(value) for value in (measure.value, measure.low, measure.high))
         dots = tuple(spot for trial in measure.trials if (spot := place(trial.value)) is not None)
-        texts = (interval_text(measure), measure.note)
-        colour, is_copy = colours[stack.label], stack.arm == "aa"
-        rows.append(Row(stack.name, colour, at, value_text(measure), low, high, dots, *texts, faint=is_copy))
+        figures = (at, value_text(measure), low, high, dots, interval_text(measure), measure.note)
+        rows.append(Row(stack.name, colours[stack.label], *figures, faint=stack.arm == "aa"))
     return Strip(BY_KEY[metric].title, shown.unit, tuple(rows), ticks)
 
 
@@ -106,10 +105,9 @@ def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> S
     for found in compared:
         assert found.ratio is not None
         value, interval = ratio_text(found.ratio, found.low, found.high)
-        ends = place(found.low), place(found.high)
+        at, start, end = map(place, (found.ratio, found.low, found.high))
         colour = colours.get(found.label, 0)
-        at = place(found.ratio)
-        rows.append(Row(found.name, colour, at, f"{value}×", *ends, interval=interval, note=found.outcome))
+        rows.append(Row(found.name, colour, at, f"{value}×", start, end, interval=interval, note=found.outcome))
     steps = ratio_ticks(math.exp(first), math.exp(last))
     ticks = tuple(Tick(spot, f"{step:g}×") for step in steps if (spot := place(step)) is not None)
     return Strip(f"times {compared[0].against_name}", "×", tuple(rows), ticks, place(1.0))

@@ -130,8 +130,7 @@ def _growth(groups: Sequence[Sequence[UseRow | NetworkSampleRow]], field: str, e
     """Returns the growth per second of a counter, added up over process groups, without samples that lack it."""
     known = [[row for row in rows if getattr(row, field) is not None] for rows in groups]
     slopes = [slope([row.t_s for row in rows], [getattr(row, field) for row in rows], edges) for rows in known]
-    total: Array = np.sum(slopes, axis=0)
-    return total
+    return np.asarray(np.sum(slopes, axis=0))
 
 
 def _within_samples(

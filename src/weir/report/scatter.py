@@ -79,7 +79,7 @@ def build_planes(findings: RunFindings) -> list[Plane]:
         for points in groups
         for metric in (CPU, MEMORY)
     ]
-    return [plane for plane in planes if plane is not None]
+    return list(filter(None, planes))
 
 
 def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:

@@ -56,14 +56,12 @@ def is_sampled(first_s: float, last_s: float, edges: Array) -> NDArray[np.bool_]
     """Returns which slices lie between the first and the last sample. Half a slice of tolerance keeps both ends: a
     first sample may come a little late, a last one a little early."""
     tolerance_s = float(edges[1] - edges[0]) / 2
-    inside: NDArray[np.bool_] = (edges[:-1] >= first_s - tolerance_s) & (edges[1:] <= last_s + tolerance_s)
-    return inside
+    return np.logical_and(edges[:-1] >= first_s - tolerance_s, edges[1:] <= last_s + tolerance_s)
 
 
 def average(arrays: Sequence[Array] | Array) -> Array:
     """Returns the mean over arrays, slice by slice, without NaN."""
-    mean: Array = np.ma.masked_invalid(arrays).mean(axis=0).filled(np.nan)
-    return mean
+    return np.asarray(np.ma.masked_invalid(arrays).mean(axis=0).filled(np.nan))
 
 
 def divide(amounts: Array, by: Array) -> Array:
