@@ -40,9 +40,9 @@ _LOOK_EVERY_S = 0.25
 NAP, _NAP_S = signal.SIGUSR2, 0.2
 """A signal that the agent sends itself: the main thread then sleeps 0.2 s and dispatches no calls."""
 _JOINING = (
-    "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT",
-    "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH",
-)  # fmt: skip
+    "RAY_USE_TLS RAY_TLS_SERVER_CERT RAY_TLS_SERVER_KEY RAY_TLS_CA_CERT "
+    "RAY_AUTH_MODE RAY_AUTH_TOKEN RAY_AUTH_TOKEN_PATH"
+)
 """Ray's variables for TLS and tokens."""
 
 
@@ -104,7 +104,7 @@ def find_weir() -> str | None:
 
 def get_ray_variables() -> dict[str, str]:
     """Returns the variables that a Ray client needs to join an authenticated cluster, if set on this node."""
-    return {name: os.environ[name] for name in _JOINING if name in os.environ}
+    return {name: os.environ[name] for name in _JOINING.split() if name in os.environ}
 
 
 class Agent:

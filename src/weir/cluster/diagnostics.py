@@ -65,7 +65,7 @@ def check_cluster(cluster: RayCluster) -> ClusterReport:
     well: list[AgentHandle] = []
     unwell: list[Node] = []
     troubles: list[str] = []
-    with launch_agents(cluster, None, len(cluster.nodes)) as (agents, _):
+    with launch_agents(cluster, None, len(cluster.nodes)) as agents:
         # Ray places them in any order.
         for agent in sorted(agents, key=lambda agent: agent.name):
             try:

@@ -7,10 +7,11 @@ time, and their histograms add up.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 from weir.cluster.agent import HELD_S, get_machine_id
@@ -123,23 +124,22 @@ class SharedLoad(LoadHandle):
         threads: Sequence[int] | None = None,
     ) -> None:
         self._missing = [agent.error().message for agent in agents if agent.lost is not None]
-        if threads is not None:
-            threads = [own for agent, own in zip(agents, threads, strict=True) if agent.lost is None]
-        agents = [agent for agent in agents if agent.lost is None]
-        if not agents:
+        threads = threads or [plan.threads] * len(agents)
+        left = {agent: own for agent, own in zip(agents, threads, strict=True) if agent.lost is None}
+        if not left:
             raise NoAgentLeftError("no agent is left", hint=CHECK_HINT)
         self._observer = observer or LoadObserver()
         self._lock = threading.RLock()
         self.changed = threading.Condition(self._lock)
         """Notified of each agent's record before the load."""
-        self._merger = IntervalMerger(agent.name for agent in agents)
+        self._merger = IntervalMerger(agent.name for agent in left)
         self._stopped_at: float | None = None
         self._failure: BaseException | None = None
         self._lost: list[str] = []
         self._begun, self._finished = threading.Event(), threading.Event()
         """Whether the observer knows of the start, and whether all shares have ended."""
         self._opened = ExitStack()
-        self._shares = [_Share(self, *both) for both in zip(agents, split_plan(plan, agents, threads), strict=True)]
+        self._shares = [_Share(self, agent, part) for agent, part in split_plan(plan, left).items()]
         self._interval_s = plan.interval_s
         try:
             for share in self._shares:
@@ -260,7 +260,11 @@ class SharedLoad(LoadHandle):
             with _naming(share.agent):
                 share.end = share.load.result()
         except AgentLostError as error:
-            self._lose(share, error)
+            with self._lock:
+                share.lost = error
+                self._lost.append(error.message)
+            # Without this agent it is a different load.
+            self.stop()
         except BaseException as error:
             with self._lock:
                 self._failure = self._failure or error
@@ -292,14 +296,6 @@ class SharedLoad(LoadHandle):
                 elif stopped_at is not None and now - max(stopped_at, heard_at) > _ENDS_WITHIN_S:
                     share.agent.lose(f"it did not end within {_ENDS_WITHIN_S:g} s")
 
-    def _lose(self, share: _Share, error: AgentLostError) -> None:
-        with self._lock:
-            share.lost = error
-            if share.end is None:
-                self._lost.append(error.message)
-        # Without this agent it is a different load.
-        self.stop()
-
 
 @contextmanager
 def _naming(agent: AgentHandle) -> Iterator[None]:
@@ -312,11 +308,11 @@ def _naming(agent: AgentHandle) -> Iterator[None]:
         raise type(error)(f"{agent.name}: {error.message}", hint=error.hint) from None
 
 
-def split_plan(plan: LoadPlan, agents: Sequence[AgentHandle], threads: Sequence[int] | None = None) -> list[LoadPlan]:
-    """Returns the plan of each agent; raises UsageError if the load cannot be split among this many."""
-    each = list(threads or [plan.threads] * len(agents))
-    of = sum(each)
-    if plan.until_first_failure and len(agents) > 1:
+def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, LoadPlan]:
+    """Returns the plan of each agent, by the number of its load threads; raises UsageError if the load cannot be split
+    among this many."""
+    firsts, of = accumulate(threads.values(), initial=0), sum(threads.values())
+    if plan.until_first_failure and len(threads) > 1:
         late = "the others would learn of the failure too late"
         raise UsageError(f"--until-failure: found several agents, expected one: {late}")
     if plan.request_log is not None:
@@ -324,29 +320,28 @@ def split_plan(plan: LoadPlan, agents: Sequence[AgentHandle], threads: Sequence[
     if of > plan.load.connections:
         found = f"found {plan.load.connections} connections for {of} load threads of all agents"
         raise UsageError(f"{found}, expected at least one each")
-    return [
-        replace(plan, threads=own, cpus=cpus, part=(sum(each[:index]), of), held=True)
-        for index, (own, cpus) in enumerate(zip(each, assign_cpus(plan.cpus, agents, each), strict=True))
-    ]
+    return {
+        agent: replace(plan, threads=threads[agent], cpus=cpus, part=(first, of), held=True)
+        for first, (agent, cpus) in zip(firsts, assign_cpus(plan.cpus, threads).items(), strict=False)
+    }
 
 
-def assign_cpus(cpus: Sequence[int], agents: Sequence[AgentHandle], threads: Sequence[int]) -> list[tuple[int, ...]]:
+def assign_cpus(cpus: Sequence[int], threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, tuple[int, ...]]:
     """Returns a CPU for each thread of each agent, if the load is bound: one of `cpus` on this machine, any on others.
     Binds no agent if one lacks CPUs. An engine with its own CPUs waits differently and gets more responses from a
     saturated server, so bound and unbound agents must not be merged."""
-    unbound: list[tuple[int, ...]] = [()] * len(agents)
     if not cpus:
-        return unbound
+        return dict.fromkeys(threads, ())
     used: dict[str, set[int]] = {}
-    bound = []
-    for agent, own in zip(agents, threads, strict=True):
+    bound = {}
+    for agent, own in threads.items():
         where, able = agent.facts["machine"], agent.facts["cpus"]
         taken = used.setdefault(where, set())
         free = [cpu for cpu in (cpus if where == get_machine_id() else able) if cpu in able and cpu not in taken]
         if len(free) < own:
-            return unbound
+            return dict.fromkeys(threads, ())
         taken.update(free[:own])
-        bound.append(tuple(free[:own]))
+        bound[agent] = tuple(free[:own])
     return bound
 
 

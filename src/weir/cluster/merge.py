@@ -31,9 +31,8 @@ from weir.model.records import (
 from weir.model.verdict import worst
 
 Counts = TypeVar("Counts", RequestCounts, ErrorCounts, ByteCounts, KernelTimestamps)
-_INTERVAL_COUNTS = (
-    "due", "sent", "completed", "ok", "failed", "in_flight", "queued", "bytes_sent", "bytes_received"
-)  # fmt: skip
+_STEP_COUNTS = ("sent", "completed", "ok", "failed")
+_INTERVAL_COUNTS = (*_STEP_COUNTS, "due", "in_flight", "queued", "bytes_sent", "bytes_received")
 
 
 class IntervalMerger:
@@ -116,7 +115,7 @@ def _merge_summaries(
         duration_s=lasted_s,
         requests=requests,
         throughput_rps=requests.completed / lasted_s if lasted_s else 0.0,
-        status=_sum_by_key(part.status for part in parts),
+        status=dict(sorted(sum((Counter(part.status) for part in parts), Counter[str]()).items())),
         errors=_sum_records([part.errors for part in parts]),
         **{f"{clock}_us": times(clock, [getattr(part, f"{clock}_us") for part in parts]) for clock in CLOCKS},
         tls_handshake_us=times("tls_handshake", handshakes) if handshakes else None,
@@ -176,7 +175,7 @@ def _merge_target_lists(parts: Sequence[LoadSummary]) -> list[TargetSummary] | N
 
 def _merge_steps(parts: Sequence[StepSummary]) -> StepSummary:
     times = _merge_means([(part.completed, part.response_time_us) for part in parts])
-    return StepSummary(response_time_us=times, **_sum_fields(parts, ("sent", "completed", "ok", "failed")))
+    return StepSummary(response_time_us=times, **_sum_fields(parts, _STEP_COUNTS))
 
 
 def _sum_fields(parts: Sequence[object], names: Sequence[str]) -> dict[str, Any]:
@@ -203,13 +202,6 @@ def _find_stop(parts: Sequence[LoadEnd]) -> str:
 def _sum_records(parts: Sequence[Counts]) -> Counts:
     kind = type(parts[0])
     return kind(**_sum_fields(parts, list(kind.model_fields)))
-
-
-def _sum_by_key(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    sums: Counter[str] = Counter()
-    for table in tables:
-        sums.update(table)
-    return dict(sorted(sums.items()))
 
 
 def _find_highest(values: Iterable[float | None]) -> float | None:

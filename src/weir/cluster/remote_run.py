@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 from weir.cluster.agent import archive_folder, copy_database, find_weir, get_ray_variables, write_file
-from weir.cluster.agents import AgentHandle, AgentLostError, start_agents
+from weir.cluster.agents import AgentHandle, AgentLostError, RemoteProcess, start_agents
 from weir.cluster.archive import MOST_BYTES, SENT_WITHIN_S, pack_files, pack_folder, require_room
 from weir.cluster.ray_cluster import EXTRA, RayCluster
 from weir.engine_process import Engine
@@ -155,7 +155,7 @@ class _Weir:
 
         # Unlike an engine, weir joins the cluster.
         environment = {**self._node.apply(get_ray_variables), **_send_own_stacks(self._node)}
-        process = self._node.start_process(argv, environment, take_line, ended.set)
+        process = RemoteProcess(self._node, argv, take_line, ended.set, environment)
         on_begin(process)
         try:
             _await(ended)
