@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from weir.model.records import BUSY_FRACTION, FEWER_AGENTS, LATE_AGENT, LOST_AGENT, LoadSummary, Validity
+from weir.model.resources import StackResources
 from weir.model.run_types import MeasurementWindow
 from weir.model.verdict import Reason, TrialVerdict
 from weir.study.file import Failures, Invariant
@@ -72,7 +73,7 @@ _ADVICE: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Inputs of a verdict. None: unknown, no reason follows."""
+    """Inputs of a verdict. Without another explanation None means unknown, and no reason follows."""
 
     stack: str
     load: LoadSummary
@@ -97,19 +98,11 @@ class Facts:
     cut_short_s: float | None = None
     """Time after which the load was ended from outside weir."""
     lag_p99_us: float | None = None
-    has_samples: bool = True
-    """Whether the samples of the server's processes cover the load."""
+    resources: StackResources | None = None
+    """Of that part; None: the samples of the server's processes do not cover the load."""
     processes_unknown: bool = False
     """Whether the study does not name the processes of an external server."""
-    steal_fraction: float | None = None
-    """Share of the stack's CPU time that the hypervisor took."""
     load_shares_stack_cpu: bool = False
-    retransmits: int = 0
-    """TCP retransmissions during the load; like the next two of the whole network namespace."""
-    listen_overflows: int = 0
-    """Connections that met a full queue of a listening socket."""
-    listen_drops: int = 0
-    """Connections dropped at a listening socket, overflows among them."""
     broken_laws: Sequence[tuple[str, str]] = ()
     """Laws of physics that the trial's figures break, each with a possible cause."""
     other_generator: str = ""
@@ -228,15 +221,16 @@ def _find_delays(facts: Facts) -> Iterator[Reason]:
 
 def _find_disturbances(facts: Facts) -> Iterator[Reason]:
     """Yields disturbances by the machine and the network, and a load without a steady state."""
-    if not facts.has_samples:
+    resources = facts.resources
+    if resources is None:
         fact = "the server's CPU time, memory and network are unknown"
         if facts.processes_unknown:
             cause = "the study does not name the processes of the external server"
             yield Reason("no samples", "valid", fact, "", cause, "name them in external.ID.pids")
         else:
             yield _advise("no samples", "suspect", fact)
-    if facts.steal_fraction is not None and facts.steal_fraction > STEAL_SHARE:
-        fact = f"the hypervisor took {facts.steal_fraction:.1%} of the stack's CPU time"
+    elif resources.steal_fraction is not None and resources.steal_fraction > STEAL_SHARE:
+        fact = f"the hypervisor took {resources.steal_fraction:.1%} of the stack's CPU time"
         yield _advise("steal", "suspect", fact, f"limit {STEAL_SHARE:.0%}")
     if facts.load_shares_stack_cpu:
         yield _advise("shared CPU", "suspect", "the generator and the stack share a CPU")
@@ -244,14 +238,16 @@ def _find_disturbances(facts: Facts) -> Iterator[Reason]:
     if window is not None and window.steady is False:
         fact = f"no steady state{', though the load was extended' if window.extended else ''}"
         yield _advise("no steady state", "suspect", fact, window.why)
-    if facts.retransmits > RETRANSMIT_SHARE * max(completed, 1):
-        fact = f"{facts.retransmits:,} TCP retransmissions in {completed:,} requests"
+    retransmits, overflows, drops = (
+        sum(getattr(network, name) for network in (resources.networks if resources else ()))
+        for name in ("tcp_retransmits", "listen_overflows", "listen_drops")
+    )
+    if retransmits > RETRANSMIT_SHARE * max(completed, 1):
+        fact = f"{retransmits:,} TCP retransmissions in {completed:,} requests"
         yield _advise("retransmits", "suspect", fact, f"limit {RETRANSMIT_SHARE:.1%}")
-    overflows, drops = facts.listen_overflows, facts.listen_drops
     if overflows or drops:
         validity: Validity = "suspect" if facts.failures == "reject" else "valid"
-        dropped = max(overflows, drops)
-        fact = f"{overflows:,} connections met a full listen queue, {dropped:,} were dropped there"
+        fact = f"{overflows:,} connections met a full listen queue, {max(overflows, drops):,} were dropped there"
         yield _advise("listen queue", validity, fact, "limit 0")
 
 
