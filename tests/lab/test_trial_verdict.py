@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.load_summary import summary
+from weir.lab.post_checks import PostLoadCheck
 from weir.lab.trial_verdict import Facts, judge
 from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, ErrorCounts, LoadSummary, Quantiles, Verdict
 from weir.model.resources import NetworkUse, StackResources
@@ -17,6 +18,7 @@ LOAD: dict[str, Any] = {
 }  # fmt: skip
 WINDOW: dict[str, Any] = {"steady": True, "not_steady_because": "", "extended": False}
 STACK: dict[str, Any] = {"steal_fraction": 0.0, "tcp_retransmits": 0, "listen_overflows": 0, "listen_drops": 0}
+SOLD_TWICE = PostLoadCheck(discrepancies=("3 tickets sold twice",))
 GOOD: dict[str, Any] = {"throughput_rps": 100.0, "lag_p99_us": 10.0}
 
 
@@ -107,8 +109,8 @@ def test_a_stack_that_ended_during_the_load_is_no_valid_trial_of_it(failures: st
 
 
 def test_an_invariant_that_does_not_hold_rejects_a_trial_or_is_reported() -> None:
-    assert only(judged(discrepancies=["3 tickets sold twice"])) == ("invariant", "invalid")
-    reported = judged(discrepancies=["3 tickets sold twice"], invariant="report")
+    assert only(judged(after=SOLD_TWICE)) == ("invariant", "invalid")
+    reported = judged(after=SOLD_TWICE, invariant="report")
     assert reported.validity == "valid"
     assert "3 tickets sold twice" in reported.texts[0]
 

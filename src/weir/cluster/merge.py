@@ -108,7 +108,6 @@ def _merge_summaries(
 
     handshakes = [part.tls_handshake_us for part in parts if part.tls_handshake_us is not None]
     reads = [(part.requests.completed, part.read_time_us) for part in parts if part.read_time_us is not None]
-    firsts = [part.first_answer for part in parts if part.first_answer is not None]
     return LoadSummary(
         schema_number=first.schema_number,
         target=first.target,
@@ -121,7 +120,7 @@ def _merge_summaries(
         tls_handshake_us=times("tls_handshake", handshakes) if handshakes else None,
         read_time_us=_merge_means(reads) if reads else None,
         bytes=_sum_records([part.bytes for part in parts]),
-        first_answer=firsts[0] if firsts else None,
+        first_answer=next((part.first_answer for part in parts if part.first_answer is not None), None),
         other_length=sum(part.other_length for part in parts),
         generator=_merge_generators([part.generator for part in parts]),
         steps=_merge_step_tables(parts),

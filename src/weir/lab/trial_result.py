@@ -69,7 +69,7 @@ def judge_measurement(
 def _verdict(
     trial: TrialContext, measured: Measurement, load: LoadSummary, used: LoadSummary, resources: StackResources | None
 ) -> TrialVerdict:
-    planned, placement, after = trial.planned, trial.placement, measured.after
+    planned, placement = trial.planned, trial.placement
     # The CPUs of an external server are unknown, unless the study names its processes.
     cpus, used_s = len({*placement.stack, *placement.services}) or None, used.duration_s
     results = build_reported_results(
@@ -86,9 +86,7 @@ def _verdict(
             invariant=trial.method.invariant,
             stack_ended=measured.stack_ended,
             service_ended=measured.service_ended,
-            wrong_after=after.wrong,
-            unexpected_work=after.unexpected_work,
-            discrepancies=after.discrepancies,
+            after=measured.after,
             cut_short_s=measured.cut_short_s,
             # Without keep-alive the lag includes the connect time.
             lag_p99_us=load.schedule_lag_us.p99 if planned.load.keep_alive else None,

@@ -5,8 +5,9 @@ A figure may be wrong in three ways: it includes the generator, another machine 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from weir.lab.post_checks import PostLoadCheck
 from weir.model.records import BUSY_FRACTION, FEWER_AGENTS, LATE_AGENT, LOST_AGENT, LoadSummary, Validity
 from weir.model.resources import StackResources
 from weir.model.run_types import MeasurementWindow
@@ -90,11 +91,7 @@ class Facts:
     """How the stack ended during the load."""
     service_ended: str | None = None
     """Name of the service that ended during the load, and how."""
-    wrong_after: str | None = None
-    """The wrong answer after the load."""
-    unexpected_work: Sequence[str] = ()
-    discrepancies: Sequence[str] = ()
-    """Broken invariants after the load."""
+    after: PostLoadCheck = field(default_factory=PostLoadCheck)
     cut_short_s: float | None = None
     """Time after which the load was ended from outside weir."""
     lag_p99_us: float | None = None
@@ -133,16 +130,17 @@ def _find_failures(facts: Facts) -> Iterator[Reason]:
         yield _advise("cut short", "invalid", f"the generator was ended from outside after {facts.cut_short_s:.1f} s")
     if facts.load.requests.failed:
         yield _judge_failed_requests(facts)
-    if facts.wrong_after is not None:
-        yield _advise("wrong after the load", rejected, f"after the load: {facts.wrong_after}")
-    if facts.discrepancies:
-        text = f"the workload's invariant does not hold: {'; '.join(facts.discrepancies)}"
+    after = facts.after
+    if after.wrong is not None:
+        yield _advise("wrong after the load", rejected, f"after the load: {after.wrong}")
+    if after.discrepancies:
+        text = f"the workload's invariant does not hold: {'; '.join(after.discrepancies)}"
         if facts.invariant == "reject":
             cause = "the stack loses or repeats work under concurrent requests"
             yield Reason("invariant", "invalid", text, "only right results count", cause)
         else:
             yield Reason("invariant", "valid", text)
-    for fact in facts.unexpected_work:
+    for fact in after.unexpected_work:
         yield _advise("work", "suspect", fact)
 
 
