@@ -51,6 +51,11 @@ def get_machine_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
+def read_clock(read: Callable[[], int], count: int) -> list[tuple[int, int, int]]:
+    """Reads another machine's clock `count` times: own clock before, the other's, own clock after."""
+    return [(time.monotonic_ns(), read(), time.monotonic_ns()) for _ in range(count)]
+
+
 # --- Functions that `Agent.apply` calls
 
 
@@ -153,16 +158,10 @@ class Agent:
         return time.monotonic_ns()
 
     def readings(self, other: Any, count: int, within_s: float) -> list[tuple[int, int, int]]:
-        """Reads another agent's clock `count` times: own clock before, the other's, own clock after. Fails if a reading
-        takes longer than `within_s`."""
+        """Reads another agent's clock: see `read_clock`. Fails if a reading takes longer than `within_s`."""
         import ray
 
-        found = []
-        for _ in range(count):
-            before = time.monotonic_ns()
-            theirs = ray.get(other.now_ns.remote(), timeout=within_s)
-            found.append((before, theirs, time.monotonic_ns()))
-        return found
+        return read_clock(lambda: ray.get(other.now_ns.remote(), timeout=within_s), count)
 
     def find(self, digest: str, name: str = "") -> str | None:
         """Returns the path of a stored file, or of an unpacked folder, with this digest; None if there is none."""

@@ -122,12 +122,7 @@ class AgentHandle:
 
     def read_clock(self, times: int = _READINGS) -> None:
         """Measures the clock's offset again."""
-        readings = []
-        for _ in range(times):
-            before = time.monotonic_ns()
-            theirs = self.call("now_ns")
-            readings.append((before, theirs, time.monotonic_ns()))
-        self.clock = estimate_clock(readings)
+        self.clock = estimate_clock(agent_module.read_clock(lambda: self.call("now_ns"), times))
 
     def send_file(self, file: Path) -> str:
         """Sends a file, unless the agent has its content already, and returns its path there."""

@@ -7,9 +7,9 @@ time, and their histograms add up.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -59,7 +59,6 @@ class _Share(LoadObserver):
     requested_ns: int = 0
     """Its requested start, by its clock."""
     end: LoadEnd | None = None
-    lost: WeirError | None = None
 
     def start_engine(self, arguments: Sequence[str], **callbacks: Callable[..., None]) -> RemoteEngine:
         """A `weir.engine_process.StartEngine`."""
@@ -69,6 +68,15 @@ class _Share(LoadObserver):
     @property
     def began_late_us(self) -> float:
         return 0.0 if self.started is None else (self.started.start_monotonic_ns - self.requested_ns) / 1e3
+
+    def result(self) -> LoadEnd:
+        """Waits for the end of this part; errors have the agent's name."""
+        try:
+            return self.load.result()
+        except AgentLostError:
+            raise
+        except WeirError as error:
+            raise type(error)(f"{self.agent.name}: {error.message}", hint=error.hint) from None
 
     def summarize(self, end: LoadEnd) -> AgentSummary:
         """Returns the agent's part in the figures of the load."""
@@ -129,9 +137,8 @@ class SharedLoad(LoadHandle):
         if not left:
             raise NoAgentLeftError("no agent is left", hint=CHECK_HINT)
         self._observer = observer or LoadObserver()
-        self._lock = threading.RLock()
-        self.changed = threading.Condition(self._lock)
-        """Notified of each agent's record before the load."""
+        self.changed = threading.Condition()
+        """The lock of this object, notified of each agent's record before the load."""
         self._merger = IntervalMerger(agent.name for agent in left)
         self._stopped_at: float | None = None
         self._failure: BaseException | None = None
@@ -164,8 +171,7 @@ class SharedLoad(LoadHandle):
     def stop(self) -> None:
         self._stopped_at = self._stopped_at or time.monotonic()
         for share in self._shares:
-            if share.lost is None:
-                share.load.stop()
+            share.load.stop()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         return self._finished.wait(timeout_s)
@@ -202,13 +208,13 @@ class SharedLoad(LoadHandle):
     def on_agent_interval(self, share: _Share, interval: Interval) -> None:
         """Merges an agent's interval and passes complete ones on."""
         self._begun.wait()
-        with self._lock:
+        with self.changed:
             self._pass_on(self._merger.take(share.agent.name, interval))
 
     def on_agent_event(self, share: _Share, event: LoadEvent) -> None:
         """Passes an agent's event on with the agent's name."""
         self._begun.wait()
-        with self._lock:
+        with self.changed:
             self._observer.on_event(event.model_copy(update={"detail": f"{share.agent.name}: {event.detail}"}))
 
     def _begin(self) -> None:
@@ -241,8 +247,7 @@ class SharedLoad(LoadHandle):
                 for share in missing:
                     if share.load.wait(0):
                         # It ended early; its result raises the reason.
-                        with _naming(share.agent):
-                            share.load.result()
+                        share.result()
                         raise GeneratorError(f"{share.agent.name}: the load ended before it began")
                 if time.monotonic() > until:
                     raise GeneratorError(f"{missing[0].agent.name}: not {what} within {_READY_WITHIN_S:g} s")
@@ -257,19 +262,17 @@ class SharedLoad(LoadHandle):
     def _wait_for(self, share: _Share) -> None:
         """Waits for the end of a share. The main function of a thread."""
         try:
-            with _naming(share.agent):
-                share.end = share.load.result()
+            share.end = share.result()
         except AgentLostError as error:
-            with self._lock:
-                share.lost = error
+            with self.changed:
                 self._lost.append(error.message)
             # Without this agent it is a different load.
             self.stop()
         except BaseException as error:
-            with self._lock:
+            with self.changed:
                 self._failure = self._failure or error
             self.stop()
-        with self._lock:
+        with self.changed:
             try:
                 self._pass_on(self._merger.ended(share.agent.name))
             except BaseException as error:
@@ -287,7 +290,7 @@ class SharedLoad(LoadHandle):
             now, stopped_at = time.monotonic(), self._stopped_at
             resumed_at = guard.look(now)
             for share in self._shares:
-                if share.engine.has_ended or share.lost is not None:
+                if share.engine.has_ended or share.agent.lost is not None:
                     continue
                 heard_at = max(share.engine.heard_at, resumed_at)
                 silence_s = now - heard_at
@@ -295,17 +298,6 @@ class SharedLoad(LoadHandle):
                     share.agent.lose(f"no interval for {silence_s:.1f} s")
                 elif stopped_at is not None and now - max(stopped_at, heard_at) > _ENDS_WITHIN_S:
                     share.agent.lose(f"it did not end within {_ENDS_WITHIN_S:g} s")
-
-
-@contextmanager
-def _naming(agent: AgentHandle) -> Iterator[None]:
-    """Adds the agent's name to errors."""
-    try:
-        yield
-    except AgentLostError:
-        raise
-    except WeirError as error:
-        raise type(error)(f"{agent.name}: {error.message}", hint=error.hint) from None
 
 
 def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, LoadPlan]:

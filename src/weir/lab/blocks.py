@@ -11,7 +11,7 @@ from weir.lab.context import RunContext, TrialContext
 from weir.lab.observer import TrialStart
 from weir.lab.stopping_rule import describe_wide_intervals, find_stop_reason, is_narrow
 from weir.lab.trial import run_trial
-from weir.lab.trial_order import collect_completed, schedule
+from weir.lab.trial_order import CompletedTrials, schedule
 from weir.model.errors import UsageError
 from weir.model.run_types import StopReason, Trial
 from weir.stacks.build import BuiltStack
@@ -102,7 +102,9 @@ class _StoppingRule:
         by_id = {planned.cell.id: planned.trial_s for planned in cells}
         # Planned durations of all trials so far, and of the accepted ones.
         self._planned_s = sum(by_id[trial.cell.id] for trial in earlier)
-        self.done = collect_completed(earlier)
+        self.done = CompletedTrials()
+        for trial in earlier:
+            self.done.note(trial.cell.id, trial.block, trial.result.verdict.validity)
         self._done_s = sum(by_id[cell_id] for cell_id, _ in self.done.accepted)
         self._spent_s = sum(trial.result.phases_s.get("total", 0.0) for trial in earlier)
         self._trials = self._answered_trials = len(earlier)

@@ -282,9 +282,7 @@ def _measure_max_rates(run: RunContext, cells: Sequence[PlannedCell]) -> dict[st
 def _stack_failed(reader: RunReader, trial: Trial) -> bool:
     """Returns whether the stack or a service did not start, or ended under the load."""
     kinds = {reason.kind for reason in trial.result.verdict.reasons}
-    if kinds & {SKIPPED, GENERATOR_FAILED}:
-        return False
-    return (
+    return not kinds & {SKIPPED, GENERATOR_FAILED} and (
         SERVICE_ENDED in kinds
         or trial.result.summary is None
         or any(event.kind == STACK_ENDED for event in reader.events(trial.id))

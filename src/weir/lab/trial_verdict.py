@@ -17,7 +17,7 @@ from weir.study.file import Failures, Invariant
 MAX_RATE_SHARE = 0.5
 """A generator must reach at least twice the throughput that it measures."""
 SATURATED_SHARE = 0.9
-"""Above this share of its highest rate a throughput is the generator's own: the highest rate is accurate to about 10 %."""
+"""Above this share of its highest rate a throughput is the generator's own: that rate is accurate to about 10 %."""
 BEYOND_MAX_RATE = 1.2
 """A throughput above this multiple shows that the highest rate was measured too low."""
 LAG_SHARE = 0.10
@@ -201,16 +201,14 @@ def _is_busy(facts: Facts) -> bool:
 
 def _find_delays(facts: Facts) -> Iterator[Reason]:
     """Yields delays in the generator."""
-    used, step = facts.load.generator.cpu_fraction, "more CPUs for it: cpus.load"
-    busy = []
-    if facts.other_generator and used >= BUSY_FRACTION:
-        fact = f"{facts.other_generator} used {used:.0%} of its CPU time"
-        busy.append((fact, f"{step}, or a more efficient generator"))
+    used, step = facts.load.generator, "more CPUs for it: cpus.load"
+    limit, cause = f"limit {BUSY_FRACTION:.0%}", "its own queueing is in the response times"
+    if facts.other_generator and used.cpu_fraction >= BUSY_FRACTION:
+        fact = f"{facts.other_generator} used {used.cpu_fraction:.0%} of its CPU time"
+        yield Reason("generator busy", "suspect", fact, limit, cause, f"{step}, or a more efficient generator")
     if _is_busy(facts):
-        busy.append((f"the generator was busy {facts.load.generator.busy_fraction:.0%} of the time", step))
-    for fact, next_step in busy:
-        threshold, cause = f"limit {BUSY_FRACTION:.0%}", "its own queueing is in the response times"
-        yield Reason("generator busy", "suspect", fact, threshold, cause, next_step)
+        fact = f"the generator was busy {used.busy_fraction:.0%} of the time"
+        yield Reason("generator busy", "suspect", fact, limit, cause, step)
     lag, response = facts.lag_p99_us, facts.load.response_time_us.p50
     if lag is not None and response is not None and lag > LAG_SHARE * response:
         fact = f"p99 of the schedule lag is {lag:,.0f} µs, {lag / response:.0%} of the median response time"

@@ -41,11 +41,11 @@ class Site:
         self._keys = keys
         self._bundle = load_web_assets("live")
         report = load_web_assets("report")
+        script, style = hash_for_policy(report.script), hash_for_policy(report.style)
         # The report's own policy: its content, which comes from a run file, cannot reach this page.
         self._report_policy = (
-            f"default-src 'none'; script-src {hash_for_policy(report.script)}; style-src {hash_for_policy(report.style)}; "
-            "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-            "sandbox allow-scripts allow-downloads"
+            f"default-src 'none'; script-src {script}; style-src {style}; img-src data:; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads"
         )
         loader = PackageLoader("weir.live", "templates")
         environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
