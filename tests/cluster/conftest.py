@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from tests.end_to_end import conftest as end_to_end
 from weir.cluster.agents import LOST_S
 
 NODES = Path(__file__).parent.parent / "support" / "ray_nodes.py"
+CHECKOUT = Path(__file__).parents[2]
 
 start_weir = end_to_end.start_weir
 weir = end_to_end.weir
@@ -43,7 +44,7 @@ def running_nodes(*resources: dict[str, float], namespaces: bool = False) -> Ite
     command = [sys.executable, str(NODES), json.dumps(resources), *(["--namespaces"] if namespaces else [])]
     pipe = subprocess.PIPE
     # Closes its streams, and waits.
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=CHECKOUT) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
@@ -78,14 +79,21 @@ def assert_losses_noticed_in_time(output: str) -> None:
 
 
 def agents() -> list[int]:
-    """The process ids of all agents on this machine."""
-    return [pid for pid, words in processes() if words[0].startswith("ray::Agent")]
+    """The process ids of all agents of this checkout's clusters."""
+    return [pid for pid, words in processes() if words[0].startswith("ray::Agent") and is_of_checkout(pid)]
 
 
 def engines(*subcommands: str) -> list[int]:
     """Of all engines that agents have started, or of those with these subcommands."""
-    found = [(pid, words) for pid, words in processes() if "/from-driver/" in words[0]]
+    found = [(pid, words) for pid, words in processes() if "/from-driver/" in words[0] and is_of_checkout(pid)]
     return [pid for pid, words in found if not subcommands or words[1] in subcommands]
+
+
+def is_of_checkout(pid: int) -> bool:
+    """Whether a process works in this checkout, and so is none of the tests of another one on the same machine."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cwd").readlink() == CHECKOUT
+    return False
 
 
 def processes() -> Iterator[tuple[int, list[str]]]:
