@@ -1,6 +1,7 @@
 """A real Ray cluster of several nodes, all on this machine."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -89,14 +90,17 @@ def engines(*subcommands: str) -> list[int]:
 
 
 def processes() -> Iterator[tuple[int, list[str]]]:
-    """All processes of this machine, and what they were called with."""
+    """The processes that these tests have started, and what they were called with; none of tests that run beside."""
+    run = "PYTEST_XDIST_TESTRUNUID"
+    mine = f"{run}={os.environ[run]}".encode() if run in os.environ else b""
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
-                command = (folder / "cmdline").read_bytes()
+                command, environment = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
             except OSError:
                 continue
-            yield int(folder.name), command.decode("utf-8", "replace").split("\0")
+            if mine in environment:
+                yield int(folder.name), command.decode("utf-8", "replace").split("\0")
 
 
 def scenario_of_files(folder: Path) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.local_ray import LEASE_S, LocalMember, asked
 from weir.cluster.agent import LINES_AT_A_TIME, Agent
-from weir.cluster.agents import _UNREAD_LINES, LOST_S
+from weir.cluster.agents import _UNREAD_LINES, LOST_S, RemoteProcess
 from weir.cluster.load import SharedLoad
 from weir.cluster.remote_services import _convert_errors
 from weir.model.errors import GeneratorError, TargetError
@@ -79,7 +79,7 @@ def test_what_nobody_reads_here_waits_there_and_comes_in_its_order_once_somebody
 
     with asked(member):
         counting = [sys.executable, "-c", f"for number in range({MANY_LINES}): print(number)"]
-        process = member.start_process(counting, {}, on_line=stand_still, on_end=ended.set)
+        process = RemoteProcess(member, counting, stand_still, ended.set)
         try:
             assert until(agent._output.full)
             full_at = time.monotonic()

@@ -118,8 +118,8 @@ def checked(monkeypatch: pytest.MonkeyPatch, **agents: Agent) -> ClusterReport:
     members = [LocalMember(name, agent) for name, agent in agents.items()]
 
     @contextmanager
-    def launch_agents(*_: object) -> Iterator[tuple[list[LocalMember], None]]:
-        yield members, None
+    def launch_agents(*_: object) -> Iterator[list[LocalMember]]:
+        yield members
 
     monkeypatch.setattr(check_module, "launch_agents", launch_agents)
     return check_cluster(

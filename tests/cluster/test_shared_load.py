@@ -16,7 +16,7 @@ from tests.cluster.conftest import assert_losses_noticed_in_time
 from tests.support.local_ray import LocalMember, asked
 from tests.support.observing import observer
 from weir.cluster.agent import get_machine_id
-from weir.cluster.agents import LOST_S
+from weir.cluster.agents import LOST_S, AgentHandle
 from weir.cluster.clock import Clock
 from weir.cluster.load import SharedLoad, assign_cpus
 from weir.model.load import ClosedLoad, LoadPlan, Request
@@ -50,12 +50,12 @@ HERE, FAR, FARTHER = get_machine_id(), "far", "farther"
 def test_agents_of_a_bound_load_have_a_cpu_for_every_thread_or_none_of_them_has(
     places: list[tuple[str, list[int]]], threads: list[int], expected: list[tuple[int, ...]]
 ) -> None:
-    agents = []
-    for where, cpus in places:
-        agents.append(LocalMember("one"))
-        agents[-1].facts = {"machine": where, "cpus": cpus}
-    assert assign_cpus((2, 3), agents, threads) == expected
-    assert assign_cpus((), agents, threads) == [()] * len(places)
+    agents: dict[AgentHandle, int] = {}
+    for (where, cpus), own in zip(places, threads, strict=True):
+        agents[agent := LocalMember("one")] = own
+        agent.facts = {"machine": where, "cpus": cpus}
+    assert list(assign_cpus((2, 3), agents).values()) == expected
+    assert list(assign_cpus((), agents).values()) == [()] * len(places)
 
 
 # Also where the load is over before he goes on.

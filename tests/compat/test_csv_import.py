@@ -29,7 +29,7 @@ HEADER = "server,c,n,took,bad,lat,user,system"
 def read(tmp_path: Path, *rows: str, maps: list[str] = MAPS) -> Imported:
     path = tmp_path / "trials.csv"
     path.write_text("\n".join([HEADER, *rows]) + "\n")
-    return read_table(path, read_mapping(None, maps))
+    return read_table(path, read_mapping(None, maps)[1])
 
 
 def test_a_row_is_a_trial_and_its_units_are_those_that_were_named(tmp_path: Path) -> None:
@@ -101,14 +101,14 @@ def test_a_file_without_a_trial_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="found no trial"):
         read(tmp_path, HEADER)
     with pytest.raises(UsageError, match="not found"):
-        read_table(tmp_path / "nowhere.csv", read_mapping(None, MAPS))
+        read_table(tmp_path / "nowhere.csv", read_mapping(None, MAPS)[1])
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run") / "run.weir"
-    mapping = read_mapping(MAPPING, [])
-    write_imported(read_table(PUBLISHED, mapping), mapping.file, PUBLISHED, path, command="weir import")
+    file, columns = read_mapping(MAPPING, [])
+    write_imported(read_table(PUBLISHED, columns), file, PUBLISHED, path, command="weir import")
     return path
 
 

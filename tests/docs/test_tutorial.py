@@ -73,7 +73,7 @@ class Reader:
                             pytest.fail(f"the tutorial has a command that this test does not know: {words}")
         for server in servers:
             server.send_signal(signal.SIGINT)
-            server.communicate(timeout=20)
+            server.communicate(timeout=200)
             assert server.returncode == 0
 
     def _write(self, block: Block) -> None:

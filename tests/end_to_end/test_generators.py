@@ -78,14 +78,14 @@ def test_a_tool_that_fails_loses_its_own_trials_and_the_others_stand_side_by_sid
     # wrk's trials count, without intervals, with what it claimed and what it used.
     counted = [
         row
-        for validity, *row in of_trials(run, "validity, summary, claim, window, logs", "wrk")
+        for validity, *row in of_trials(run, "validity, summary, reported_result, window, logs", "wrk")
         if validity != "invalid"
     ]
     assert len(counted) == 2
-    for summary, claim, window, logs in counted:
+    for summary, result, window, logs in counted:
         assert json.loads(summary)["generator"]["peak_rss_bytes"] > 100_000
         assert json.loads(summary)["generator"]["max_rate_rps"] > 0
-        assert json.loads(claim)["throughput_rps"]["value"] == json.loads(summary)["throughput_rps"]
+        assert json.loads(result)["throughput_rps"]["value"] == json.loads(summary)["throughput_rps"]
         assert json.loads(window)["why"] == "a generator other than weir's reports no intervals"
         assert "Requests/sec:" in (run / json.loads(logs)["wrk output.txt"]).read_text()
     intervals = (

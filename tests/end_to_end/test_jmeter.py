@@ -464,7 +464,7 @@ def test_ctrl_c_ends_a_plan_and_reports_what_there_was(
     while len(recorder.asked) < 3:
         assert running.poll() is None, running.communicate()[1]
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=200)
     assert running.returncode == 130, err
     assert "Traceback" not in err
     assert out.endswith("... end of run\n")

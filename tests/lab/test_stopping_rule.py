@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from weir.lab.stopping_rule import Precision, describe_wide_intervals, find_stop_reason
+from weir.findings.precision import Precision
+from weir.lab.stopping_rule import describe_wide_intervals, find_stop_reason
 from weir.model.run_types import StopReason
 from weir.study.file import Method
 

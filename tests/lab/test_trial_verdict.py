@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from tests.support.load_summary import summary
+from weir.lab.post_checks import PostLoadCheck
 from weir.lab.trial_verdict import Facts, judge
 from weir.model.records import FEWER_AGENTS, LATE_AGENT, LOST_AGENT, ErrorCounts, LoadSummary, Quantiles, Verdict
+from weir.model.resources import NetworkUse, StackResources
 from weir.model.run_types import MeasurementWindow
 from weir.model.verdict import TrialVerdict
 
@@ -15,7 +17,9 @@ LOAD: dict[str, Any] = {
     "busy_fraction": 0.5, "generator_cpu_fraction": 0.5, "response_p50_us": 1000.0,
 }  # fmt: skip
 WINDOW: dict[str, Any] = {"steady": True, "not_steady_because": "", "extended": False}
-GOOD: dict[str, Any] = {"throughput_rps": 100.0, "lag_p99_us": 10.0, "steal_fraction": 0.0}
+STACK: dict[str, Any] = {"steal_fraction": 0.0, "tcp_retransmits": 0, "listen_overflows": 0, "listen_drops": 0}
+SOLD_TWICE = PostLoadCheck(discrepancies=("3 tickets sold twice",))
+GOOD: dict[str, Any] = {"throughput_rps": 100.0, "lag_p99_us": 10.0}
 
 
 def load(**figures: Any) -> LoadSummary:
@@ -33,11 +37,34 @@ def load(**figures: Any) -> LoadSummary:
     return whole.model_copy(update=update)
 
 
+def resources(*, steal_fraction: float | None, **counts: int) -> StackResources:
+    more = {"received_bytes": 0, "sent_bytes": 0, "loopback_bytes": 0}
+    return StackResources(
+        cpu_user_s=0.0,
+        cpu_system_s=0.0,
+        peak_threads=1,
+        peak_processes=1,
+        pss_bytes=None,
+        private_bytes=None,
+        steal_fraction=steal_fraction,
+        network=NetworkUse(**counts, **more, peak_sockets={}) if counts else None,
+    )
+
+
 def judged(**overrides: Any) -> TrialVerdict:
     """The verdict on a good trial with other figures: of its load, of the part that counts, and around them."""
-    of_load, of_window = ({name: overrides.pop(name, known[name]) for name in known} for known in (LOAD, WINDOW))
+    of_load, of_window, of_stack = (
+        {name: overrides.pop(name, known[name]) for name in known} for known in (LOAD, WINDOW, STACK)
+    )
     window = MeasurementWindow(0.0, 10.0, of_window["steady"], of_window["not_steady_because"], of_window["extended"])
-    return judge(Facts(stack="flask", load=load(**of_load), window=window, **(GOOD | overrides)))
+    return judge(
+        Facts(
+            stack="flask",
+            load=load(**of_load),
+            window=window,
+            **(GOOD | {"resources": resources(**of_stack)} | overrides),
+        )
+    )
 
 
 def only(verdict: TrialVerdict) -> tuple[str, str]:
@@ -52,7 +79,8 @@ def test_a_trial_without_a_fault_is_valid() -> None:
 
 def test_what_is_not_known_is_no_reason() -> None:
     nothing = dict.fromkeys(("max_rate_rps", "busy_fraction", "response_p50_us"), None)
-    assert judge(Facts(stack="flask", load=load(**(LOAD | nothing)))) == TrialVerdict()
+    facts = Facts(stack="flask", load=load(**(LOAD | nothing)), resources=resources(steal_fraction=None))
+    assert judge(facts) == TrialVerdict()
 
 
 def test_one_failed_request_makes_a_trial_invalid_and_its_kind_is_said() -> None:
@@ -81,8 +109,8 @@ def test_a_stack_that_ended_during_the_load_is_no_valid_trial_of_it(failures: st
 
 
 def test_an_invariant_that_does_not_hold_rejects_a_trial_or_is_reported() -> None:
-    assert only(judged(discrepancies=["3 tickets sold twice"])) == ("invariant", "invalid")
-    reported = judged(discrepancies=["3 tickets sold twice"], invariant="report")
+    assert only(judged(after=SOLD_TWICE)) == ("invariant", "invalid")
+    reported = judged(after=SOLD_TWICE, invariant="report")
     assert reported.validity == "valid"
     assert "3 tickets sold twice" in reported.texts[0]
 
@@ -94,7 +122,7 @@ def test_an_invariant_that_does_not_hold_rejects_a_trial_or_is_reported() -> Non
         ("busy_fraction", 0.849, 0.85, "generator busy", "suspect"),
         ("lag_p99_us", 100, 101, "schedule lag", "suspect"),
         ("steal_fraction", 0.02, 0.021, "steal", "suspect"),
-        ("retransmits", 1, 2, "retransmits", "suspect"),
+        ("tcp_retransmits", 1, 2, "retransmits", "suspect"),
         ("listen_overflows", 0, 1, "listen queue", "suspect"),
         ("listen_drops", 0, 1, "listen queue", "suspect"),
         ("load_shares_stack_cpu", False, True, "shared CPU", "suspect"),
@@ -198,9 +226,9 @@ def test_that_nobody_could_listen_in_is_a_note() -> None:
 
 
 def test_a_trial_without_samples_of_its_server_is_suspect_and_one_of_unknown_processes_has_a_note() -> None:
-    verdict = judged(has_samples=False)
+    verdict = judged(resources=None)
     assert only(verdict) == ("no samples", "suspect")
     assert "the server's CPU time, memory and network are unknown" in verdict.texts[0]
-    external = judged(has_samples=False, processes_unknown=True)
+    external = judged(resources=None, processes_unknown=True)
     assert only(external) == ("no samples", "valid")
     assert "external.ID.pids" in external.texts[0]

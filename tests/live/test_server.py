@@ -201,7 +201,7 @@ def test_who_comes_is_streamed_everything_and_then_the_news(served: Served) -> N
     while (news := next(stream))["now"] is None:
         pass
     assert news["points"]["rate_rps"] == [2]
-    assert visitor.server.viewers == 1
+    assert visitor.server._hub.viewers == 1
 
 
 def test_a_server_that_ends_tells_the_last_news_and_ends_the_streams(served: Served) -> None:
@@ -217,7 +217,7 @@ def test_a_viewer_who_goes_is_forgotten(served: Served) -> None:
     visitor = served()
     next(visitor.news())
     visitor.close()
-    while visitor.server.viewers:
+    while visitor.server._hub.viewers:
         # Asked of the server, so that its loop has gone on.
         visitor.get("/")
 

@@ -11,7 +11,7 @@ import pytest
 
 from weir.model.errors import TargetError, UsageError
 from weir.services.manifest import DatabaseService, read_service
-from weir.services.package import can_fetch, fetch_package, is_fetched
+from weir.services.package import fetch_package, find_fetch_command, is_fetched
 from weir.toml_file import list_data_files
 
 
@@ -87,7 +87,7 @@ def test_a_tool_that_fails_is_told_with_its_last_words(tools: Path) -> None:
 
 def test_a_tool_that_is_missing_is_named(tools: Path) -> None:
     wanted = service("0" * 64, "mvn")
-    assert not can_fetch(wanted.package)
+    assert find_fetch_command(wanted.package) is None
     with pytest.raises(UsageError, match="postgres: mvn: not found on the PATH; it fetches thing"):
         fetch_package(wanted)
 

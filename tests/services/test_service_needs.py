@@ -20,7 +20,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A machine without services, and without what fetches them."""
     monkeypatch.setenv("WEIR_CACHE", str(tmp_path))
     monkeypatch.delenv("WEIR_POSTGRES_URL", raising=False)
-    monkeypatch.setattr(needs, "can_fetch", lambda _: False)
+    monkeypatch.setattr(needs, "find_fetch_command", lambda _: None)
     monkeypatch.setattr(FrontService, "find_program", lambda _: None)
     return monkeypatch
 

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from weir.cluster.agent import Agent
-from weir.cluster.agents import AgentHandle, _Poller
+from weir.cluster.agents import AgentHandle, polled
 from weir.cluster.ray_cluster import Node, RayCluster
 from weir.paths import find_engine_binary
 
@@ -96,9 +96,7 @@ class LocalMember(AgentHandle):
 @contextmanager
 def asked(*members: AgentHandle, way_s: float = 0.0) -> Iterator[None]:
     """They are asked for news, as in a cluster."""
-    asking = _Poller(LocalRay(way_s), members)
-    asking.expect_answers()
-    try:
+    for member in members:
+        member.heard_at = member.watched_since = time.monotonic()
+    with polled(LocalRay(way_s), members):
         yield
-    finally:
-        asking.close()

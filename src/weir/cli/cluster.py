@@ -12,11 +12,6 @@ from weir.model.errors import ExitCode
 app = typer.Typer(help="Check a Ray cluster.", no_args_is_help=True)
 
 
-@app.callback()
-def _cluster() -> None:
-    """Check a Ray cluster."""
-
-
 @app.command()
 def check(
     address: Annotated[

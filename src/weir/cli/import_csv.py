@@ -43,10 +43,10 @@ def import_csv(
     """
     if csv is None:
         raise UsageError("weir import: found no file, expected --csv FILE", hint="weir import --help")
-    chosen = read_mapping(mapping, maps or [])
+    file, columns = read_mapping(mapping, maps or [])
     given = {"baseline": baseline, "stack_cpus": stack_cpus}
-    settings = chosen.file.model_copy(update={name: value for name, value in given.items() if value is not None})
-    imported = read_table(csv, chosen)
+    settings = file.model_copy(update={name: value for name, value in given.items() if value is not None})
+    imported = read_table(csv, columns)
     path = (out or Path("runs") / csv.stem) / RUN_FILE_NAME
     write_imported(imported, settings, csv, path, command=shlex.join(["weir", *sys.argv[1:]]))
     say(f"{csv}: {imported.sentence}")

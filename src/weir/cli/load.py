@@ -14,7 +14,7 @@ from typer import Argument, Option
 from weir.cli import options
 from weir.cli.load_page import live_load
 from weir.cli.load_recording import LoadRecording, choose_file, choose_interval
-from weir.cli.load_source import ClusterFlags, open_load_source
+from weir.cli.load_source import ClusterFlags, load_and_services
 from weir.cli.load_summary import summary_text
 from weir.cli.output import at_terminal, print_lines, say, teller, write_json
 from weir.cli.terminal_progress import LiveView
@@ -99,7 +99,9 @@ def load(
         listen=listen,
         quiet=quiet,
     )
-    with open_load_source(ClusterFlags(cluster, agents, shares, share_nodes)) as source:
+    # A load without a study has no services.
+    flags = ClusterFlags(cluster, agents, shares, share_nodes, services_here=cluster is not None)
+    with load_and_services(flags) as (source, _):
         summary, resources, code = _measure(request, source)
     if json_ != "-":
         print_lines(summary_text(summary, plan.load, resources, plan.pipeline))
@@ -161,7 +163,8 @@ def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackR
         summary = end.summary.model_copy(update=update)
         # The page and the lines end before the null server runs.
         shown.close()
-        if request.checks_generator and end.stopped in ("duration", "complete") and _may_limit(summary):
+        is_busy = (summary.generator.busy_fraction or 0.0) >= BUSY_FRACTION and summary.requests.completed > 0
+        if request.checks_generator and end.stopped in ("duration", "complete") and is_busy:
             summary = _add_generator_limit(summary, plan)
         was_interrupted = end.stopped == "signal" and abort.reason is None
         if recording is not None:
@@ -185,11 +188,6 @@ class _StartAndEvents(LoadObserver):
 
     def on_event(self, event: LoadEvent) -> None:
         self._tell(f"at {event.t_s:.1f} s: {event.kind}: {event.detail}")
-
-
-def _may_limit(summary: LoadSummary) -> bool:
-    """Whether the generator was so busy that it may limit the throughput."""
-    return summary.requests.completed > 0 and (summary.generator.busy_fraction or 0.0) >= BUSY_FRACTION
 
 
 def _add_generator_limit(summary: LoadSummary, plan: LoadPlan) -> LoadSummary:

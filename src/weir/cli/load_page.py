@@ -27,7 +27,7 @@ def live_load(plan: LoadPlan, *, listen: str | None) -> Iterator["EventQueue"]:
 
     board = EventQueue(PageInfo(plan.title, has_trials=False), Controls(stop=make_stop_button()))
     announce_load(board, plan, 1)
-    with page(board, listen), announce_end(board, "The load is over: its result is at the prompt."):
+    with page(board, listen, "The load is over: its result is at the prompt."):
         yield board
 
 
@@ -35,6 +35,7 @@ def live_load(plan: LoadPlan, *, listen: str | None) -> Iterator["EventQueue"]:
 def page(
     board: "EventQueue",
     listen: str | None,
+    last_text: str,
     *,
     cpus: Sequence[int] = (),
     runs: "RunFolder | None" = None,
@@ -42,7 +43,8 @@ def page(
 ) -> Iterator[None]:
     """Serves a page of the board's events within the context, and prints its address.
 
-    `cpus` are those of weir's control; empty: any. The page shows the past `runs`. `is_busy`: this machine measures.
+    At the end the page shows `last_text`; after an exception, that the measurement ended early. `cpus` are those of
+    weir's control; empty: any. The page shows the past `runs`. `is_busy`: this machine measures.
     """
     from weir.live import LiveServer, parse_address
 
@@ -54,18 +56,12 @@ def page(
             say("weir: a browser on this machine takes CPU from the load; --listen opens the page to other machines")
         elif not server.address.is_loopback:
             say("weir: anyone with this address can see everything and stop it; the connection is not encrypted")
-        yield
-
-
-@contextmanager
-def announce_end(board: "EventQueue", text: str) -> Iterator[None]:
-    """Shows `text` on the page when the context ends; after an exception, that the measurement ended early."""
-    try:
-        yield
-    except BaseException:
-        board.end("Ended early: what was finished is kept, and the prompt says more.")
-        raise
-    board.end(text)
+        try:
+            yield
+        except BaseException:
+            board.end("Ended early: what was finished is kept, and the prompt says more.")
+            raise
+        board.end(last_text)
 
 
 def announce_load(board: "EventQueue", plan: LoadPlan, number: int) -> None:

@@ -1,9 +1,8 @@
-"""The source of loads, this machine or agents on a Ray cluster (`--cluster`), and runs on the cluster's node for stacks."""
+"""The source of loads, this machine or agents on a Ray cluster (`--cluster`), and the cluster's node for stacks."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from weir.cli import options
@@ -15,13 +14,8 @@ from weir.model.load import LoadPlan
 from weir.model.load_observer import LoadObserver
 
 if TYPE_CHECKING:
-    from weir.cli.remote_control import RunThere
+    from weir.cluster.ray_cluster import RayCluster
     from weir.services.service_host import ServiceHost
-    from weir.study.study import Study
-
-RunElsewhere = Callable[["Study | None", Sequence[str], Path, "RunThere"], int]
-"""Starts a study, or resumes a run if that is None, with words of `weir run`, and brings the result to the path of a run
-file. Returns the exit code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +42,13 @@ class ClusterFlags:
 
 
 @contextmanager
-def open_load_source(flags: ClusterFlags) -> Iterator[LoadSource]:
-    """Yields the source of loads: this machine's engine, or agents on a cluster, which end with the context.
+def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, ServiceHost | None]]":
+    """Yields the source of loads: this machine's engine, or agents on a cluster, which end with the context; and the
+    host of the services, None if they run beside their stacks.
 
     Raises UsageError if a flag needs another one, if the cluster has no room, and without Ray; TargetError without a
     cluster.
     """
-    # A load without a study has no services.
-    with load_and_services(replace(flags, services_here=flags.cluster is not None)) as (loads, _):
-        yield loads
-
-
-@contextmanager
-def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, ServiceHost | None]]":
-    """As `open_load_source`, and yields the host of the services, too; None: services run beside their stacks."""
     if flags.cluster is None:
         if flags.given:
             problem = "found without --cluster, expected both"
@@ -90,8 +77,8 @@ def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, Servic
 
 
 @contextmanager
-def run_elsewhere(flags: ClusterFlags) -> Iterator[RunElsewhere | None]:
-    """Yields a function that runs a study on the cluster's node for stacks; None if that is this machine.
+def join_stack_cluster(flags: ClusterFlags) -> "Iterator[RayCluster | None]":
+    """Yields the cluster whose node for stacks shall run the study; None if that is this machine.
 
     Raises UsageError without Ray, and TargetError without a cluster.
     """
@@ -99,24 +86,11 @@ def run_elsewhere(flags: ClusterFlags) -> Iterator[RunElsewhere | None]:
         yield None
         return
     from weir.cluster.ray_cluster import find_node, join_cluster
-    from weir.cluster.remote_run import resume_remotely, run_remotely
-    from weir.study.remote_files import collect_study_files
 
     with join_cluster(flags.cluster) as cluster:
-        node = find_node(cluster, "stack")
-        if node is None:
-            yield None
-            return
-        say(f"weir: the stacks are on {node.name}")
-
-        def run(study: "Study | None", words: Sequence[str], path: Path, there: "RunThere") -> int:
-            calls: Any = {"flags": replace(flags, cluster=None).words, "on_line": there.hear, "on_begin": there.begin}
-            if study is None:
-                return resume_remotely(cluster, path, words, **calls)
-            sent = collect_study_files(study)
-            return run_remotely(cluster, sent.study, words, path.parent, files=sent.files, built=sent.built, **calls)
-
-        yield run
+        if (node := find_node(cluster, "stack")) is not None:
+            say(f"weir: the stacks are on {node.name}")
+        yield None if node is None else cluster
 
 
 def _read_shares(text: str, agents: int | None) -> tuple[int, ...]:

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 _MARK = "weir-live"
 _FINISHED = "weir-finished"
 """The line that follows each trial, once the run file has it."""
-_SKIP = {"command": "skip"}
-_EXTEND = {"command": "extend"}
 _MOST_WAITING = 20_000
 _WRITER_NICE = 19
 _WRITTEN_WITHIN_S = 5.0
@@ -79,14 +77,13 @@ class _FinishedLines(RunObserver):
 
 def _obey(controls: RunControls) -> None:
     """Reads the driver's commands until it is gone, then ends the run as Ctrl-C does."""
+    requests = {"skip": controls.skip.request, "extend": controls.extra_blocks.request}
     # Without a buffer, whose lock this thread would hold when Python ends.
     with open(0, "rb", buffering=0, closefd=False) as commands:
         for line in commands:
-            command = json.loads(line)
-            if command == _SKIP:
-                controls.skip.request()
-            elif command == _EXTEND:
-                controls.extra_blocks.request()
+            # Another version of weir may send other commands.
+            if (request := requests.get(json.loads(line).get("command"))) is not None:
+                request()
     interrupt_weir()
 
 
@@ -139,13 +136,6 @@ class BoardLines(LoadObserver):
                 self._write(f"{_MARK} {kind} {_kinds()[kind].dump_json(value).decode()}\n")
 
 
-def take_run_line(line: str) -> bool:
-    """Prints a line of a driven run; returns whether it reports a finished trial."""
-    if line != _FINISHED:
-        say(line)
-    return line == _FINISHED
-
-
 def take_line(board: "EventQueue", line: str) -> bool:
     """Passes a line of `BoardLines` on to a board. Returns False for any other line."""
     if not line.startswith(f"{_MARK} "):
@@ -162,18 +152,25 @@ def take_line(board: "EventQueue", line: str) -> bool:
 class RunThere:
     """A run on another machine."""
 
-    hear: Callable[[str], bool] = take_run_line
-    """Takes a line of the run; returns whether it reports a finished trial."""
+    board: "EventQueue | None" = None
+    """Shows the run; None without a page."""
     process: Engine | None = None
     """None before the run begins."""
 
     def begin(self, process: Engine) -> None:
         self.process = process
 
-    def send(self, command: dict[str, str]) -> bool:
+    def hear(self, line: str) -> bool:
+        """Shows or prints a line of the run; returns whether it reports a finished trial."""
+        is_shown = self.board is not None and take_line(self.board, line)
+        if not is_shown and line != _FINISHED:
+            say(line)
+        return line == _FINISHED
+
+    def send(self, command: str) -> bool:
         """Sends a command. Returns False before the run begins."""
         if self.process is not None:
-            self.process.write_line(command)
+            self.process.write_line({"command": command})
         return self.process is not None
 
 
@@ -181,7 +178,6 @@ class RunThere:
 def live_there(shown: Shown, *, listen: str | None, report: Path) -> Iterator[RunThere]:
     """Serves a page here of a run on another machine within the context; its report will be at `report`."""
     run = RunThere()
-    skip, extend = partial(run.send, _SKIP), partial(run.send, _EXTEND)
-    with run_page(shown, skip, extend, listen=listen, report=report, is_here=False) as board:
-        run.hear = lambda line: not take_line(board, line) and take_run_line(line)
+    buttons = partial(run.send, "skip"), partial(run.send, "extend")
+    with run_page(shown, *buttons, listen=listen, report=report, is_here=False) as run.board:
         yield run

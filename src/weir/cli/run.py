@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
 
 from weir.cli import options
-from weir.cli.load_source import ClusterFlags, RunElsewhere, load_and_services, run_elsewhere
+from weir.cli.load_source import ClusterFlags, join_stack_cluster, load_and_services
 from weir.cli.output import at_terminal, say
 from weir.cli.remote_control import RunThere, driven_run, live_there
 from weir.cli.report import REPORT_NAME, show
-from weir.cli.run_page import Shown, live_run
+from weir.cli.run_page import BoardObserver, Shown, run_page
 from weir.cli.run_progress import ProgressLines, RunView
 from weir.host import HostGoneError
 from weir.lab.observer import RunControls, RunObserver, RunObservers
@@ -28,6 +28,9 @@ from weir.paths import find_free_folder
 from weir.store import RUN_FILE_NAME, RunReader, find_run
 from weir.study.study import Study, read_study
 from weir.study.time_estimate import describe_plan, estimate_time
+
+if TYPE_CHECKING:
+    from weir.cluster.ray_cluster import RayCluster
 
 
 def run(
@@ -85,12 +88,12 @@ def run(
     flags = ClusterFlags(cluster, agents, shares, share_nodes, stacks_here, services_here)
     command = typed or shlex.join(["weir", *sys.argv[1:]])
     request = _Request(chosen, path, shown, flags, command, skip_missing, live, listen, quiet, json_, driven)
-    with run_elsewhere(flags) as elsewhere:
-        if elsewhere is not None:
+    with join_stack_cluster(flags) as cluster_for_stacks:
+        if cluster_for_stacks is not None:
             switches = {"--skip-missing": skip_missing, "--fast": fast, "--quiet": quiet, "--live": live}
             words = ["--typed", command, *(["--scale", scale] if scale else [])]
             words += [option for option, is_given in switches.items() if is_given]
-            raise typer.Exit(_run_elsewhere(request, elsewhere, words))
+            raise typer.Exit(_run_elsewhere(request, cluster_for_stacks, words))
     _run_here(request)
     if code := determine_exit_code(path):
         raise typer.Exit(code)
@@ -131,12 +134,22 @@ def _begin_study(name: str | None, scale: str | None, out: Path | None, *, fast:
     return replace(study, ends_with_first_answer=fast), path, shown
 
 
-def _run_elsewhere(request: _Request, elsewhere: RunElsewhere, words: Sequence[str]) -> int:
-    """Runs on the cluster's node for stacks, shows the answer here, and returns the exit code."""
+def _run_elsewhere(request: _Request, cluster: "RayCluster", words: Sequence[str]) -> int:
+    """Runs on the cluster's node for stacks with words of `weir run`, shows the answer here, and returns the exit
+    code."""
+    from weir.cluster.remote_run import resume_remotely, run_remotely
+    from weir.study.remote_files import collect_study_files
+
     path, report = request.path, request.report
     page = live_there(request.shown, listen=request.listen, report=report) if request.live else nullcontext(RunThere())
     with page as there:
-        code = elsewhere(request.study, words, path, there)
+        flags = replace(request.flags, cluster=None).words
+        calls: Any = {"flags": flags, "on_line": there.hear, "on_begin": there.begin}
+        if request.study is None:
+            code = resume_remotely(cluster, path, words, **calls)
+        else:
+            sent = collect_study_files(request.study)
+            code = run_remotely(cluster, sent.study, words, path.parent, files=sent.files, built=sent.built, **calls)
         if path.is_file():
             show(path, html=report, json=request.json)
         if code == ExitCode.INTERRUPTED or not path.is_file():
@@ -167,8 +180,9 @@ def _run_here(request: _Request) -> None:
             driver = driven_run(controls, live=request.live, last_block=shown.last_block)
             observers.append(stack.enter_context(driver))
         elif request.live:
-            page = live_run(shown, controls, listen=request.listen, report=request.report)
-            observers.append(stack.enter_context(page))
+            buttons = controls.skip.request, controls.extra_blocks.request
+            page = run_page(shown, *buttons, listen=request.listen, report=request.report)
+            observers.append(BoardObserver(stack.enter_context(page), controls, shown.last_block))
         setup = RunSetup(RunObservers(*observers), controls, loads, services_on)
         try:
             if study is None:

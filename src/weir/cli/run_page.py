@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weir.cli.load_page import announce_end, make_stop_button, page, summarize_end
+from weir.cli.load_page import make_stop_button, page, summarize_end
 from weir.lab.observer import RunControls, RunObserver, TrialStart
 from weir.model.load_observer import LoadObservers
 from weir.model.run_types import TrialResult
@@ -47,17 +47,9 @@ def run_page(
 
     buttons = Controls(stop=make_stop_button(), skip=skip, extend=None if shown.last_block is None else extend)
     board = EventQueue(PageInfo(shown.title, shown.question), buttons)
-    served = page(board, listen, cpus=shown.control if is_here else (), is_busy=is_here)
-    with served, announce_end(board, f"The run is over. Its report: {report.resolve()}"):
+    last_text, cpus = f"The run is over. Its report: {report.resolve()}", shown.control if is_here else ()
+    with page(board, listen, last_text, cpus=cpus, is_busy=is_here):
         yield board
-
-
-@contextmanager
-def live_run(shown: Shown, controls: RunControls, *, listen: str | None, report: Path) -> Iterator[RunObserver]:
-    """Serves a page of a run on this machine within the context; yields the observer that fills it."""
-    extend = controls.extra_blocks.request
-    with run_page(shown, controls.skip.request, extend, listen=listen, report=report) as board:
-        yield BoardObserver(board, controls, shown.last_block)
 
 
 class BoardObserver(LoadObservers, RunObserver):

@@ -246,9 +246,9 @@ class LiveView(LoadObserver):
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "")
 
     def _styled(self, line: Line) -> str:
-        if not self._colour:
-            return "".join(text for text, _ in line)
-        return "".join(f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if style else text for text, style in line)
+        return "".join(
+            f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if style and self._colour else text for text, style in line
+        )
 
     def _write(self, text: str) -> None:
         # A terminal that is gone is no reason to end the load.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from weir.cli import options
-from weir.cli.load_page import announce_end, announce_load, page, summarize_end
+from weir.cli.load_page import announce_load, page, summarize_end
 from weir.cli.load_recording import LoadRecording, choose_file, choose_interval
 from weir.generators.engine import EngineLoad
 from weir.generators.handle import StopSwitch
@@ -48,7 +48,7 @@ def ui(
     from weir.live import RunFolder
 
     loads = FormLoads(folder)
-    with page(loads.board, listen, runs=RunFolder(folder)), announce_end(loads.board, "weir ui has ended."):
+    with page(loads.board, listen, "weir ui has ended.", runs=RunFolder(folder)):
         try:
             threading.Event().wait()
         except KeyboardInterrupt:

@@ -40,15 +40,20 @@ _LOOK_EVERY_S = 0.25
 NAP, _NAP_S = signal.SIGUSR2, 0.2
 """A signal that the agent sends itself: the main thread then sleeps 0.2 s and dispatches no calls."""
 _JOINING = (
-    "RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT",
-    "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH",
-)  # fmt: skip
+    "RAY_USE_TLS RAY_TLS_SERVER_CERT RAY_TLS_SERVER_KEY RAY_TLS_CA_CERT "
+    "RAY_AUTH_MODE RAY_AUTH_TOKEN RAY_AUTH_TOKEN_PATH"
+)
 """Ray's variables for TLS and tokens."""
 
 
 def get_machine_id() -> str:
     """Returns the id of this machine's boot. Unlike names and addresses it is the same for all nodes on the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def read_clock(read: Callable[[], int], count: int) -> list[tuple[int, int, int]]:
+    """Reads another machine's clock `count` times: own clock before, the other's, own clock after."""
+    return [(time.monotonic_ns(), read(), time.monotonic_ns()) for _ in range(count)]
 
 
 # --- Functions that `Agent.apply` calls
@@ -104,7 +109,7 @@ def find_weir() -> str | None:
 
 def get_ray_variables() -> dict[str, str]:
     """Returns the variables that a Ray client needs to join an authenticated cluster, if set on this node."""
-    return {name: os.environ[name] for name in _JOINING if name in os.environ}
+    return {name: os.environ[name] for name in _JOINING.split() if name in os.environ}
 
 
 class Agent:
@@ -153,16 +158,10 @@ class Agent:
         return time.monotonic_ns()
 
     def readings(self, other: Any, count: int, within_s: float) -> list[tuple[int, int, int]]:
-        """Reads another agent's clock `count` times: own clock before, the other's, own clock after. Fails if a reading
-        takes longer than `within_s`."""
+        """Reads another agent's clock: see `read_clock`. Fails if a reading takes longer than `within_s`."""
         import ray
 
-        found = []
-        for _ in range(count):
-            before = time.monotonic_ns()
-            theirs = ray.get(other.now_ns.remote(), timeout=within_s)
-            found.append((before, theirs, time.monotonic_ns()))
-        return found
+        return read_clock(lambda: ray.get(other.now_ns.remote(), timeout=within_s), count)
 
     def find(self, digest: str, name: str = "") -> str | None:
         """Returns the path of a stored file, or of an unpacked folder, with this digest; None if there is none."""

@@ -8,11 +8,12 @@ import contextlib
 import hashlib
 import itertools
 import json
+import math
 import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,8 @@ class AgentHandle:
         self.lost: str | None = None
         """Why it is lost; None: it is not."""
         self.heard_at = time.monotonic()
+        self.watched_since = math.inf
+        """From this moment on its silence means that it is lost."""
         self.clock = Clock(0, 0)
         self._engines: dict[int, RemoteEngine] = {}
         self._numbers = itertools.count()
@@ -119,12 +122,7 @@ class AgentHandle:
 
     def read_clock(self, times: int = _READINGS) -> None:
         """Measures the clock's offset again."""
-        readings = []
-        for _ in range(times):
-            before = time.monotonic_ns()
-            theirs = self.call("now_ns")
-            readings.append((before, theirs, time.monotonic_ns()))
-        self.clock = estimate_clock(readings)
+        self.clock = estimate_clock(agent_module.read_clock(lambda: self.call("now_ns"), times))
 
     def send_file(self, file: Path) -> str:
         """Sends a file, unless the agent has its content already, and returns its path there."""
@@ -145,31 +143,14 @@ class AgentHandle:
         self, arguments: Sequence[str], *, on_record: Callable[[Record], None], on_end: Callable[[], None]
     ) -> "RemoteEngine":
         """A `weir.engine_process.StartEngine`."""
-        engine = RemoteEngine(self, next(self._numbers), arguments[0], on_record, on_end)
-        self._begin(engine, [self.engine_path, *arguments], {})
-        return engine
+        return RemoteEngine(self, [self.engine_path, *arguments], on_record, on_end)
 
-    def start_process(
-        self,
-        argv: Sequence[str],
-        environment: dict[str, str],
-        on_line: Callable[[bytes], None],
-        on_end: Callable[[], None],
-    ) -> "RemoteProcess":
-        """Starts any program on the node; `on_line` receives its output."""
-        process = RemoteProcess(self, next(self._numbers), argv[0], on_line, on_end)
-        self._begin(process, argv, environment)
-        return process
-
-    def _begin(self, engine: "RemoteEngine", argv: Sequence[str], environment: dict[str, str]) -> None:
-        # Registered before the start: the first line may arrive before the reply.
+    def register(self, engine: "RemoteEngine") -> int:
+        """Returns a number for an engine, which gets the output of this number."""
         with self._lock:
-            self._engines[engine.number] = engine
-        try:
-            engine.begin(self.call("start", engine.number, list(argv), environment))
-        except WeirError:
-            self.forget(engine.number)
-            raise
+            number = next(self._numbers)
+            self._engines[number] = engine
+        return number
 
     def poll(self) -> Any:
         """Polls the agent's output (no lines while the backlog is full). Returns Ray's ObjectRef."""
@@ -220,13 +201,13 @@ class RemoteEngine(Engine):
     def __init__(
         self,
         agent: AgentHandle,
-        number: int,
-        name: str,
+        argv: Sequence[str],
         on_record: Callable[[Any], None],
         on_end: Callable[[], None],
+        environment: Mapping[str, str] = {},
     ) -> None:
-        super().__init__(name, on_record, on_end)
-        self._agent, self.number = agent, number
+        super().__init__(argv[1], on_record, on_end)
+        self._agent = agent
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._end: tuple[int | None, bytes] = (None, b"")
         self._lost: WeirError | None = None
@@ -236,10 +217,13 @@ class RemoteEngine(Engine):
         """Whether its end arrived; the reader may learn of it much later."""
         lines = iter(self._lines.get, None)
         self._reader = threading.Thread(target=self._read_lines, args=(lines,), name=self.name, daemon=True)
-
-    def begin(self, pid: int) -> None:
-        """Starts the reader, once the process has this id."""
-        self.pid = pid
+        # Registered before the start: the first line may arrive before the reply.
+        self._number = agent.register(self)
+        try:
+            self.pid = agent.call("start", self._number, list(argv), environment)
+        except WeirError:
+            agent.forget(self._number)
+            raise
         self._reader.start()
 
     def take(self, kind: str, what: Any) -> None:
@@ -275,7 +259,7 @@ class RemoteEngine(Engine):
     def _send(self, method: str, *arguments: object) -> None:
         # The reader gets the error of a lost engine.
         with contextlib.suppress(WeirError):
-            self._agent.call(method, self.number, *arguments)
+            self._agent.call(method, self._number, *arguments)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         self._reader.join(timeout_s)
@@ -286,7 +270,7 @@ class RemoteEngine(Engine):
         if not self.wait(grace_s):
             self.signal(signal.SIGKILL)
             self.wait(LOST_S)
-        self._agent.forget(self.number)
+        self._agent.forget(self._number)
 
     def error(self) -> WeirError:
         return self._lost or super().error()
@@ -318,18 +302,19 @@ def start_agents(
     """Yields agents for a role (None: on any node), ready to start engines; ends them and their processes afterwards.
     Raises UsageError without room for this many on the cluster, TargetError if the cluster gives them no place now, and
     AgentLostError if an agent does not start."""
-    with launch_agents(cluster, role, count, share_nodes=share_nodes) as (found, expect_answers):
+    with launch_agents(cluster, role, count, share_nodes=share_nodes) as found:
         for agent in found:
             agent.prepare()
-        expect_answers()
+        for agent in found:
+            agent.watched_since = time.monotonic()
         yield found
 
 
 @contextmanager
 def launch_agents(
     cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
-) -> Iterator[tuple[list[AgentHandle], Callable[[], None]]]:
-    """Yields agents before they run, to `prepare` one by one, and a function to call when all run."""
+) -> Iterator[list[AgentHandle]]:
+    """Yields agents before they run, to `prepare` one by one."""
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
     ray = cluster.ray
@@ -337,7 +322,6 @@ def launch_agents(
     ray.cloudpickle.register_pickle_by_value(agent_module)
     with cluster.reserve_nodes(role, count, share_nodes=share_nodes) as (group, nodes):
         found: list[AgentHandle] = []
-        asking: _Poller | None = None
         try:
             for index, node in enumerate(nodes):
                 place = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index)
@@ -346,71 +330,61 @@ def launch_agents(
                 name = node.name if [one.id for one in nodes].count(node.id) == 1 else f"{node.name}#{index}"
                 found.append(AgentHandle(cluster, actor, node, name))
             # Polled from the start, so that no lease expires.
-            asking = _Poller(ray, found)
-            yield found, asking.expect_answers
+            with polled(ray, found):
+                yield found
         finally:
-            if asking is not None:
-                asking.close()
             for agent in found:
                 with contextlib.suppress(Exception):
                     ray.kill(agent.actor)
 
 
-class _Poller:
-    """The thread that polls the agents."""
+@contextmanager
+def polled(ray: Any, agents: Sequence[AgentHandle]) -> Iterator[None]:
+    """Polls the agents within the context, on a thread."""
+    is_over = threading.Event()
 
-    def __init__(self, ray: Any, found: Sequence[AgentHandle]) -> None:
-        self._ray = ray
-        self._agents = found
-        self._closed = threading.Event()
-        self._is_strict = threading.Event()
-        self._thread = threading.Thread(target=self._ask, name="agents", daemon=True)
-        self._thread.start()
-
-    def expect_answers(self) -> None:
-        """Reports that all agents run: from now on a silent one is lost."""
-        now = time.monotonic()
-        for agent in self._agents:
-            agent.heard_at = now
-        self._is_strict.set()
-
-    def close(self) -> None:
-        self._closed.set()
-        self._thread.join()
-
-    def _ask(self) -> None:
+    def poll() -> None:
         try:
-            self._ask_all()
+            _poll_agents(ray, agents, is_over)
         except Exception as error:
             # Without this thread no agent would be heard any more.
-            for agent in self._agents:
+            for agent in agents:
                 agent.lose(get_first_line(error))
 
-    def _ask_all(self) -> None:
-        asked = {agent.poll(): agent for agent in self._agents}
-        guard = StallGuard(time.monotonic())
-        while asked and not self._closed.is_set():
-            ready, _ = self._ray.wait(list(asked), num_returns=1, timeout=_LOOK_EVERY_S)
-            if ready:
-                # Takes all replies that have arrived.
-                ready, _ = self._ray.wait(list(asked), num_returns=len(asked), timeout=0)
-            now = time.monotonic()
-            resumed_at = guard.look(now)
-            for poll in ready:
-                agent = asked.pop(poll)
-                try:
-                    output = self._ray.get(poll)
-                except self._ray.exceptions.RayError as error:
-                    agent.lose(agent.describe_loss(error))
-                    continue
-                agent.heard_at = now
-                if agent.lost is None:
-                    agent.deliver(output)
-                    asked[agent.poll()] = agent
-            for poll, agent in list(asked.items()):
-                silent_s = now - max(agent.heard_at, resumed_at)
-                # The next look would be too late.
-                if self._is_strict.is_set() and silent_s > LOST_S - _LOOK_EVERY_S:
-                    agent.lose(f"no answer for {silent_s:.1f} s")
-                if agent.lost is not None:
-                    del asked[poll]
+    thread = threading.Thread(target=poll, name="agents", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _poll_agents(ray: Any, agents: Sequence[AgentHandle], is_over: threading.Event) -> None:
+    asked = {agent.poll(): agent for agent in agents}
+    guard = StallGuard(time.monotonic())
+    while asked and not is_over.is_set():
+        ready, _ = ray.wait(list(asked), num_returns=1, timeout=_LOOK_EVERY_S)
+        if ready:
+            # Takes all replies that have arrived.
+            ready, _ = ray.wait(list(asked), num_returns=len(asked), timeout=0)
+        now = time.monotonic()
+        resumed_at = guard.look(now)
+        for poll in ready:
+            agent = asked.pop(poll)
+            try:
+                output = ray.get(poll)
+            except ray.exceptions.RayError as error:
+                agent.lose(agent.describe_loss(error))
+                continue
+            agent.heard_at = now
+            if agent.lost is None:
+                agent.deliver(output)
+                asked[agent.poll()] = agent
+        for poll, agent in list(asked.items()):
+            silent_s = now - max(agent.heard_at, resumed_at, agent.watched_since)
+            # The next look would be too late.
+            if silent_s > LOST_S - _LOOK_EVERY_S:
+                agent.lose(f"no answer for {silent_s:.1f} s")
+            if agent.lost is not None:
+                del asked[poll]

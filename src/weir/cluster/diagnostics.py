@@ -61,23 +61,21 @@ class ClusterReport:
 def check_cluster(cluster: RayCluster) -> ClusterReport:
     """Checks every node; `missing` includes a node that fails or does not reply. Raises TargetError if the cluster has
     no place for an agent."""
-    found: list[NodeFacts] = []
-    well: list[AgentHandle] = []
-    unwell: list[Node] = []
-    troubles: list[str] = []
-    with launch_agents(cluster, None, len(cluster.nodes)) as (agents, _):
+    found: dict[AgentHandle, NodeFacts] = {}
+    unwell: dict[AgentHandle, str] = {}
+    with launch_agents(cluster, None, len(cluster.nodes)) as agents:
         # Ray places them in any order.
         for agent in sorted(agents, key=lambda agent: agent.name):
             try:
                 agent.prepare()
             except WeirError as error:
-                unwell.append(agent.node)
-                troubles.append(error.message)
+                unwell[agent] = error.message
             else:
-                found.append(_collect_facts(agent, here=agent.node.id == cluster.own_node))
-                well.append(agent)
-        pairs, apart = _read_clocks(well)
-    return ClusterReport(tuple(found), tuple(pairs), (*find_missing(found, unwell), *troubles, *apart))
+                found[agent] = _collect_facts(agent, here=agent.node.id == cluster.own_node)
+        pairs, apart = _read_clocks(list(found))
+    nodes = tuple(found.values())
+    missing = find_missing(nodes, [agent.node for agent in unwell])
+    return ClusterReport(nodes, tuple(pairs), (*missing, *unwell.values(), *apart))
 
 
 def _read_clocks(agents: Sequence[AgentHandle]) -> tuple[list[Pair], list[str]]:

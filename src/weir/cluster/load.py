@@ -7,10 +7,11 @@ time, and their histograms add up.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 from weir.cluster.agent import HELD_S, get_machine_id
@@ -58,7 +59,6 @@ class _Share(LoadObserver):
     requested_ns: int = 0
     """Its requested start, by its clock."""
     end: LoadEnd | None = None
-    lost: WeirError | None = None
 
     def start_engine(self, arguments: Sequence[str], **callbacks: Callable[..., None]) -> RemoteEngine:
         """A `weir.engine_process.StartEngine`."""
@@ -68,6 +68,15 @@ class _Share(LoadObserver):
     @property
     def began_late_us(self) -> float:
         return 0.0 if self.started is None else (self.started.start_monotonic_ns - self.requested_ns) / 1e3
+
+    def result(self) -> LoadEnd:
+        """Waits for the end of this part; errors have the agent's name."""
+        try:
+            return self.load.result()
+        except AgentLostError:
+            raise
+        except WeirError as error:
+            raise type(error)(f"{self.agent.name}: {error.message}", hint=error.hint) from None
 
     def summarize(self, end: LoadEnd) -> AgentSummary:
         """Returns the agent's part in the figures of the load."""
@@ -123,23 +132,21 @@ class SharedLoad(LoadHandle):
         threads: Sequence[int] | None = None,
     ) -> None:
         self._missing = [agent.error().message for agent in agents if agent.lost is not None]
-        if threads is not None:
-            threads = [own for agent, own in zip(agents, threads, strict=True) if agent.lost is None]
-        agents = [agent for agent in agents if agent.lost is None]
-        if not agents:
+        threads = threads or [plan.threads] * len(agents)
+        left = {agent: own for agent, own in zip(agents, threads, strict=True) if agent.lost is None}
+        if not left:
             raise NoAgentLeftError("no agent is left", hint=CHECK_HINT)
         self._observer = observer or LoadObserver()
-        self._lock = threading.RLock()
-        self.changed = threading.Condition(self._lock)
-        """Notified of each agent's record before the load."""
-        self._merger = IntervalMerger(agent.name for agent in agents)
+        self.changed = threading.Condition()
+        """The lock of this object, notified of each agent's record before the load."""
+        self._merger = IntervalMerger(agent.name for agent in left)
         self._stopped_at: float | None = None
         self._failure: BaseException | None = None
         self._lost: list[str] = []
         self._begun, self._finished = threading.Event(), threading.Event()
         """Whether the observer knows of the start, and whether all shares have ended."""
         self._opened = ExitStack()
-        self._shares = [_Share(self, *both) for both in zip(agents, split_plan(plan, agents, threads), strict=True)]
+        self._shares = [_Share(self, agent, part) for agent, part in split_plan(plan, left).items()]
         self._interval_s = plan.interval_s
         try:
             for share in self._shares:
@@ -164,8 +171,7 @@ class SharedLoad(LoadHandle):
     def stop(self) -> None:
         self._stopped_at = self._stopped_at or time.monotonic()
         for share in self._shares:
-            if share.lost is None:
-                share.load.stop()
+            share.load.stop()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         return self._finished.wait(timeout_s)
@@ -202,13 +208,13 @@ class SharedLoad(LoadHandle):
     def on_agent_interval(self, share: _Share, interval: Interval) -> None:
         """Merges an agent's interval and passes complete ones on."""
         self._begun.wait()
-        with self._lock:
+        with self.changed:
             self._pass_on(self._merger.take(share.agent.name, interval))
 
     def on_agent_event(self, share: _Share, event: LoadEvent) -> None:
         """Passes an agent's event on with the agent's name."""
         self._begun.wait()
-        with self._lock:
+        with self.changed:
             self._observer.on_event(event.model_copy(update={"detail": f"{share.agent.name}: {event.detail}"}))
 
     def _begin(self) -> None:
@@ -241,8 +247,7 @@ class SharedLoad(LoadHandle):
                 for share in missing:
                     if share.load.wait(0):
                         # It ended early; its result raises the reason.
-                        with _naming(share.agent):
-                            share.load.result()
+                        share.result()
                         raise GeneratorError(f"{share.agent.name}: the load ended before it began")
                 if time.monotonic() > until:
                     raise GeneratorError(f"{missing[0].agent.name}: not {what} within {_READY_WITHIN_S:g} s")
@@ -257,15 +262,17 @@ class SharedLoad(LoadHandle):
     def _wait_for(self, share: _Share) -> None:
         """Waits for the end of a share. The main function of a thread."""
         try:
-            with _naming(share.agent):
-                share.end = share.load.result()
+            share.end = share.result()
         except AgentLostError as error:
-            self._lose(share, error)
+            with self.changed:
+                self._lost.append(error.message)
+            # Without this agent it is a different load.
+            self.stop()
         except BaseException as error:
-            with self._lock:
+            with self.changed:
                 self._failure = self._failure or error
             self.stop()
-        with self._lock:
+        with self.changed:
             try:
                 self._pass_on(self._merger.ended(share.agent.name))
             except BaseException as error:
@@ -283,7 +290,7 @@ class SharedLoad(LoadHandle):
             now, stopped_at = time.monotonic(), self._stopped_at
             resumed_at = guard.look(now)
             for share in self._shares:
-                if share.engine.has_ended or share.lost is not None:
+                if share.engine.has_ended or share.agent.lost is not None:
                     continue
                 heard_at = max(share.engine.heard_at, resumed_at)
                 silence_s = now - heard_at
@@ -292,31 +299,12 @@ class SharedLoad(LoadHandle):
                 elif stopped_at is not None and now - max(stopped_at, heard_at) > _ENDS_WITHIN_S:
                     share.agent.lose(f"it did not end within {_ENDS_WITHIN_S:g} s")
 
-    def _lose(self, share: _Share, error: AgentLostError) -> None:
-        with self._lock:
-            share.lost = error
-            if share.end is None:
-                self._lost.append(error.message)
-        # Without this agent it is a different load.
-        self.stop()
 
-
-@contextmanager
-def _naming(agent: AgentHandle) -> Iterator[None]:
-    """Adds the agent's name to errors."""
-    try:
-        yield
-    except AgentLostError:
-        raise
-    except WeirError as error:
-        raise type(error)(f"{agent.name}: {error.message}", hint=error.hint) from None
-
-
-def split_plan(plan: LoadPlan, agents: Sequence[AgentHandle], threads: Sequence[int] | None = None) -> list[LoadPlan]:
-    """Returns the plan of each agent; raises UsageError if the load cannot be split among this many."""
-    each = list(threads or [plan.threads] * len(agents))
-    of = sum(each)
-    if plan.until_first_failure and len(agents) > 1:
+def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, LoadPlan]:
+    """Returns the plan of each agent, by the number of its load threads; raises UsageError if the load cannot be split
+    among this many."""
+    firsts, of = accumulate(threads.values(), initial=0), sum(threads.values())
+    if plan.until_first_failure and len(threads) > 1:
         late = "the others would learn of the failure too late"
         raise UsageError(f"--until-failure: found several agents, expected one: {late}")
     if plan.request_log is not None:
@@ -324,29 +312,28 @@ def split_plan(plan: LoadPlan, agents: Sequence[AgentHandle], threads: Sequence[
     if of > plan.load.connections:
         found = f"found {plan.load.connections} connections for {of} load threads of all agents"
         raise UsageError(f"{found}, expected at least one each")
-    return [
-        replace(plan, threads=own, cpus=cpus, part=(sum(each[:index]), of), held=True)
-        for index, (own, cpus) in enumerate(zip(each, assign_cpus(plan.cpus, agents, each), strict=True))
-    ]
+    return {
+        agent: replace(plan, threads=threads[agent], cpus=cpus, part=(first, of), held=True)
+        for first, (agent, cpus) in zip(firsts, assign_cpus(plan.cpus, threads).items(), strict=False)
+    }
 
 
-def assign_cpus(cpus: Sequence[int], agents: Sequence[AgentHandle], threads: Sequence[int]) -> list[tuple[int, ...]]:
+def assign_cpus(cpus: Sequence[int], threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, tuple[int, ...]]:
     """Returns a CPU for each thread of each agent, if the load is bound: one of `cpus` on this machine, any on others.
     Binds no agent if one lacks CPUs. An engine with its own CPUs waits differently and gets more responses from a
     saturated server, so bound and unbound agents must not be merged."""
-    unbound: list[tuple[int, ...]] = [()] * len(agents)
     if not cpus:
-        return unbound
+        return dict.fromkeys(threads, ())
     used: dict[str, set[int]] = {}
-    bound = []
-    for agent, own in zip(agents, threads, strict=True):
+    bound = {}
+    for agent, own in threads.items():
         where, able = agent.facts["machine"], agent.facts["cpus"]
         taken = used.setdefault(where, set())
         free = [cpu for cpu in (cpus if where == get_machine_id() else able) if cpu in able and cpu not in taken]
         if len(free) < own:
-            return unbound
+            return dict.fromkeys(threads, ())
         taken.update(free[:own])
-        bound.append(tuple(free[:own]))
+        bound[agent] = tuple(free[:own])
     return bound
 
 

@@ -31,9 +31,8 @@ from weir.model.records import (
 from weir.model.verdict import worst
 
 Counts = TypeVar("Counts", RequestCounts, ErrorCounts, ByteCounts, KernelTimestamps)
-_INTERVAL_COUNTS = (
-    "due", "sent", "completed", "ok", "failed", "in_flight", "queued", "bytes_sent", "bytes_received"
-)  # fmt: skip
+_STEP_COUNTS = ("sent", "completed", "ok", "failed")
+_INTERVAL_COUNTS = (*_STEP_COUNTS, "due", "in_flight", "queued", "bytes_sent", "bytes_received")
 
 
 class IntervalMerger:
@@ -109,20 +108,19 @@ def _merge_summaries(
 
     handshakes = [part.tls_handshake_us for part in parts if part.tls_handshake_us is not None]
     reads = [(part.requests.completed, part.read_time_us) for part in parts if part.read_time_us is not None]
-    firsts = [part.first_answer for part in parts if part.first_answer is not None]
     return LoadSummary(
         schema_number=first.schema_number,
         target=first.target,
         duration_s=lasted_s,
         requests=requests,
         throughput_rps=requests.completed / lasted_s if lasted_s else 0.0,
-        status=_sum_by_key(part.status for part in parts),
+        status=dict(sorted(sum((Counter(part.status) for part in parts), Counter[str]()).items())),
         errors=_sum_records([part.errors for part in parts]),
         **{f"{clock}_us": times(clock, [getattr(part, f"{clock}_us") for part in parts]) for clock in CLOCKS},
         tls_handshake_us=times("tls_handshake", handshakes) if handshakes else None,
         read_time_us=_merge_means(reads) if reads else None,
         bytes=_sum_records([part.bytes for part in parts]),
-        first_answer=firsts[0] if firsts else None,
+        first_answer=next((part.first_answer for part in parts if part.first_answer is not None), None),
         other_length=sum(part.other_length for part in parts),
         generator=_merge_generators([part.generator for part in parts]),
         steps=_merge_step_tables(parts),
@@ -176,7 +174,7 @@ def _merge_target_lists(parts: Sequence[LoadSummary]) -> list[TargetSummary] | N
 
 def _merge_steps(parts: Sequence[StepSummary]) -> StepSummary:
     times = _merge_means([(part.completed, part.response_time_us) for part in parts])
-    return StepSummary(response_time_us=times, **_sum_fields(parts, ("sent", "completed", "ok", "failed")))
+    return StepSummary(response_time_us=times, **_sum_fields(parts, _STEP_COUNTS))
 
 
 def _sum_fields(parts: Sequence[object], names: Sequence[str]) -> dict[str, Any]:
@@ -203,13 +201,6 @@ def _find_stop(parts: Sequence[LoadEnd]) -> str:
 def _sum_records(parts: Sequence[Counts]) -> Counts:
     kind = type(parts[0])
     return kind(**_sum_fields(parts, list(kind.model_fields)))
-
-
-def _sum_by_key(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    sums: Counter[str] = Counter()
-    for table in tables:
-        sums.update(table)
-    return dict(sorted(sums.items()))
 
 
 def _find_highest(values: Iterable[float | None]) -> float | None:

@@ -89,7 +89,7 @@ def join_cluster(address: str) -> Iterator["RayCluster"]:
     found = ray()
     try:
         _require_listener(address)
-        with _own_handler(), _silent():
+        with _contain_ray():
             found.init(address=address, log_to_driver=False, configure_logging=False, logging_level=logging.CRITICAL)
     except (OSError, RuntimeError, ValueError, found.exceptions.RayError) as error:
         expected = f"expected a Ray cluster that this machine has joined: {get_first_line(error)}"
@@ -130,17 +130,10 @@ def _require_listener(address: str) -> None:
 
 
 @contextmanager
-def _own_handler() -> Iterator[None]:
-    """Restores weir's handler of SIGTERM: Ray's would end the process at once."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Suppresses standard error while Ray joins: its C++ code prints there, and raises the same errors."""
+def _contain_ray() -> Iterator[None]:
+    """Suppresses standard error while Ray joins: its C++ code prints there, and raises the same errors. Then restores
+    weir's handler of SIGTERM: Ray's would end the process at once."""
+    handler = signal.getsignal(signal.SIGTERM)
     with open(os.devnull, "wb") as nowhere:
         kept = os.dup(_STDERR)
         os.dup2(nowhere.fileno(), _STDERR)
@@ -149,6 +142,8 @@ def _silent() -> Iterator[None]:
         finally:
             os.dup2(kept, _STDERR)
             os.close(kept)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 class RayCluster:

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
 from weir.cluster.agent import archive_folder, copy_database, find_weir, get_ray_variables, write_file
-from weir.cluster.agents import AgentHandle, AgentLostError, start_agents
+from weir.cluster.agents import AgentHandle, AgentLostError, RemoteProcess, start_agents
 from weir.cluster.archive import MOST_BYTES, SENT_WITHIN_S, pack_files, pack_folder, require_room
 from weir.cluster.ray_cluster import EXTRA, RayCluster
 from weir.engine_process import Engine
@@ -85,7 +85,7 @@ def run_remotely(
             path = f"{node.send_archive(pack_files(files, study))}/{study}" if files else study
             argv = [path, *words, "--out", there.run_folder]
             code = there.run(argv, out, on_line, on_begin, lambda copy: copy.replace(out / RUN_FILE_NAME))
-            with there.collected() as archive, _unpacked(archive, out.parent) as made:
+            with there.collected(out.parent) as made:
                 if made is not None:
                     _move_files(made, out)
                     # The run may have ended before it had a run file.
@@ -119,7 +119,7 @@ def resume_remotely(
             there = _Weir(cluster, node, flags)
             node.apply(write_file, f"{there.run_folder}/{RUN_FILE_NAME}", run.content, timeout_s=SENT_WITHIN_S)
             code = there.run(["--resume", there.run_folder, *words], path.parent, on_line, on_begin, run.take_back)
-            with there.collected() as archive, _unpacked(archive, path.parent) as made:
+            with there.collected(path.parent) as made:
                 if made is None:
                     found = f"nothing came back from {node.name}"
                     raise TargetError(f"{path}: {found}, expected the run; it stays as it was")
@@ -155,7 +155,7 @@ class _Weir:
 
         # Unlike an engine, weir joins the cluster.
         environment = {**self._node.apply(get_ray_variables), **_send_own_stacks(self._node)}
-        process = self._node.start_process(argv, environment, take_line, ended.set)
+        process = RemoteProcess(self._node, argv, take_line, ended.set, environment)
         on_begin(process)
         try:
             _await(ended)
@@ -171,15 +171,20 @@ class _Weir:
         return process.exit_code
 
     @contextmanager
-    def collected(self) -> Iterator[bytes]:
-        """Yields an archive of the results, and deletes them on the node after the context has ended well: until then
-        they exist nowhere else. Raises UsageError if a file could not be written here."""
+    def collected(self, beside: Path) -> Iterator[Path | None]:
+        """Yields a temporary copy of the run folder in the folder `beside`; None: the node has no run. Deletes the run
+        on the node after the context has ended well: until then it exists nowhere else. Raises UsageError if a file
+        could not be written here."""
         try:
             archive: bytes = self._node.apply(archive_folder, self._folder, timeout_s=SENT_WITHIN_S)
         except AgentLostError:
             raise self._lost() from None
         try:
-            yield archive
+            with TemporaryDirectory(dir=beside, prefix=".weir-") as folder:
+                with tarfile.open(fileobj=io.BytesIO(archive)) as found:
+                    found.extractall(folder, filter="data")
+                made = Path(folder, _RUN)
+                yield made if made.is_dir() else None
         except OSError as error:
             where = f"what was made is in {self.run_folder} on {self._node.name}"
             message = f"{error.filename2 or error.filename}: cannot be written: {error.strerror}"
@@ -239,15 +244,6 @@ class _Copies:
                     copy.write_bytes(content)
                     self._keep(copy)
                 self.made = True
-
-
-@contextmanager
-def _unpacked(archive: bytes, beside: Path) -> Iterator[Path | None]:
-    """Yields the run folder of an archive, unpacked temporarily in this folder; None: the archive has none."""
-    with TemporaryDirectory(dir=beside, prefix=".weir-") as folder, tarfile.open(fileobj=io.BytesIO(archive)) as found:
-        found.extractall(folder, filter="data")
-        made = Path(folder, _RUN)
-        yield made if made.is_dir() else None
 
 
 def _move_files(made: Path, here: Path) -> None:

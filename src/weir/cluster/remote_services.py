@@ -101,16 +101,9 @@ class _RemoteFolder:
             there: Path = self._ask("programs", name, Path(self._agent.send_archive(pack_folder(fetched_to, name))))
         return there
 
-    def drop(self, name: str) -> None:
-        with suppress(WeirError):
-            self._ask("drop", name)
-
-    def remove(self) -> None:
-        with suppress(WeirError):
-            self._ask("remove")
-
     def _ask(self, method: str, *arguments: object) -> Any:
-        with _convert_errors():
+        # The files of a lost node cannot be removed.
+        with suppress(WeirError) if method in ("drop", "remove") else _convert_errors():
             return self._agent.call("ask", self._number, method, *arguments, timeout_s=_FILES_WITHIN_S)
 
 

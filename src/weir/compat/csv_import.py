@@ -10,15 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
 from weir import __version__
-from weir.model import records
 from weir.model.errors import UsageError
 from weir.model.load import ClosedLoad
-from weir.model.records import CLOCKS, Quantiles
+from weir.model.records import GeneratorUse, LoadSummary, Quantiles, RequestCounts
 from weir.model.resources import StackResources
 from weir.model.run_types import Cell, Placement, RunInfo, TrialResult
 from weir.model.verdict import Reason, TrialVerdict
@@ -56,17 +54,12 @@ class MappingFile(Table):
     """`field = "column[:unit]"`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnMapping:
-    """The columns of each field."""
-
-    file: MappingFile
-    columns: Mapping[str, Sequence[tuple[str, float]]]
-    """By field: the columns that are added up, each with the factor of its unit."""
+Columns = Mapping[str, Sequence[tuple[str, float]]]
+"""By field: the columns that are added up, each with the factor of its unit."""
 
 
-def read_mapping(path: Path | None, options: Sequence[str]) -> ColumnMapping:
-    """Returns the mapping of a TOML file, of `field=column[:unit]` options, or of both: options override the file.
+def read_mapping(path: Path | None, options: Sequence[str]) -> tuple[MappingFile, Columns]:
+    """Returns a TOML file, and the columns of the file and of `field=column[:unit]` options, which override the file.
     Raises UsageError: a field or the form is unknown, or a required field is missing."""
     file = MappingFile()
     if path is not None:
@@ -84,7 +77,7 @@ def read_mapping(path: Path | None, options: Sequence[str]) -> ColumnMapping:
         missing = missing or ["throughput_rps or requests"]
         hint = f"--map {missing[0].split()[0]}=COLUMN"
         raise UsageError(f"{place}: found no column for {', '.join(missing)}; expected one", hint=hint)
-    return ColumnMapping(file, columns)
+    return file, columns
 
 
 def _parse_columns(name: str, text: str, place: str) -> list[tuple[str, float]]:
@@ -141,7 +134,7 @@ class Imported:
         return "; ".join(parts)
 
 
-def read_table(path: Path, mapping: ColumnMapping) -> Imported:
+def read_table(path: Path, columns: Columns) -> Imported:
     """Returns the trials of a CSV file. Without a column for blocks the n-th row of a cell belongs to block n. Raises
     UsageError: the file cannot be read, lacks a column, or holds no trial."""
     try:
@@ -151,11 +144,11 @@ def read_table(path: Path, mapping: ColumnMapping) -> Imported:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}; expected CSV in UTF-8") from None
     header = next(reader, [])
-    for column in (column for columns in mapping.columns.values() for column, _ in columns):
+    for column in (column for parts in columns.values() for column, _ in parts):
         if column not in header:
             expected = ", ".join(header) or "none"
             raise UsageError(f"{path}: found no column {column!r}, expected one of {expected}", hint=_HELP)
-    amount = "throughput_rps" if "throughput_rps" in mapping.columns else "requests"
+    amount = "throughput_rps" if "throughput_rps" in columns else "requests"
     imported = Imported()
     rows_by_cell: Counter[int] = Counter()
     for line, row in enumerate(reader, start=2):
@@ -165,18 +158,16 @@ def read_table(path: Path, mapping: ColumnMapping) -> Imported:
             imported.headers += 1
             continue
         values = dict(zip(header, row, strict=False))
-        texts = {
-            name: values.get(mapping.columns[name][0][0], "").strip() if name in mapping.columns else ""
-            for name in TEXTS
-        }
-        numbers = _read_numbers(values, mapping)
+        texts = (values.get(columns[name][0][0], "") if name in columns else "" for name in TEXTS)
+        stack, workload, block = (text.strip() for text in texts)
+        numbers = _read_numbers(values, columns)
         missing = [name for name in ("connections", "duration_s", amount) if numbers.get(name, 0) <= 0]
-        if missing or not texts["stack"]:
-            imported.incomplete.append((line, missing[0] if texts["stack"] else "stack"))
+        if missing or not stack:
+            imported.incomplete.append((line, missing[0] if stack else "stack"))
             continue
-        stack, workload, connections = texts["stack"], texts["workload"] or "requests", round(numbers["connections"])
-        new = Cell(len(imported.cells) + 1, stack, None, workload, ClosedLoad(connections), title=stack, started=False)
-        cell, block = imported.cells.setdefault((stack, workload, connections), new), texts["block"]
+        key = stack, workload or "requests", round(numbers["connections"])
+        new = Cell(len(imported.cells) + 1, stack, None, key[1], ClosedLoad(key[2]), title=stack, started=False)
+        cell = imported.cells.setdefault(key, new)
         rows_by_cell[cell.id] += 1
         if block and not (block.isdigit() and int(block) > 0):
             raise UsageError(f"{path}: line {line}: block: found {block!r}, expected a whole number from 1 on")
@@ -188,12 +179,12 @@ def read_table(path: Path, mapping: ColumnMapping) -> Imported:
     return imported
 
 
-def _read_numbers(values: Mapping[str, str], mapping: ColumnMapping) -> dict[str, float]:
+def _read_numbers(values: Mapping[str, str], columns: Columns) -> dict[str, float]:
     """Returns the numbers of a row by field, without those fields that are no finite number."""
     numbers = {}
-    for name in mapping.columns.keys() & NUMBERS.keys():
+    for name in columns.keys() & NUMBERS.keys():
         try:
-            total = sum(float(values.get(column, "")) * factor for column, factor in mapping.columns[name])
+            total = sum(float(values.get(column, "")) * factor for column, factor in columns[name])
         except ValueError:
             continue
         if math.isfinite(total):
@@ -204,37 +195,28 @@ def _read_numbers(values: Mapping[str, str], mapping: ColumnMapping) -> dict[str
 def _build_result(numbers: Mapping[str, float]) -> TrialResult:
     duration_s, failed = numbers["duration_s"], round(numbers.get("errors", 0))
     completed = round(numbers.get("requests", numbers.get("throughput_rps", 0.0) * duration_s))
-    resources = None
-    if numbers.keys() & {"cpu_s", "pss_bytes", "private_bytes"}:
-        pss, private = (round(numbers[name]) if name in numbers else None for name in ("pss_bytes", "private_bytes"))
-        resources = StackResources(
-            cpu_user_s=numbers.get("cpu_s", 0.0),
-            cpu_system_s=0.0,
-            peak_threads=0,
-            peak_processes=0,
-            pss_bytes=pss,
-            private_bytes=private,
-            steal_fraction=None,
-        )
-    clocks: dict[str, Any] = {f"{clock}_us": Quantiles() for clock in CLOCKS}
-    clocks["response_time_us"] = Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers})
-    counts = {"intended": completed + failed, "sent": completed + failed, "completed": completed, "ok": completed}
-    summary = records.LoadSummary(
-        schema_number=1,
-        target="",
-        duration_s=duration_s,
-        requests=records.RequestCounts(**counts, failed=failed, unanswered=0, unsent=0),
-        throughput_rps=numbers.get("throughput_rps", completed / duration_s),
+    pss, private = (round(numbers[name]) if name in numbers else None for name in ("pss_bytes", "private_bytes"))
+    resources = StackResources(
+        cpu_user_s=numbers.get("cpu_s", 0.0),
+        cpu_system_s=0.0,
+        peak_threads=0,
+        peak_processes=0,
+        pss_bytes=pss,
+        private_bytes=private,
+        steal_fraction=None,
+    )
+    summary = LoadSummary.from_figures(
+        RequestCounts.from_outcomes(ok=completed, failed=failed),
+        duration_s,
+        throughput_rps=numbers.get("throughput_rps"),
         # The table has no statuses, and every response needs one.
         status={"unknown": completed},
-        errors=records.ErrorCounts(),
-        bytes=records.ByteCounts(),
-        generator=records.GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
-        verdict=records.Verdict(validity="valid"),
-        **clocks,
+        response_time_us=Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers}),
+        generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
     )
     reasons = (Reason("failed requests", "invalid", f"{failed:,} requests failed"),) if failed else ()
-    return TrialResult(TrialVerdict(reasons), summary, resources=resources, ready_s=numbers.get("ready_s"))
+    used = resources if numbers.keys() & {"cpu_s", "pss_bytes", "private_bytes"} else None
+    return TrialResult(TrialVerdict(reasons), summary, resources=used, ready_s=numbers.get("ready_s"))
 
 
 def write_imported(imported: Imported, settings: MappingFile, source: Path, out: Path, *, command: str) -> None:

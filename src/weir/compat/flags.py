@@ -164,11 +164,18 @@ class ToolFlags:
         return "\n".join([f"Usage: weir {self.tool} [FLAG]... URL", "", *lines, "", f"Example: {self.example}", ""])
 
 
-def parse_whole(text: str) -> int:
-    """Returns an integer. Raises InvalidValueError."""
-    if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise InvalidValueError(text, "a whole number such as 100")
-    return int(text)
+def match_value(pattern: str, expected: str, convert: Callable[[str], Any] = str) -> Callable[[str], Any]:
+    """Returns the parser of the values that match a pattern. Its errors name the `expected` value."""
+
+    def parse(text: str) -> Any:
+        if not re.fullmatch(pattern, text):
+            raise InvalidValueError(text, expected)
+        return convert(text)
+
+    return parse
+
+
+parse_whole = match_value(r"[+-]?[0-9]+", "a whole number such as 100", int)
 
 
 def format_authority(url: SplitResult) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from urllib.parse import quote
 
-from weir.compat.flags import Flag, ToolFlags, format_authority, parse_whole
+from weir.compat.flags import Flag, ToolFlags, format_authority, match_value, parse_whole
 from weir.compat.front_end import TOOLS, FrontEnd, LoadResult, is_unknown_host
 from weir.compat.hey_report import CSV_HEAD, format_csv, format_summary
 from weir.load_spec import LoadSpec
-from weir.model.errors import InvalidValueError, TargetError, WeirError
+from weir.model.errors import TargetError, WeirError
 from weir.model.load import LONGEST_S, LONGEST_TIMEOUT_S
 from weir.parsing import parse_header, parse_method
 
@@ -24,16 +24,9 @@ _NOT_AMONG_HEADERS = ("Host", "User-Agent", "Content-Length", "Transfer-Encoding
 _REDIRECTS = ("301", "302", "303", "307", "308")
 
 
-def _parse_duration(text: str) -> float:
-    if not re.fullmatch(rf"(?:{_DURATION_PART})+", text):
-        raise InvalidValueError(text, "a duration with a unit such as 30s or 1m30s")
+def _add_up(text: str) -> float:
+    """Returns the seconds in a duration of several parts."""
     return sum(float(number) * _UNITS_S[unit] for number, unit in re.findall(_DURATION_PART, text))
-
-
-def _parse_rate(text: str) -> float:
-    if not re.fullmatch(r"[0-9]+\.?[0-9]*|\.[0-9]+", text):
-        raise InvalidValueError(text, "a number such as 50 or 0.5")
-    return float(text)
 
 
 def _parse_header(text: str) -> tuple[str, str]:
@@ -41,12 +34,9 @@ def _parse_header(text: str) -> tuple[str, str]:
     return "-".join(part.capitalize() for part in name.split("-")), value
 
 
-def _parse_output(text: str) -> str:
-    if text != "csv":
-        raise InvalidValueError(text, "csv; weir load --json FILE URL writes all figures as JSON")
-    return text
-
-
+_parse_duration = match_value(rf"(?:{_DURATION_PART})+", "a duration with a unit such as 30s or 1m30s", _add_up)
+_parse_rate = match_value(r"[0-9]+\.?[0-9]*|\.[0-9]+", "a number such as 50 or 0.5", float)
+_parse_output = match_value("csv", "csv; weir load --json FILE URL writes all figures as JSON")
 _TABLE = ToolFlags(
     tool="hey",
     example=TOOLS["hey"],

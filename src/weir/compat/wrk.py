@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from weir.compat import wrk_report
 from weir.compat.flags import Flag, ToolFlags, format_authority, format_path
@@ -23,14 +24,12 @@ def _parse_scaled(text: str, scale: int, units: Sequence[str], expected: str) ->
     return int(match[1]) * int(scale ** units.index(match[2] or units[0]))
 
 
-def _parse_count(text: str) -> int:
-    return _parse_scaled(text, 1000, ("", "k", "m", "g"), "a whole number such as 400, 10k or 1M")
-
-
-def _parse_seconds(text: str) -> int:
-    return _parse_scaled(text, 60, ("s", "m", "h"), "whole seconds, minutes or hours such as 30s, 2m or 1h")
-
-
+_parse_count = partial(
+    _parse_scaled, scale=1000, units=("", "k", "m", "g"), expected="a whole number such as 400, 10k or 1M"
+)
+_parse_seconds = partial(
+    _parse_scaled, scale=60, units=("s", "m", "h"), expected="whole seconds, minutes or hours such as 30s, 2m or 1h"
+)
 _FLAGS = (
     Flag("connections", "-c --connections", _parse_count, 10, "connections that are kept open (10)"),
     Flag("duration_s", "-d --duration", _parse_seconds, 10, "how long the load lasts (10s)"),

@@ -4,11 +4,13 @@ A printed value changes to the next unit at 0.85 of it. Times have no unit above
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from weir.compat.front_end import LoadResult
-from weir.compat.latencies import Times, list_spectrum, read_times
+from weir.compat.latencies import Times, list_spectrum, read_times, sort_counts
 
 if TYPE_CHECKING:
     # At run time the records come later, with pydantic: the heading is printed without them.
@@ -24,7 +26,7 @@ _BUCKET_WIDTH = 0.001
 _SPECTRUM_PERCENTS = (50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0)
 
 
-def _scale(value: float, step: int, units: Sequence[str], decimals: int = 2) -> str:
+def _scale(step: int, units: Sequence[str], value: float, decimals: int = 2) -> str:
     power = 0
     while power < len(units) - 1 and value >= step * _STEP_UP:
         value /= step
@@ -32,24 +34,15 @@ def _scale(value: float, step: int, units: Sequence[str], decimals: int = 2) -> 
     return f"{value:.{decimals}f}{units[power]}"
 
 
-def format_count(value: float) -> str:
-    """Returns a number with a unit of thousands."""
-    return _scale(value, 1000, ("", "k", "M", "G", "T"))
-
-
-def format_bytes(value: float) -> str:
-    """Returns a number of bytes with its unit."""
-    return _scale(value, 1024, ("B", "KB", "MB", "GB", "TB"))
+format_count = partial(_scale, 1000, ("", "k", "M", "G", "T"))
+format_bytes = partial(_scale, 1024, ("B", "KB", "MB", "GB", "TB"))
+format_length = partial(_scale, 60, ("s", "m"), decimals=0)
+"""Returns the length of a run in seconds with its unit."""
 
 
 def format_time(value_us: float) -> str:
     """Returns a time that is given in microseconds with its unit."""
-    return _scale(value_us / 1e6, 60, ("s", "m")) if value_us >= 1e6 else _scale(value_us, 1000, ("us", "ms"))
-
-
-def format_length(value_s: int) -> str:
-    """Returns the length of a run, without decimals."""
-    return _scale(value_s, 60, ("s", "m"), decimals=0)
+    return _scale(60, ("s", "m"), value_us / 1e6) if value_us >= 1e6 else _scale(1000, ("us", "ms"), value_us)
 
 
 def align(text: str, width: int) -> str:
@@ -100,12 +93,10 @@ def list_thread_rates(intervals: "Sequence[Interval]", interval_s: float, thread
 
 def measure_spread(values: Sequence[int]) -> tuple[float, float, float, float]:
     """Returns mean, standard deviation, maximum and the share within a deviation of the mean (not a number of none)."""
-    if not values:
-        return 0.0, 0.0, 0.0, math.nan
-    mean = sum(values) / len(values)
-    squares = sum((value - mean) ** 2 for value in values)
-    stdev = math.sqrt(squares / (len(values) - 1)) if len(values) > 1 else 0.0
-    return mean, stdev, max(values), sum(abs(value - mean) <= stdev for value in values) / len(values)
+    sorted_values = sort_counts(Counter(values))
+    mean, stdev = sorted_values.mean, sorted_values.deviation
+    within = sum(abs(value - mean) <= stdev for value in values)
+    return mean, stdev, sorted_values.longest, within / len(values) if values else math.nan
 
 
 def format_percentiles(clock: "Quantiles") -> str:
@@ -133,13 +124,10 @@ def format_totals(summary: "LoadSummary") -> str:
 
 def format_spectra(end: "LoadEnd", *, has_latency: bool, has_uncorrected: bool) -> str:
     """Returns wrk2's blocks of percentiles, one for each clock that the flags ask for."""
-    blocks = []
-    if has_latency or has_uncorrected:
-        blocks.append(_format_spectrum("Recorded Latency", end, "response_time"))
+    titles = {"response_time": "Recorded Latency"} if has_latency or has_uncorrected else {}
     if has_uncorrected:
-        title = "Uncorrected Latency (measured without taking delayed starts into account)"
-        blocks.append(_format_spectrum(title, end, "service_time"))
-    return "\n".join(blocks)
+        titles["service_time"] = "Uncorrected Latency (measured without taking delayed starts into account)"
+    return "\n".join(_format_spectrum(title, end, clock) for clock, title in titles.items())
 
 
 def _format_spectrum(title: str, end: "LoadEnd", name: str) -> str:

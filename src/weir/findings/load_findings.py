@@ -97,11 +97,8 @@ def _summarize_intervals(reader: RunReader, trial: Trial) -> LoadSummary:
         f"unfinished: the load was killed or still runs; these are the results of its first {duration_s:.1f} s, "
         "without the clocks and the checks that weir computes at the end"
     )
-    return LoadSummary(
-        schema_number=1,
-        target=reader.info.title,
-        duration_s=duration_s,
-        requests=RequestCounts(
+    return LoadSummary.from_figures(
+        RequestCounts(
             intended=due,
             sent=sent,
             completed=completed,
@@ -110,14 +107,10 @@ def _summarize_intervals(reader: RunReader, trial: Trial) -> LoadSummary:
             unanswered=in_flight,
             unsent=max(0, due - ok - failed - in_flight),
         ),
-        throughput_rps=completed / duration_s if duration_s else 0.0,
-        status={},
+        duration_s,
+        target=reader.info.title,
         errors=ErrorCounts(**{kind: count for kind, count in errors.items() if kind in ErrorCounts.model_fields}),
         response_time_us=Quantiles.from_counts(counts, max_us),
-        service_time_us=Quantiles(),
-        schedule_lag_us=Quantiles(),
-        connect_time_us=Quantiles(),
-        time_to_first_byte_us=Quantiles(),
         bytes=ByteCounts(sent=sum(row.bytes_sent for row in rows), received=sum(row.bytes_received for row in rows)),
         generator=GeneratorUse(
             version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=plan.get("threads", 1), cpus=plan.get("cpus", [])

@@ -13,18 +13,21 @@ from weir.model.run_types import Cell, RunInfo, Trial
 
 
 @dataclass(frozen=True, slots=True)
-class MainRatio:
-    """The ratio of one stack to the baseline at one point, with the width of its interval."""
+class Precision:
+    """Precision of the ratio of one main comparison so far."""
 
     name: str
+    """'Sanic ÷ Flask', with the point if there are several."""
     half_width: float | None
-    """Relative; None without an interval."""
-    spread: float | None
-    """Standard deviation of the log ratio between blocks."""
+    """Relative half width of the interval; None without an interval."""
+    blocks_needed: int | None
+    """Total blocks for an interval of the wanted width, estimated from the spread so far: n = (t·CV/h)²."""
 
 
-def iter_main_ratios(info: RunInfo, cells: Sequence[Cell], trials: Sequence[Trial], metric: str) -> Iterator[MainRatio]:
-    """Yields the ratio of every stack to the baseline at each point on a metric, without A/A copies."""
+def iter_precisions(
+    info: RunInfo, cells: Sequence[Cell], trials: Sequence[Trial], metric: str, wanted_half_width: float
+) -> Iterator[Precision]:
+    """Yields the precision of every stack's ratio to the baseline at each point on a metric, without A/A copies."""
     names = sentence_names(cells)
     points = group_points(cells, trials)
     labels, seen = PointNames(cells), set[tuple[int, int]]()
@@ -38,12 +41,9 @@ def iter_main_ratios(info: RunInfo, cells: Sequence[Cell], trials: Sequence[Tria
             name = f"{names[member.cell.id]} ÷ {names[baseline.cell.id]}{where}"
             ratio = pair_by_block(member, baseline, BY_KEY[metric].of, info.first_look).ratio
             if ratio is None or ratio.low is None or ratio.high is None:
-                yield MainRatio(name, None, None)
-            else:
-                # The interval is symmetric in the logarithm: its upper half is the wider one.
-                yield MainRatio(name, ratio.high / ratio.value - 1, ratio.spread)
-
-
-def estimate_blocks(spread: float, half_width: float) -> int:
-    """Returns the blocks for an interval of ±`half_width`, from the spread of the ratios so far: n = (t·CV/h)²."""
-    return stats.blocks_for_precision(spread, math.log1p(half_width))
+                yield Precision(name, None, None)
+                continue
+            log_width, spread = math.log1p(wanted_half_width), ratio.spread
+            blocks = None if spread is None else stats.blocks_for_precision(spread, log_width)
+            # The interval is symmetric in the logarithm: its upper half is the wider one.
+            yield Precision(name, ratio.high / ratio.value - 1, blocks)

@@ -16,22 +16,16 @@ def build_load_end(
     """Builds the end record of a load from the tool's report. `load_s` is the time from the start of the load to the
     end of the program, used if the report lacks a duration; `stopped` is why the load ended, in the engine's words."""
     counts, errors = _counts(plan, result)
-    duration_s = _duration_s(result) or load_s
-    rate_rps = counts.completed / duration_s if result.throughput_rps is None else result.throughput_rps.value
-    clocks = ("service_time_us", "schedule_lag_us", "connect_time_us", "time_to_first_byte_us")
-    summary = records.LoadSummary(
-        schema_number=1,
+    summary = records.LoadSummary.from_figures(
+        counts,
+        _duration_s(result) or load_s,
         target=plan.title,
-        duration_s=duration_s,
-        requests=counts,
-        throughput_rps=rate_rps,
+        throughput_rps=None if result.throughput_rps is None else result.throughput_rps.value,
         status=dict(result.statuses),
         errors=errors,
         response_time_us=_quantiles(result),
-        **dict.fromkeys(clocks, Quantiles()),
         bytes=records.ByteCounts(received=result.received_bytes or 0),
         generator=generator,
-        verdict=records.Verdict(validity="valid"),
     )
     return LoadEnd(stopped=stopped, histograms={}, summary=summary)
 
@@ -56,9 +50,10 @@ def _counts(plan: LoadPlan, result: ReportedResult) -> tuple[RequestCounts, Erro
     failed = sum(errors.values())
     # Failures without a kind had no response at the end of the load.
     unanswered = max(0, (result.failed or 0) - failed)
-    sent, unsent, completed = ok + failed + unanswered, result.unsent or 0, ok + errors.get("check", 0)
-    outcomes = {"ok": ok, "failed": failed, "unanswered": unanswered, "unsent": unsent}
-    return RequestCounts(intended=sent + unsent, sent=sent, completed=completed, **outcomes), ErrorCounts(**errors)
+    counts = RequestCounts.from_outcomes(
+        ok=ok, failed=failed, wrong=errors.get("check", 0), unanswered=unanswered, unsent=result.unsent or 0
+    )
+    return counts, ErrorCounts(**errors)
 
 
 def _is_right(status: int, expected: tuple[int, ...] | None) -> bool:

@@ -5,17 +5,21 @@ import math
 import random
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from weir.lab.context import RunContext, TrialContext
 from weir.lab.observer import TrialStart
-from weir.lab.schedule import collect_completed, schedule
-from weir.lab.stopping_rule import Precision, describe_wide_intervals, find_stop_reason, is_narrow
+from weir.lab.schedule import CompletedTrials, schedule
+from weir.lab.stopping_rule import describe_wide_intervals, find_stop_reason, is_narrow
 from weir.lab.trial import run_trial
 from weir.model.errors import UsageError
 from weir.model.run_types import StopReason, Trial
 from weir.stacks.build import BuiltStack
 from weir.store import RunReader, RunWriter
 from weir.study.study import INTERVAL_BLOCKS, PlannedCell, Study
+
+if TYPE_CHECKING:
+    from weir.findings.precision import Precision
 
 
 def find_time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]:
@@ -98,7 +102,9 @@ class _StoppingRule:
         by_id = {planned.cell.id: planned.trial_s for planned in cells}
         # Planned durations of all trials so far, and of the accepted ones.
         self._planned_s = sum(by_id[trial.cell.id] for trial in earlier)
-        self.done = collect_completed(earlier)
+        self.done = CompletedTrials()
+        for trial in earlier:
+            self.done.note(trial.cell.id, trial.block, trial.result.verdict.validity)
         self._done_s = sum(by_id[cell_id] for cell_id, _ in self.done.accepted)
         self._spent_s = sum(trial.result.phases_s.get("total", 0.0) for trial in earlier)
         self._trials = self._answered_trials = len(earlier)
@@ -168,13 +174,10 @@ class _StoppingRule:
     def _trial_s(self) -> float:
         return self._spent_s / self._trials if self._trials else self._block_s / self._cells
 
-    def _precisions(self, width: float) -> list[Precision]:
+    def _precisions(self, width: float) -> "list[Precision]":
         # A slow import: only runs with `width` need the statistics here.
-        from weir.findings.precision import estimate_blocks, iter_main_ratios
+        from weir.findings.precision import iter_precisions
 
         with RunReader(self._writer.path) as reader:
-            found = iter_main_ratios(self._writer.info, self._writer.cells, reader.trials(), self._method.width_of)
-            return [
-                Precision(one.name, one.half_width, None if one.spread is None else estimate_blocks(one.spread, width))
-                for one in found
-            ]
+            trials, metric = reader.trials(), self._method.width_of
+            return list(iter_precisions(self._writer.info, self._writer.cells, trials, metric, width))

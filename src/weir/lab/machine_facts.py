@@ -16,6 +16,7 @@ def describe_environment() -> dict[str, Any]:
 
 def describe_machine() -> dict[str, Any]:
     """Returns kernel, CPUs, memory, limits and load. Starts no process."""
+    memory = _field(Path("/proc/meminfo"), "MemTotal")
     return {
         "kernel": f"{platform.system()} {platform.release()}",
         "architecture": platform.machine(),
@@ -24,7 +25,7 @@ def describe_machine() -> dict[str, Any]:
         "cpus_available": sorted(os.sched_getaffinity(0)),
         "hypervisor": "hypervisor" in (_field(Path("/proc/cpuinfo"), "flags") or "").split(),
         "governor": _text(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
-        "memory_bytes": _kibibytes(_field(Path("/proc/meminfo"), "MemTotal")),
+        "memory_bytes": int(memory.split()[0]) * 1024 if memory else None,
         "open_files_limit": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         "listen_backlog_limit": _text(Path("/proc/sys/net/core/somaxconn")),
         "local_ports": _text(Path("/proc/sys/net/ipv4/ip_local_port_range")),
@@ -39,10 +40,6 @@ def _field(path: Path, name: str) -> str | None:
         if key.strip() == name:
             return value.strip()
     return None
-
-
-def _kibibytes(value: str | None) -> int | None:
-    return int(value.split()[0]) * 1024 if value else None
 
 
 def _text(path: Path) -> str | None:

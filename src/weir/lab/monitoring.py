@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import TypeVar
+from contextlib import AbstractContextManager, contextmanager
 
 from weir.generators.handle import LoadHandle
 from weir.host import Ended, Host
@@ -12,8 +11,6 @@ from weir.model.records import LoadEnd, Sample
 from weir.observe.watch import Watch
 from weir.stacks.manifest import Stack
 from weir.stacks.unmanaged import ExternalStack
-
-T = TypeVar("T")
 
 
 def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[str]) -> LoadEnd:
@@ -25,15 +22,6 @@ def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[st
         if gone is None:
             raise
         raise TargetError(f"{gone.name} ended {gone.how} during the load") from None
-
-
-@contextmanager
-def timed_enter(phases_s: dict[str, float], phase: str, context: AbstractContextManager[T]) -> Iterator[T]:
-    """Enters a context and records how long that takes."""
-    with ExitStack() as opened:
-        with timed(phases_s, phase):
-            value = opened.enter_context(context)
-        yield value
 
 
 @contextmanager

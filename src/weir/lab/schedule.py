@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from weir.model.run_types import Trial
 from weir.study.block_order import HeadStart, order_block
 from weir.study.study import PlannedCell
 
@@ -96,11 +95,3 @@ def _list_missing(blocks: Sequence[tuple[int, list[PlannedCell]]], done: Complet
         for position, planned in enumerate(order)
         if (key := (planned.cell.id, block)) not in done.accepted and done.rejected[key] in tries
     ]
-
-
-def collect_completed(trials: Sequence[Trial]) -> CompletedTrials:
-    """Returns the finished trials by cell and block."""
-    done = CompletedTrials()
-    for trial in trials:
-        done.note(trial.cell.id, trial.block, trial.result.verdict.validity)
-    return done

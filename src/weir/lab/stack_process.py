@@ -56,7 +56,6 @@ class RunningStack:
     """Time until the last process was ready; None if weir did not start them."""
     check_s: float
     """Duration of the check of its answers."""
-    artifact_bytes: int | None = None
     runtime: str = ""
     """Version text of the first process's runtime."""
     ended: tuple[Ended, ...] = ()
@@ -156,7 +155,7 @@ def running_stack(
                 with _add_log_to_errors(label, log):
                     check(planned.workload, base_url, inputs, path=path, timeout_s=timeout_s)
             pids, check_s = tuple(process.pid for process in processes), time.monotonic() - ready_at
-            running = RunningStack(tuple(asked), pids, ready_at - begun, check_s, built.artifact_bytes, runtime)
+            running = RunningStack(tuple(asked), pids, ready_at - begun, check_s, runtime)
             yield running
     finally:
         ended = tuple(host.stop(name, grace_s=_STOP_GRACE_S) for name in started)

@@ -5,30 +5,22 @@ of an interval is independent of its position.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from weir.model.run_types import StopReason
 from weir.study.file import Method
 from weir.study.time_estimate import format_duration
 
-
-@dataclass(frozen=True, slots=True)
-class Precision:
-    """Precision of the ratio of one main comparison so far."""
-
-    name: str
-    """'Sanic ÷ Flask', with the point if there are several."""
-    half_width: float | None
-    """Relative half width of the interval; None without an interval."""
-    blocks_needed: int | None
-    """Total blocks for the study's width, estimated from the spread so far."""
+if TYPE_CHECKING:
+    # A slow import: see `blocks`.
+    from weir.findings.precision import Precision
 
 
 def find_stop_reason(
     block: int,
     method: Method,
     *,
-    precisions: Sequence[Precision],
+    precisions: "Sequence[Precision]",
     spent_s: float,
     block_s: float,
     trials_in_block: bool,
@@ -69,12 +61,12 @@ def find_stop_reason(
     return None
 
 
-def is_narrow(precisions: Sequence[Precision], width: float) -> bool:
+def is_narrow(precisions: "Sequence[Precision]", width: float) -> bool:
     """Returns whether every interval is narrow enough; False without any."""
     return bool(precisions) and all(one.half_width is not None and one.half_width <= width for one in precisions)
 
 
-def describe_wide_intervals(precisions: Sequence[Precision], width: float) -> str:
+def describe_wide_intervals(precisions: "Sequence[Precision]", width: float) -> str:
     """Describes the widest interval, the blocks that it needs, and the number of others that are too wide."""
     missing = [one for one in precisions if one.half_width is None or one.half_width > width]
     if not missing:

@@ -240,17 +240,15 @@ def determine_exit_code(path: Path) -> ExitCode:
         may_lack_cells = reader.stopped is not None and reader.stopped.rule == "first_answer"
         for cell in reader.cells():
             of_cell = [trial for trial in trials if trial.cell.id == cell.id]
-            if not of_cell and may_lack_cells:
-                continue
             counted = [trial.result for trial in of_cell if trial.result.verdict.validity != "invalid"]
-            if counted:
-                held = [one for result in counted if result.summary for one in result.summary.objectives or []]
-                if worst is ExitCode.DONE and not all(one["met"] for one in held):
-                    worst = ExitCode.MISSED
-                continue
-            if of_cell and all(_stack_failed(reader, trial) for trial in of_cell):
-                return ExitCode.TARGET
-            worst = ExitCode.NOT_VALID
+            held = [one for result in counted if result.summary for one in result.summary.objectives or []]
+            if not counted:
+                if of_cell and all(_stack_failed(reader, trial) for trial in of_cell):
+                    return ExitCode.TARGET
+                if of_cell or not may_lack_cells:
+                    worst = ExitCode.NOT_VALID
+            elif worst is ExitCode.DONE and not all(one["met"] for one in held):
+                worst = ExitCode.MISSED
     return worst
 
 
@@ -291,9 +289,7 @@ def _measure_max_rates(run: RunContext, cells: Sequence[PlannedCell]) -> dict[st
 def _stack_failed(reader: RunReader, trial: Trial) -> bool:
     """Returns whether the stack or a service did not start, or ended under the load."""
     kinds = {reason.kind for reason in trial.result.verdict.reasons}
-    if kinds & {SKIPPED, GENERATOR_FAILED}:
-        return False
-    return (
+    return not kinds & {SKIPPED, GENERATOR_FAILED} and (
         SERVICE_ENDED in kinds
         or trial.result.summary is None
         or any(event.kind == STACK_ENDED for event in reader.events(trial.id))

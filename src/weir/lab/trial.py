@@ -5,12 +5,13 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from weir.lab.context import TrialContext
 from weir.lab.measurement import measure, warm_up
-from weir.lab.monitoring import timed_enter
+from weir.lab.monitoring import timed
 from weir.lab.observer import SKIPPED, TrialSkippedError
 from weir.lab.stack_process import RunningStack, find_exit_problems, running_stack
 from weir.lab.trial_generator import list_generator_files
@@ -68,10 +69,11 @@ def run_trial(trial: TrialContext) -> TrialResult:
 def _run_started(trial: TrialContext, logs: Mapping[str, Path]) -> TrialResult:
     """Starts services and stack, checks them, measures, judges, and stops them."""
     planned, run, phases_s = trial.planned, trial.run, trial.phases_s
-    starting = run.services.running(planned, trial.placement, log_of=logs.__getitem__)
-    with (
-        timed_enter(phases_s, "services", starting) as services,
-        running_stack(
+    with ExitStack() as opened:
+        with timed(phases_s, "services"):
+            starting = run.services.running(planned, trial.placement, log_of=logs.__getitem__)
+            services = opened.enter_context(starting)
+        stack = running_stack(
             run.host,
             trial.built,
             planned,
@@ -80,8 +82,8 @@ def _run_started(trial: TrialContext, logs: Mapping[str, Path]) -> TrialResult:
             inputs=trial.inputs,
             fields=services.fields,
             front=services.front,
-        ) as running,
-    ):
+        )
+        running = opened.enter_context(stack)
         phases_s["check"] = running.check_s
         if running.ready_s is not None:
             phases_s["ready"] = running.ready_s

@@ -69,10 +69,9 @@ def judge_measurement(
 def _verdict(
     trial: TrialContext, measured: Measurement, load: LoadSummary, used: LoadSummary, resources: StackResources | None
 ) -> TrialVerdict:
-    planned, placement, after = trial.planned, trial.placement, measured.after
+    planned, placement = trial.planned, trial.placement
     # The CPUs of an external server are unknown, unless the study names its processes.
     cpus, used_s = len({*placement.stack, *placement.services}) or None, used.duration_s
-    networks = [] if resources is None else resources.networks
     results = build_reported_results(
         load, planned.cell.load, resources, cpus=cpus, used_s=used_s, reported=measured.reported_result
     )
@@ -87,19 +86,13 @@ def _verdict(
             invariant=trial.method.invariant,
             stack_ended=measured.stack_ended,
             service_ended=measured.service_ended,
-            wrong_after=after.wrong,
-            unexpected_work=after.unexpected_work,
-            discrepancies=after.discrepancies,
+            after=measured.after,
             cut_short_s=measured.cut_short_s,
             # Without keep-alive the lag includes the connect time.
             lag_p99_us=load.schedule_lag_us.p99 if planned.load.keep_alive else None,
-            has_samples=resources is not None,
+            resources=resources,
             processes_unknown=isinstance(planned.stack, ExternalStack) and not planned.stack.pids,
-            steal_fraction=resources.steal_fraction if resources else None,
             load_shares_stack_cpu=bool(set(placement.load) & set(placement.stack)),
-            retransmits=sum(network.tcp_retransmits for network in networks),
-            listen_overflows=sum(network.listen_overflows for network in networks),
-            listen_drops=sum(network.listen_drops for network in networks),
             broken_laws=[
                 (f"{law.found} ({law.law})", law.cause) for law in find_violations(*results) if law.kind == "impossible"
             ],

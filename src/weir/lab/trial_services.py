@@ -63,45 +63,20 @@ class RunningDatabase:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningUpstream:
-    """A running upstream server."""
-
-    id: str
-    port: int
-    address: str = LOOPBACK
-
-    @property
-    def fields(self) -> dict[str, str]:
-        """Values for the stack's manifest: `UpstreamService.fields`."""
-        return {"url": f"http://{self.address}:{self.port}", "host": self.address, "port": str(self.port)}
-
-
-@dataclass(frozen=True, slots=True)
 class RunningServices:
     """The services of one trial."""
 
-    databases: tuple[RunningDatabase, ...] = ()
-    upstreams: tuple[RunningUpstream, ...] = ()
-    absent: tuple[RunningUpstream, ...] = ()
-    """Upstreams that the workload does not use: the stack gets an address without a server."""
+    databases: tuple[RunningDatabase, ...]
+    fields: Mapping[str, str]
+    """Values for the stack's manifest by name: `postgres.url` and so on."""
+    names: tuple[str, ...]
+    """Names of the processes that weir started."""
     fronts: tuple[str, ...] = ()
     """Names of the proxies in front of the stack."""
     front: Front | None = None
     """Starts the proxies; None without any."""
     place: ServiceHost | None = None
     """The machine of databases and upstreams; None: this one."""
-
-    @property
-    def fields(self) -> dict[str, str]:
-        """Values for the stack's manifest by name: `postgres.url` and so on."""
-        by_service = {one.id: one.address.fields(one.kind.scheme) for one in self.databases}
-        by_service |= {one.id: one.fields for one in (*self.upstreams, *self.absent)}
-        return {f"{name}.{field}": value for name, fields in by_service.items() for field, value in fields.items()}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the processes that weir started."""
-        return (*(one.id for one in self.databases if one.started), *(one.id for one in self.upstreams), *self.fronts)
 
     def read(self, workload: Workload) -> "Readings":
         """Reads the results of the invariants' queries, then the counters of each database."""
@@ -180,23 +155,23 @@ class Services(Closing):
         """
         stack, needs = planned.stack, planned.services
         _require_dataset(planned)
-        databases: list[RunningDatabase] = []
-        upstreams: list[RunningUpstream] = []
+        databases: dict[str, RunningDatabase] = {}
+        upstreams: dict[str, dict[str, str]] = {}
         with ExitStack() as opened:
             for name, needed in needs.items():
                 service, process = read_service(name), ServiceProcess.plan(self._place, name, placement, log_of(name))
                 process.log.parent.mkdir(parents=True, exist_ok=True)
                 match service:
                     case DatabaseService():
-                        databases.append(opened.enter_context(self._database(service, needed, process)))
+                        databases[name] = opened.enter_context(self._database(service, needed, process))
                     case UpstreamService():
-                        upstreams.append(opened.enter_context(self._upstream(service, needed, process)))
+                        upstreams[name] = opened.enter_context(self._upstream(service, needed, process))
                     case StandbyService():
-                        primary = next(one for one in databases if one.id == service.of)
+                        primary = databases[service.of]
                         # A standby needs its primary's settings: it tracks the primary's connections and transactions.
                         primary_settings = {**read_service(service.of).settings, **needs[service.of].settings}
                         settings = {**primary_settings, **service.settings, **needed.settings}
-                        databases.append(opened.enter_context(self._standby(service, primary, settings, process)))
+                        databases[name] = opened.enter_context(self._standby(service, primary, settings, process))
             fronts = {name: needed for name, needed in needs.items() if isinstance(read_service(name), FrontService)}
 
             @contextmanager
@@ -207,12 +182,19 @@ class Services(Closing):
                         base_urls = [stacked.enter_context(proxy)]
                     yield base_urls
 
-            absent = (name for name in stack.services if name not in needs) if isinstance(stack, Stack) else ()
-            unused = tuple(RunningUpstream(name, _UNUSED_PORT) for name in absent)
-            has_started = bool(upstreams) or any(one.started for one in databases)
-            place = self._place if has_started and self._place.node is not None else None
-            start_fronts = front if fronts else None
-            yield RunningServices(tuple(databases), tuple(upstreams), unused, tuple(fronts), start_fronts, place)
+            # The stack gets an address without a server for an upstream that the workload does not use.
+            absent = [name for name in stack.services if name not in needs] if isinstance(stack, Stack) else []
+            by_service = {name: one.address.fields(one.kind.scheme) for name, one in databases.items()}
+            by_service |= dict.fromkeys(absent, _build_upstream_fields(LOOPBACK, _UNUSED_PORT)) | upstreams
+            started = [*(name for name, one in databases.items() if one.started), *upstreams]
+            yield RunningServices(
+                databases=tuple(databases.values()),
+                fields={f"{name}.{field}": one for name, fields in by_service.items() for field, one in fields.items()},
+                names=(*started, *fronts),
+                fronts=tuple(fronts),
+                front=front if fronts else None,
+                place=self._place if started and self._place.node is not None else None,
+            )
 
     @contextmanager
     def running_with_stack(
@@ -288,13 +270,12 @@ class Services(Closing):
                 yield RunningDatabase(service.id, primary.kind, address, session, None, started=True)
 
     @contextmanager
-    def _upstream(self, service: UpstreamService, needed: Needed, process: ServiceProcess) -> Iterator[RunningUpstream]:
-        place, settings = self._place, {**service.settings, **needed.settings}
-        running = RunningUpstream(service.id, place.free_port(), place.address)
-        command = build_delay_command(place.engine, running.address, running.port, settings)
-        connect = partial(probe_port, service.id, running.port, running.address)
-        with process.running(command, connect, cwd=Path("/")):
-            yield running
+    def _upstream(self, service: UpstreamService, needed: Needed, process: ServiceProcess) -> Iterator[dict[str, str]]:
+        """Starts an upstream server. Yields the values of `UpstreamService.fields`."""
+        place, port = self._place, self._place.free_port()
+        command = build_delay_command(place.engine, place.address, port, {**service.settings, **needed.settings})
+        with process.running(command, partial(probe_port, service.id, port, place.address), cwd=Path("/")):
+            yield _build_upstream_fields(place.address, port)
 
     @contextmanager
     def _front(
@@ -405,6 +386,10 @@ def _require_dataset(planned: PlannedCell) -> None:
     held = ", ".join(f"{name}: {needed.dataset or 'nothing'}" for name, needed in needs.items()) or "no service"
     expected = f"workload {workload.id} expects one with dataset {workload.dataset!r}"
     raise UsageError(f"{stack.folder / 'stack.toml'}: services: found {held}; {expected}")
+
+
+def _build_upstream_fields(address: str, port: int) -> dict[str, str]:
+    return {"url": f"http://{address}:{port}", "host": address, "port": str(port)}
 
 
 def _user(folder: ServiceFolder) -> User | None:

@@ -5,9 +5,11 @@ A figure may be wrong in three ways: it includes the generator, another machine 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from weir.lab.post_checks import PostLoadCheck
 from weir.model.records import BUSY_FRACTION, FEWER_AGENTS, LATE_AGENT, LOST_AGENT, LoadSummary, Validity
+from weir.model.resources import StackResources
 from weir.model.run_types import MeasurementWindow
 from weir.model.verdict import Reason, TrialVerdict
 from weir.study.file import Failures, Invariant
@@ -15,7 +17,7 @@ from weir.study.file import Failures, Invariant
 MAX_RATE_SHARE = 0.5
 """A generator must reach at least twice the throughput that it measures."""
 SATURATED_SHARE = 0.9
-"""Above this share of its highest rate a throughput is the generator's own: the highest rate is accurate to about 10 %."""
+"""Above this share of its highest rate a throughput is the generator's own: that rate is accurate to about 10 %."""
 BEYOND_MAX_RATE = 1.2
 """A throughput above this multiple shows that the highest rate was measured too low."""
 LAG_SHARE = 0.10
@@ -72,7 +74,7 @@ _ADVICE: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Inputs of a verdict. None: unknown, no reason follows."""
+    """Inputs of a verdict. Without another explanation None means unknown, and no reason follows."""
 
     stack: str
     load: LoadSummary
@@ -89,27 +91,15 @@ class Facts:
     """How the stack ended during the load."""
     service_ended: str | None = None
     """Name of the service that ended during the load, and how."""
-    wrong_after: str | None = None
-    """The wrong answer after the load."""
-    unexpected_work: Sequence[str] = ()
-    discrepancies: Sequence[str] = ()
-    """Broken invariants after the load."""
+    after: PostLoadCheck = field(default_factory=PostLoadCheck)
     cut_short_s: float | None = None
     """Time after which the load was ended from outside weir."""
     lag_p99_us: float | None = None
-    has_samples: bool = True
-    """Whether the samples of the server's processes cover the load."""
+    resources: StackResources | None = None
+    """Of that part; None: the samples of the server's processes do not cover the load."""
     processes_unknown: bool = False
     """Whether the study does not name the processes of an external server."""
-    steal_fraction: float | None = None
-    """Share of the stack's CPU time that the hypervisor took."""
     load_shares_stack_cpu: bool = False
-    retransmits: int = 0
-    """TCP retransmissions during the load; like the next two of the whole network namespace."""
-    listen_overflows: int = 0
-    """Connections that met a full queue of a listening socket."""
-    listen_drops: int = 0
-    """Connections dropped at a listening socket, overflows among them."""
     broken_laws: Sequence[tuple[str, str]] = ()
     """Laws of physics that the trial's figures break, each with a possible cause."""
     other_generator: str = ""
@@ -140,16 +130,17 @@ def _find_failures(facts: Facts) -> Iterator[Reason]:
         yield _advise("cut short", "invalid", f"the generator was ended from outside after {facts.cut_short_s:.1f} s")
     if facts.load.requests.failed:
         yield _judge_failed_requests(facts)
-    if facts.wrong_after is not None:
-        yield _advise("wrong after the load", rejected, f"after the load: {facts.wrong_after}")
-    if facts.discrepancies:
-        text = f"the workload's invariant does not hold: {'; '.join(facts.discrepancies)}"
+    after = facts.after
+    if after.wrong is not None:
+        yield _advise("wrong after the load", rejected, f"after the load: {after.wrong}")
+    if after.discrepancies:
+        text = f"the workload's invariant does not hold: {'; '.join(after.discrepancies)}"
         if facts.invariant == "reject":
             cause = "the stack loses or repeats work under concurrent requests"
             yield Reason("invariant", "invalid", text, "only right results count", cause)
         else:
             yield Reason("invariant", "valid", text)
-    for fact in facts.unexpected_work:
+    for fact in after.unexpected_work:
         yield _advise("work", "suspect", fact)
 
 
@@ -210,16 +201,14 @@ def _is_busy(facts: Facts) -> bool:
 
 def _find_delays(facts: Facts) -> Iterator[Reason]:
     """Yields delays in the generator."""
-    used, step = facts.load.generator.cpu_fraction, "more CPUs for it: cpus.load"
-    busy = []
-    if facts.other_generator and used >= BUSY_FRACTION:
-        fact = f"{facts.other_generator} used {used:.0%} of its CPU time"
-        busy.append((fact, f"{step}, or a more efficient generator"))
+    used, step = facts.load.generator, "more CPUs for it: cpus.load"
+    limit, cause = f"limit {BUSY_FRACTION:.0%}", "its own queueing is in the response times"
+    if facts.other_generator and used.cpu_fraction >= BUSY_FRACTION:
+        fact = f"{facts.other_generator} used {used.cpu_fraction:.0%} of its CPU time"
+        yield Reason("generator busy", "suspect", fact, limit, cause, f"{step}, or a more efficient generator")
     if _is_busy(facts):
-        busy.append((f"the generator was busy {facts.load.generator.busy_fraction:.0%} of the time", step))
-    for fact, next_step in busy:
-        threshold, cause = f"limit {BUSY_FRACTION:.0%}", "its own queueing is in the response times"
-        yield Reason("generator busy", "suspect", fact, threshold, cause, next_step)
+        fact = f"the generator was busy {used.busy_fraction:.0%} of the time"
+        yield Reason("generator busy", "suspect", fact, limit, cause, step)
     lag, response = facts.lag_p99_us, facts.load.response_time_us.p50
     if lag is not None and response is not None and lag > LAG_SHARE * response:
         fact = f"p99 of the schedule lag is {lag:,.0f} µs, {lag / response:.0%} of the median response time"
@@ -228,15 +217,16 @@ def _find_delays(facts: Facts) -> Iterator[Reason]:
 
 def _find_disturbances(facts: Facts) -> Iterator[Reason]:
     """Yields disturbances by the machine and the network, and a load without a steady state."""
-    if not facts.has_samples:
+    resources = facts.resources
+    if resources is None:
         fact = "the server's CPU time, memory and network are unknown"
         if facts.processes_unknown:
             cause = "the study does not name the processes of the external server"
             yield Reason("no samples", "valid", fact, "", cause, "name them in external.ID.pids")
         else:
             yield _advise("no samples", "suspect", fact)
-    if facts.steal_fraction is not None and facts.steal_fraction > STEAL_SHARE:
-        fact = f"the hypervisor took {facts.steal_fraction:.1%} of the stack's CPU time"
+    elif resources.steal_fraction is not None and resources.steal_fraction > STEAL_SHARE:
+        fact = f"the hypervisor took {resources.steal_fraction:.1%} of the stack's CPU time"
         yield _advise("steal", "suspect", fact, f"limit {STEAL_SHARE:.0%}")
     if facts.load_shares_stack_cpu:
         yield _advise("shared CPU", "suspect", "the generator and the stack share a CPU")
@@ -244,14 +234,16 @@ def _find_disturbances(facts: Facts) -> Iterator[Reason]:
     if window is not None and window.steady is False:
         fact = f"no steady state{', though the load was extended' if window.extended else ''}"
         yield _advise("no steady state", "suspect", fact, window.why)
-    if facts.retransmits > RETRANSMIT_SHARE * max(completed, 1):
-        fact = f"{facts.retransmits:,} TCP retransmissions in {completed:,} requests"
+    retransmits, overflows, drops = (
+        sum(getattr(network, name) for network in (resources.networks if resources else ()))
+        for name in ("tcp_retransmits", "listen_overflows", "listen_drops")
+    )
+    if retransmits > RETRANSMIT_SHARE * max(completed, 1):
+        fact = f"{retransmits:,} TCP retransmissions in {completed:,} requests"
         yield _advise("retransmits", "suspect", fact, f"limit {RETRANSMIT_SHARE:.1%}")
-    overflows, drops = facts.listen_overflows, facts.listen_drops
     if overflows or drops:
         validity: Validity = "suspect" if facts.failures == "reject" else "valid"
-        dropped = max(overflows, drops)
-        fact = f"{overflows:,} connections met a full listen queue, {dropped:,} were dropped there"
+        fact = f"{overflows:,} connections met a full listen queue, {max(overflows, drops):,} were dropped there"
         yield _advise("listen queue", validity, fact, "limit 0")
 
 

@@ -11,7 +11,7 @@ def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple
     """Returns the summary of consecutive intervals, and the histogram of their response times. All intervals together
     give the engine's own summary, to the histograms' resolution (three significant digits). Target, generator and the
     generator's verdict are those of `whole`, the summary of the whole load."""
-    duration_s, first_answer = intervals[-1].end_s - intervals[0].start_s, whole.first_answer
+    first_answer = whole.first_answer
     ok, failed, completed = (sum(getattr(one, name) for one in intervals) for name in ("ok", "failed", "completed"))
     errors = {kind: sum(getattr(one.errors, kind) for one in intervals) for kind in ErrorCounts.model_fields}
     merged = merge([bytes_of_text(one.histogram) for one in intervals])
@@ -20,20 +20,14 @@ def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple
     unanswered, unsent = whole.requests.unanswered, whole.requests.unsent
     counts = {"completed": completed, "ok": ok, "failed": failed, "unanswered": unanswered, "unsent": unsent}
     intended, sent = ok + failed + unanswered + unsent, sum(one.sent for one in intervals)
-    summary = LoadSummary(
-        schema_number=whole.schema_number,
+    summary = LoadSummary.from_figures(
+        RequestCounts(intended=intended, sent=sent, **counts),
+        intervals[-1].end_s - intervals[0].start_s,
         target=whole.target,
-        duration_s=duration_s,
-        requests=RequestCounts(intended=intended, sent=sent, **counts),
-        throughput_rps=completed / duration_s,
         # Intervals do not count statuses: their distribution is known only if all are equal.
         status=dict.fromkeys(whole.status, completed) if len(whole.status) == 1 else {},
         errors=ErrorCounts(**errors),
         response_time_us=Quantiles.from_counts(merged.counts, largest_us),
-        service_time_us=Quantiles(),
-        schedule_lag_us=Quantiles(),
-        connect_time_us=Quantiles(),
-        time_to_first_byte_us=Quantiles(),
         bytes=ByteCounts(
             sent=sum(one.bytes_sent for one in intervals),
             received=sum(one.bytes_received for one in intervals),

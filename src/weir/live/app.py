@@ -41,9 +41,10 @@ class Site:
         self._keys = keys
         self._bundle = load_web_assets("live")
         report = load_web_assets("report")
+        script, style = hash_for_policy(report.script), hash_for_policy(report.style)
         # The report's own policy: its content, which comes from a run file, cannot reach this page.
         self._report_policy = (
-            f"default-src 'none'; script-src {hash_for_policy(report.script)}; style-src {hash_for_policy(report.style)}; img-src data:; "
+            f"default-src 'none'; script-src {script}; style-src {style}; img-src data:; "
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads"
         )
         loader = PackageLoader("weir.live", "templates")
@@ -90,7 +91,8 @@ class Site:
         if self._is_busy:
             return _json({"later": _LATER})
         found, problem, status = await _compute(folder.found, request)
-        return _json({"message": problem} if found is None else asdict(found), status)
+        facts = ("sentence", "validity", "indicative")
+        return _json({"message": problem} if found is None else {name: getattr(found, name) for name in facts}, status)
 
     async def _report(self, request: Request) -> Response:
         folder = self._folder

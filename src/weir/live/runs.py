@@ -7,10 +7,13 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from weir.model.errors import WeirError
-from weir.model.records import Validity
 from weir.store import RUN_FILE_NAME, RunReader
+
+if TYPE_CHECKING:
+    from weir.findings.types import Answer
 
 SUFFIX = ".weir"
 MOST_RUNS = 500
@@ -38,22 +41,13 @@ class Entry:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The answer of a run."""
-
-    sentence: str
-    validity: Validity
-    indicative: bool = False
-
-
 class RunFolder:
     """A folder of runs; it need not exist yet. Its methods may be called from several threads."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._computing = threading.Lock()
-        self._known: dict[Path, tuple[tuple[int, int], Found]] = {}
+        self._known: dict[Path, tuple[tuple[int, int], Answer]] = {}
         """Answers, each with the time and size of its file."""
 
     def entries(self) -> list[Entry]:
@@ -75,7 +69,7 @@ class RunFolder:
             raise UnknownRunError(name) from None
         return path
 
-    def found(self, name: str) -> Found:
+    def found(self, name: str) -> "Answer":
         """Returns the answer of a run. Raises UnknownRunError (there is no such run), WeirError (its file is damaged,
         or holds no results yet)."""
         # Imported here: findings take as long to import as all else, and a page without a viewer does not need them.
@@ -88,8 +82,7 @@ class RunFolder:
             is_written = path.with_name(f"{path.name}-wal").exists()
             if is_written or path not in self._known or self._known[path][0] != stamp:
                 with RunReader(path) as reader:
-                    answer = of_run(reader).answer
-                self._known[path] = (stamp, Found(answer.sentence, answer.validity, answer.indicative))
+                    self._known[path] = (stamp, of_run(reader).answer)
             return self._known[path][1]
 
     def report(self, name: str) -> str:

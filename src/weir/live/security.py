@@ -23,8 +23,8 @@ from weir.live.address import Address, accepts_host
 TOKEN = "token"
 FORM_TOKEN_HEADER = "x-weir-form"
 PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": PAGE_POLICY,

@@ -72,10 +72,6 @@ class LiveServer(Closing):
     def url(self) -> str:
         return f"http://{self.address.shown}/?{TOKEN}={self._keys.token}"
 
-    @property
-    def viewers(self) -> int:
-        return self._hub.viewers
-
     def close(self) -> None:
         """Sends the last update to the viewers and ends. A second call does nothing."""
         if self._loop is not None:

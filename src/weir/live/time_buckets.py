@@ -66,9 +66,6 @@ class Points:
         self._changed = 0
         """The first slice that has changed since the last call of `changes`."""
 
-    def __len__(self) -> int:
-        return len(self._slices)
-
     def take_interval(self, interval: Interval) -> None:
         length_s = interval.end_s - interval.start_s
         if not self._slices:

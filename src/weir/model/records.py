@@ -84,6 +84,13 @@ class RequestCounts(Record):
     unsent: int
     """Requests that were due and not written at the end of the load."""
 
+    @classmethod
+    def from_outcomes(cls, *, ok: int, failed: int, wrong: int = 0, unanswered: int = 0, unsent: int = 0) -> Self:
+        """Returns all counts from those by outcome. `wrong` of the failed requests had a whole answer."""
+        sent = ok + failed + unanswered
+        outcomes = {"ok": ok, "failed": failed, "unanswered": unanswered, "unsent": unsent}
+        return cls(intended=sent + unsent, sent=sent, completed=ok + wrong, **outcomes)
+
 
 class ErrorCounts(Record):
     """Failed requests by kind."""
@@ -330,6 +337,24 @@ class LoadSummary(Record):
     """Each objective with its measured value; None without objectives."""
     aborted: dict[str, Any] | None = Field(default=None, exclude_if=lambda aborted: aborted is None)
     """The condition that stopped the load early, in the same form; None if it was not stopped."""
+
+    @classmethod
+    def from_figures(cls, requests: RequestCounts, duration_s: float, **figures: Any) -> Self:
+        """Returns the summary of a load, or of a part of one, that the engine did not summarize. `figures` are fields,
+        None if unknown. Unknown clocks and counts stay empty, an unknown throughput is computed, and an unknown verdict
+        is valid."""
+        usual = {
+            "schema_number": 1,
+            "target": "",
+            "throughput_rps": requests.completed / duration_s if duration_s else 0.0,
+            "status": {},
+            "errors": ErrorCounts(),
+            "bytes": ByteCounts(),
+            "verdict": Verdict(validity="valid"),
+            **{f"{clock}_us": Quantiles() for clock in CLOCKS},
+        }
+        known = {name: figure for name, figure in figures.items() if figure is not None}
+        return cls(requests=requests, duration_s=duration_s, **usual | known)
 
     @property
     def limit_sentence(self) -> str:

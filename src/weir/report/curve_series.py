@@ -3,7 +3,7 @@ varies it: measured values, the law that fits them, crossings of stacks, and loa
 """
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -200,7 +200,9 @@ def _curve(findings: RunFindings, along: AxisSeries[Point], limited: Set[int]) -
         for label, name in names.items()
         if (law := laws.get(label)) is not None and law.knee is not None and measured[0] < law.knee < measured[-1]
     ]
-    sentence = " ".join([*_changes_of_sides(crossings, THROUGHPUT), *_peaks(findings, where, unit)])
+    grown = [(one.name, one.fitted.peak_at) for one in findings.scalings if one.where == where and one.fitted]
+    peaks = [f"{name} peaks at {significant(peak.value)} {unit}." for name, peak in grown if peak is not None]
+    sentence = " ".join([*_changes_of_sides(crossings, THROUGHPUT), *peaks])
     return CurveSeries(
         axis=axis,
         where=where,
@@ -247,13 +249,6 @@ def _crossing_text(change: BreakEven, crossing: Crossing, unit: str) -> str:
     """Returns a short text; the findings below the charts add the evidence."""
     interval = f"{_end(crossing.low)}–{_end(crossing.high)}" if crossing.has_interval else "no interval"
     return f"{change.name} and {change.against_name} change sides at {significant(crossing.at)} {unit} ({interval})."
-
-
-def _peaks(findings: RunFindings, where: str, unit: str) -> Iterator[str]:
-    for scaling in findings.scalings:
-        peak = scaling.fitted.peak_at if scaling.where == where and scaling.fitted is not None else None
-        if peak is not None:
-            yield f"{scaling.name} peaks at {significant(peak.value)} {unit}."
 
 
 def _end(value: float | None) -> str:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,18 +28,9 @@ from weir.store import RunReader
 
 _LOCUST_PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 99.9, 99.99, 100)
 _LOCUST = (
-    "Type",
-    "Name",
-    "Request Count",
-    "Failure Count",
-    "Median Response Time",
-    "Average Response Time",
-    "Min Response Time",
-    "Max Response Time",
-    "Average Content Size",
-    "Requests/s",
-    "Failures/s",
-    *(f"{percent:g}%" for percent in _LOCUST_PERCENTILES),
+    *("Type", "Name", "Request Count", "Failure Count", "Median Response Time"),
+    *("Average Response Time", "Min Response Time", "Max Response Time", "Average Content Size"),
+    *("Requests/s", "Failures/s", *(f"{percent:g}%" for percent in _LOCUST_PERCENTILES)),
 )
 JMETER_PERCENTILES = (50, 90, 95, 99, 0, 100)
 
@@ -55,8 +46,7 @@ class Sampled:
     requests: int = 0
     """Answered or failed."""
     failed: int = 0
-    length_s: float = 1e-9
-    """More than 0, because rates divide by it."""
+    length_s: float = 0.0
     received_bytes: int = 0
     sent_bytes: int = 0
     parts: tuple[bytes, ...] = ()
@@ -84,6 +74,9 @@ class Sampled:
     def failed_share(self) -> float:
         return self.failed / self.requests if self.requests else 0
 
+    def per_s(self, count: float) -> float:
+        return count / self.length_s if self.length_s else 0.0
+
     def percentiles_ms(self, percents: Sequence[float]) -> list[float]:
         """Returns for each of `percents` the smallest time within which that share of requests was answered."""
         times_ns, _, reached = self.times
@@ -106,30 +99,23 @@ def collect_samples(reader: RunReader, findings: RunFindings) -> list[Sampled]:
                 several = len(findings.points) > 1
                 name = load.summary.target if load else f"{stack.name} ({point.label})" if several else stack.name
                 rows = [_trial_samples(reader, trials[trial]) for trial in stack.evidence.used]
-                found.append(_merge([row for row in rows if row is not None], name, method))
+                found.append(_merge(rows, name, method))
     return found
 
 
-def _trial_samples(reader: RunReader, trial: Trial) -> Sampled | None:
+def _trial_samples(reader: RunReader, trial: Trial) -> Sampled:
     if (summary := trial.result.summary) is None:
-        return None
+        return Sampled("")
     counts, moved, part = summary.requests, summary.bytes, reader.histogram(trial.id, "response_time_ns")
     sizes = (counts.ok + counts.failed, counts.failed, summary.duration_s, moved.received, moved.sent)
     return Sampled("", "", (trial.id,), *sizes, () if part is None else (part,))
 
 
 def _merge(rows: Sequence[Sampled], name: str, method: str = "") -> Sampled:
-    return Sampled(
-        name,
-        method,
-        trials=tuple(trial for row in rows for trial in row.trials),
-        requests=sum(row.requests for row in rows),
-        failed=sum(row.failed for row in rows),
-        length_s=max(sum(row.length_s for row in rows), 1e-9),
-        received_bytes=sum(row.received_bytes for row in rows),
-        sent_bytes=sum(row.sent_bytes for row in rows),
-        parts=tuple(part for row in rows for part in row.parts),
-    )
+    """Returns the sum of the rows, field by field."""
+    empty = Sampled(name, method)
+    summed = [one.name for one in fields(empty) if one.name not in ("name", "method")]
+    return replace(empty, **{name: sum((getattr(row, name) for row in rows), getattr(empty, name)) for name in summed})
 
 
 def render_json(findings: RunFindings) -> str:
@@ -148,9 +134,9 @@ def _jmeter_row(row: Sampled) -> list[Any]:
         row.requests,
         *(f"{time_ms:.0f}" for time_ms in (row.mean_ms, *row.percentiles_ms(JMETER_PERCENTILES))),
         f"{row.failed_share:.3%}",
-        f"{row.requests / row.length_s:.5f}",
-        f"{row.received_bytes / 1024 / row.length_s:.2f}",
-        f"{row.sent_bytes / 1024 / row.length_s:.2f}",
+        f"{row.per_s(row.requests):.5f}",
+        f"{row.per_s(row.received_bytes / 1024):.2f}",
+        f"{row.per_s(row.sent_bytes / 1024):.2f}",
     ]
 
 
@@ -164,7 +150,7 @@ def _locust_row(row: Sampled) -> list[Any]:
     size = row.received_bytes / row.requests if row.requests else 0
     return [
         *(row.method, row.name, row.requests, row.failed, f"{median:.0f}"),
-        *(row.mean_ms, shortest, percentiles[-1], size, row.requests / row.length_s, row.failed / row.length_s),
+        *(row.mean_ms, shortest, percentiles[-1], size, row.per_s(row.requests), row.per_s(row.failed)),
         *(f"{time_ms:.0f}" for time_ms in percentiles),
     ]
 

@@ -1,7 +1,7 @@
 """Positions of dots and intervals on one axis, in percent of its width; the template draws them as SVG."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from weir.findings.formatting import ratio_text
@@ -62,19 +62,14 @@ def measure_strip(point: Point, metric: str) -> Strip | None:
     ]
     if max(values, default=0.0) <= 0:
         return None
-    end, ticks = _linear_axis(max(values))
-
-    def place(value: float | None) -> float | None:
-        return None if value is None else _percent(max(0.0, value * shown.scale) / end)
-
+    place, ticks = _linear_axis(max(values), shown.scale)
     colours = assign_colours(point)
     rows = []
     for stack, measure in measures:
         at, low, high = (place(value) for value in (measure.value, measure.low, measure.high))
         dots = tuple(spot for trial in measure.trials if (spot := place(trial.value)) is not None)
-        texts = (interval_text(measure), measure.note)
-        colour, is_copy = colours[stack.label], stack.arm == "aa"
-        rows.append(Row(stack.name, colour, at, value_text(measure), low, high, dots, *texts, faint=is_copy))
+        figures = (at, value_text(measure), low, high, dots, interval_text(measure), measure.note)
+        rows.append(Row(stack.name, colours[stack.label], *figures, faint=stack.arm == "aa"))
     return Strip(BY_KEY[metric].title, shown.unit, tuple(rows), ticks)
 
 
@@ -110,10 +105,9 @@ def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> S
     for found in compared:
         assert found.ratio is not None
         value, interval = ratio_text(found.ratio, found.low, found.high)
-        ends = place(found.low), place(found.high)
+        at, start, end = map(place, (found.ratio, found.low, found.high))
         colour = colours.get(found.label, 0)
-        at = place(found.ratio)
-        rows.append(Row(found.name, colour, at, f"{value}×", *ends, interval=interval, note=found.outcome))
+        rows.append(Row(found.name, colour, at, f"{value}×", start, end, interval=interval, note=found.outcome))
     steps = ratio_ticks(math.exp(first), math.exp(last))
     ticks = tuple(Tick(spot, f"{step:g}×") for step in steps if (spot := place(step)) is not None)
     return Strip(f"times {compared[0].against_name}", "×", tuple(rows), ticks, place(1.0))
@@ -132,11 +126,7 @@ def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Str
     # An interval from few pairs can be very wide: the axis ends at five times the largest value.
     largest = max((value for _, value, _, _ in parts), default=0.0)
     highest = 100 * max(min(max((high or value for _, value, _, high in parts), default=0.0), 5 * largest), 1e-4)
-    end, ticks = _linear_axis(highest)
-
-    def place(share: float | None) -> float | None:
-        return None if share is None else _percent(min(1.0, share * 100 / end))
-
+    place, ticks = _linear_axis(highest, 100)
     rows = []
     for name, value, low, high in parts:
         interval = "" if low is None or high is None else f"{low * 100:.1f}–{high * 100:.1f} %"
@@ -153,20 +143,21 @@ def assign_colours(*points: Point) -> dict[str, int]:
     return colours
 
 
-def _linear_axis(largest: float) -> tuple[float, tuple[Tick, ...]]:
-    """Returns the end of an axis from zero, and its marks."""
+def _linear_axis(largest: float, scale: float) -> tuple[Callable[[float | None], float | None], tuple[Tick, ...]]:
+    """Returns the function that places a value times `scale` on an axis from zero, and the marks of the axis."""
     steps = linear_ticks(largest)
     end = max(largest, steps[-1])
-    return end, tuple(Tick(_percent(step / end), f"{step:,g}") for step in steps)
+
+    def place(value: float | None) -> float | None:
+        return None if value is None else _percent(min(1.0, max(0.0, value * scale / end)))
+
+    return place, tuple(Tick(_percent(step / end), f"{step:,g}") for step in steps)
 
 
 def linear_ticks(largest: float) -> list[float]:
     """Returns 0 and four or five round steps, up to at least 0.9 × `largest`."""
     step = 10 ** math.floor(math.log10(largest / 4))
-    for factor in (1, 2, 2.5, 5, 10):
-        if largest / (step * factor) <= 5:
-            step *= factor
-            break
+    step *= next(factor for factor in (1, 2, 2.5, 5, 10) if largest / (step * factor) <= 5)
     return [index * step for index in range(int(largest / step + 0.1) + 1)]
 
 
@@ -187,12 +178,8 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 def _at_most_seven(low: float, high: float, scales: Iterable[list[float]]) -> list[float]:
     """Returns the values from `low` to `high` of the first scale with at most seven of them, or of the last scale."""
-    inside: list[float] = []
-    for scale in scales:
-        inside = [value for value in scale if low <= value <= high]
-        if len(inside) <= 7:
-            break
-    return inside
+    found = [[value for value in scale if low <= value <= high] for scale in scales]
+    return next((inside for inside in found if len(inside) <= 7), found[-1])
 
 
 def _percent(share: float) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 
 from weir.model.records import THREAD_STATES
 from weir.model.run_types import Placement
-from weir.report.timeseries import Array, NamedLine, average, is_sampled, mean_line, slope, to_line
+from weir.report.timeseries import Array, NamedLine, average, divide, is_sampled, mean_line, slope, to_line
 from weir.store import CpuSampleRow, NetworkSampleRow, ThreadStateRow, UseRow
 
 SHORTEST_THREADS_SLICE_S = 1.0
@@ -30,24 +30,19 @@ def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, place
     cpus = sorted({row.cpu for rows in samples for row in rows})
     busy: dict[int, list[Array]] = {cpu: [] for cpu in cpus}
     stolen: list[Array] = []
-    for rows in samples:
+    for rows in samples if cpus else ():
         trial_steal = []
         width = len(CpuSampleRow._fields)
         table = np.fromiter(chain.from_iterable(rows), np.float64, len(rows) * width).reshape(-1, width)
         for cpu in cpus:
             at_s, _, user_s, system_s, idle_s, iowait_s, irq_s, softirq_s, steal_s = table[table[:, 1] == cpu].T
             worked_s = user_s + system_s + irq_s + softirq_s
-            work, total = slope(at_s, worked_s, edges), slope(at_s, worked_s + idle_s + iowait_s + steal_s, edges)
-            steal = slope(at_s, steal_s, edges)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                busy[cpu].append(np.where(total > 0, 100 * work / total, np.nan))
-                trial_steal.append(np.where(total > 0, 100 * steal / total, np.nan))
-        if trial_steal:
-            stolen.append(average(trial_steal))
-    lines = [
-        mean_line(label, [values for cpu in members for values in busy[cpu]])
-        for label, members in _rows(cpus, placement)
-    ]
+            total = slope(at_s, worked_s + idle_s + iowait_s + steal_s, edges)
+            busy[cpu].append(divide(100 * slope(at_s, worked_s, edges), total))
+            trial_steal.append(divide(100 * slope(at_s, steal_s, edges), total))
+        stolen.append(average(trial_steal))
+    rows_of_cpus = _rows(cpus, placement)
+    lines = [mean_line(label, [one for cpu in members for one in busy[cpu]]) for label, members in rows_of_cpus]
     return [*lines, mean_line("steal", stolen)] if stolen else lines
 
 
@@ -61,9 +56,8 @@ def _rows(cpus: Sequence[int], placement: Placement) -> list[tuple[str, list[int
     if len(cpus) <= MOST_CPU_LINES:
         named = {cpu: [role for role, members in roles.items() if cpu in members] for cpu in cpus}
         return [(f"CPU {cpu}" + (f" ({', '.join(named[cpu])})" if named[cpu] else ""), [cpu]) for cpu in cpus]
+    roles["other"] = tuple(set(cpus).difference(*roles.values()))
     rows = [(f"{role} CPUs", [cpu for cpu in members if cpu in cpus]) for role, members in roles.items()]
-    placed = {cpu for _, members in rows for cpu in members}
-    rows.append(("other CPUs", [cpu for cpu in cpus if cpu not in placed]))
     return [(label, members) for label, members in rows if members]
 
 
@@ -115,12 +109,9 @@ def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
     for pool in pools.values():
         times = [row.t_s for row in pool]
         spent = np.array([slope(times, [getattr(row, f"{state}_s") for row in pool], edges) for state in THREAD_STATES])
-        # A pool has no threads before it begins and after it ends.
-        spent = np.nan_to_num(spent)
         alive = np.interp(at, times, [row.threads for row in pool])
-        booked = spent.sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            total += np.where(booked > 0, spent * alive / booked, 0.0)
+        # A pool has no threads before it begins and after it ends.
+        total += np.nan_to_num(divide(spent * alive, spent.sum(axis=0)))
     return _within_samples(total, list(pools.values()), edges)
 
 
@@ -139,8 +130,7 @@ def _growth(groups: Sequence[Sequence[UseRow | NetworkSampleRow]], field: str, e
     """Returns the growth per second of a counter, added up over process groups, without samples that lack it."""
     known = [[row for row in rows if getattr(row, field) is not None] for rows in groups]
     slopes = [slope([row.t_s for row in rows], [getattr(row, field) for row in rows], edges) for rows in known]
-    total: Array = np.sum(slopes, axis=0)
-    return total
+    return np.asarray(np.sum(slopes, axis=0))
 
 
 def _within_samples(

@@ -79,7 +79,7 @@ def build_planes(findings: RunFindings) -> list[Plane]:
         for points in groups
         for metric in (CPU, MEMORY)
     ]
-    return [plane for plane in planes if plane is not None]
+    return list(filter(None, planes))
 
 
 def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
@@ -129,19 +129,14 @@ def _plane(points: Sequence[Point], metric: str, where: str) -> Plane | None:
 def _overlap(one: Path, other: Path) -> bool:
     """Returns whether the two names overlap."""
 
-    def left(path: Path) -> float:
-        at = path.spots[-1].x
-        return at - _width(path) if path.is_named_left else at
+    def box(path: Path) -> tuple[float, float, float]:
+        """Returns the left, the right and the top of a path's name."""
+        last, width = path.spots[-1], _LETTER_PERCENT * (len(path.name) + 2)
+        left = last.x - width if path.is_named_left else last.x
+        return left, left + width, last.y + (_LINE_PERCENT if path.is_named_below else -_LINE_PERCENT)
 
-    def top(path: Path) -> float:
-        return path.spots[-1].y + (_LINE_PERCENT if path.is_named_below else -_LINE_PERCENT)
-
-    beside = left(one) + _width(one) < left(other) or left(other) + _width(other) < left(one)
-    return not beside and abs(top(one) - top(other)) < _LINE_PERCENT
-
-
-def _width(path: Path) -> float:
-    return _LETTER_PERCENT * (len(path.name) + 2)
+    (left, right, top), (other_left, other_right, other_top) = box(one), box(other)
+    return right >= other_left and other_right >= left and abs(top - other_top) < _LINE_PERCENT
 
 
 def _sentence(paths: Sequence[Path], unit: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weir import stats
 from weir.findings.points import PointCells
@@ -13,7 +14,7 @@ from weir.model.hdr_batch import Samples, samples_of
 from weir.model.load import Load, OpenLoad, value_at
 from weir.model.run_types import UpperBound
 from weir.report import process_series, timeseries
-from weir.report.timeseries import Array, Line, NamedLine, average, coarsen, compute_middles, mean_line, to_line
+from weir.report.timeseries import Array, Line, NamedLine, average, coarsen, compute_middles, divide, mean_line, to_line
 from weir.store import CpuSampleRow, IntervalRow, NetworkSampleRow, RunReader, ThreadStateRow, UseRow
 
 FEWEST_POINTS = 40
@@ -28,7 +29,7 @@ SHORTEST_COARSE_SLICE_S = 0.5
 slow stack has too few requests for a p99."""
 _REQUESTS_FOR_P99 = 1200
 """Gives a p99 at least ten samples beyond it in every slice, although slices differ."""
-_PERCENTILES = (0.5, 0.9, 0.99)
+_PERCENTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99}
 _FEWEST_SLICES = 6
 """A slow load has at least this many slices, with fewer requests in each."""
 
@@ -134,14 +135,11 @@ def build_point_series(reader: RunReader, load: Load, shown: Sequence[Shown], to
         mine = {trial: intervals[trial] for trial in drawn[stack.label]}
         trials = list(mine.values())
         rates = np.array([compute_rates(rows, edges, [row.completed for row in rows]) for rows in trials])
-        failed = (
-            [compute_rates(rows, edges, [row.failed for row in rows]) for rows in trials] if stack.has_failed else []
-        )
+        failed = [compute_rates(rows, edges, [row.failed for row in rows]) for rows in trials]
         samples = [sampled[trial] for trial in mine]
         cpus = [reader.readings(CpuSampleRow, trial) for trial in mine]
         networks = [reader.readings(NetworkSampleRow, trial) for trial in mine]
         threads = [reader.readings(ThreadStateRow, trial) for trial in mine]
-        p50, p90, p99 = quantiles_over_time(reader, mine, coarse_edges)
         stacks.append(
             StackSeries(
                 label=stack.label,
@@ -153,10 +151,8 @@ def build_point_series(reader: RunReader, load: Load, shown: Sequence[Shown], to
                 # fmin and fmax ignore the slices that a trial did not see.
                 rate_low_rps=to_line(np.fmin.reduce(rates)),
                 rate_high_rps=to_line(np.fmax.reduce(rates)),
-                failed_rps=to_line(average(failed)) if failed else [],
-                p50_ms=p50,
-                p90_ms=p90,
-                p99_ms=p99,
+                failed_rps=to_line(average(failed)) if stack.has_failed else [],
+                **quantiles_over_time(reader, mine, coarse_edges),
                 tiers=process_series.tier_lines(samples, coarse_edges),
                 machine_percent=process_series.machine_lines(cpus, coarse_edges, reader.info.placement),
                 distribution_ms=latency_distribution(histograms[stack.label], nines),
@@ -206,9 +202,7 @@ def _service_times(reader: RunReader, trials: Sequence[int], nines: Sequence[flo
 
 def pick_evenly(trials: Sequence[int], most: int) -> list[int]:
     """Returns at most `most` trials, evenly spaced from the first to the last."""
-    if len(trials) <= most:
-        return list(trials)
-    return [trials[round(place)] for place in np.linspace(0, len(trials) - 1, most)]
+    return [trials[round(place)] for place in np.linspace(0, len(trials) - 1, min(most, len(trials)))]
 
 
 def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
@@ -224,26 +218,23 @@ def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
 def choose_nines(samples: Sequence[Samples]) -> list[float]:
     """Returns a grid from p0 to the deepest quantile for which a stack has enough samples."""
     most = max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)])
-    nines: list[float] = np.linspace(0, math.log10(most / stats.SAMPLES_BEYOND), 120).tolist()
-    return nines
+    return list(np.linspace(0, math.log10(most / stats.SAMPLES_BEYOND), 120))
 
 
 def quantiles_over_time(
-    reader: RunReader, intervals: dict[int, list[IntervalRow]], edges: Array
-) -> tuple[Line, Line, Line]:
-    """Returns p50, p90 and p99 of each slice in milliseconds; None if a slice has too few requests."""
-    parts = [data for trial in intervals for data in reader.interval_histograms(trial)]
-    at = np.searchsorted(edges, [_middle(row) for rows in intervals.values() for row in rows], side="right") - 1
-    found = samples_of(parts)
-    slot = at[found.part]
+    reader: RunReader, intervals: Mapping[int, Sequence[IntervalRow]], edges: Array
+) -> dict[str, Line]:
+    """Returns `p50_ms`, `p90_ms` and `p99_ms` of each slice; None if a slice has too few requests."""
+    found = samples_of([data for trial in intervals for data in reader.interval_histograms(trial)])
+    slot = _find_slices([row for rows in intervals.values() for row in rows], edges)[found.part]
     inside = (slot >= 0) & (slot < len(edges) - 1)
     samples, quantiles = stats.quantiles_by_group(
-        slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, _PERCENTILES
+        slot[inside], found.bucket[inside], found.often[inside], len(edges) - 1, list(_PERCENTILES.values())
     )
     # Ten samples beyond are enough for a line that shows movement; numbers in tables need a hundred.
-    beyond = np.outer(1 - np.array(_PERCENTILES), samples)
-    p50, p90, p99 = map(to_line, np.where(beyond >= 10 - 1e-6, quantiles / 1e6, np.nan))
-    return p50, p90, p99
+    beyond = np.outer(1 - np.array(list(_PERCENTILES.values())), samples)
+    lines = np.where(beyond >= 10 - 1e-6, quantiles / 1e6, np.nan)
+    return dict(zip(_PERCENTILES, map(to_line, lines), strict=True))
 
 
 def error_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
@@ -264,22 +255,20 @@ def waiting_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list
 
 
 def _highest_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
-    highest: Array = np.full(len(edges) - 1, np.nan)
-    at = np.searchsorted(edges, [_middle(row) for row in rows], side="right") - 1
-    inside = (at >= 0) & (at < len(highest))
-    np.fmax.at(highest, at[inside], np.array([getattr(row, field) for row in rows], dtype=np.float64)[inside])
-    return highest
-
-
-def _middle(row: IntervalRow) -> float:
-    return (row.start_s + row.end_s) / 2
+    # One slice before the first and one after the last, for intervals outside all slices.
+    highest: Array = np.full(len(edges) + 1, np.nan)
+    np.fmax.at(highest, _find_slices(rows, edges) + 1, np.array([getattr(row, field) for row in rows], np.float64))
+    return highest[1:-1]
 
 
 def compute_rates(rows: Sequence[IntervalRow], edges: Array, counts: Sequence[int]) -> Array:
     """Returns requests per second in each slice, from a count for each interval; NaN if the trial saw none of it."""
-    middles = [_middle(row) for row in rows]
-    together, _ = np.histogram(middles, edges, weights=counts)
-    covered, _ = np.histogram(middles, edges, weights=[row.end_s - row.start_s for row in rows])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rates: Array = np.where(covered > 0, together / covered, np.nan)
-    return rates
+    slices, lengths_s = _find_slices(rows, edges) + 1, [row.end_s - row.start_s for row in rows]
+    counted, covered_s = (np.bincount(slices, weights, len(edges) + 1)[1:-1] for weights in (counts, lengths_s))
+    return divide(counted.astype(np.float64), covered_s.astype(np.float64))
+
+
+def _find_slices(rows: Sequence[IntervalRow], edges: Array) -> NDArray[np.intp]:
+    """Returns the number of the slice with the middle of each interval; −1 before the first, and one too many after the
+    last."""
+    return np.searchsorted(edges, [(row.start_s + row.end_s) / 2 for row in rows], side="right") - 1

@@ -56,17 +56,17 @@ def is_sampled(first_s: float, last_s: float, edges: Array) -> NDArray[np.bool_]
     """Returns which slices lie between the first and the last sample. Half a slice of tolerance keeps both ends: a
     first sample may come a little late, a last one a little early."""
     tolerance_s = float(edges[1] - edges[0]) / 2
-    inside: NDArray[np.bool_] = (edges[:-1] >= first_s - tolerance_s) & (edges[1:] <= last_s + tolerance_s)
-    return inside
+    return np.logical_and(edges[:-1] >= first_s - tolerance_s, edges[1:] <= last_s + tolerance_s)
 
 
 def average(arrays: Sequence[Array] | Array) -> Array:
     """Returns the mean over arrays, slice by slice, without NaN."""
-    stacked = np.array(arrays)
-    counts = (~np.isnan(stacked)).sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Array = np.where(counts > 0, np.nansum(stacked, axis=0) / counts, np.nan)
-    return mean
+    return np.asarray(np.ma.masked_invalid(arrays).mean(axis=0).filled(np.nan))
+
+
+def divide(amounts: Array, by: Array) -> Array:
+    """Returns the quotients; NaN unless the divisor is above 0."""
+    return np.divide(amounts, by, out=np.full_like(amounts, np.nan), where=by > 0)
 
 
 def mean_line(label: str, trials: Sequence[Array]) -> NamedLine:

@@ -58,7 +58,7 @@ def _wrk(reader: RunReader, rows: Sequence[Sampled]) -> SummaryTable:
             *map(significant, (row.mean_ms, deviation_ms, *row.percentiles_ms([100]))),
             f"{often[apart <= deviation_ms].sum() / often.sum():.1%}",
             *(f"{value:,.0f}" for value in (rates.mean(), rates.std(), rates.max())),
-            f"{row.received_bytes / row.length_s / 1e6:,.2f}",
+            f"{row.per_s(row.received_bytes) / 1e6:,.2f}",
         )
         lines.append((row.name, cells))
     return SummaryTable(
@@ -76,7 +76,7 @@ def _jmeter(rows: Sequence[Sampled]) -> SummaryTable:
     for row in rows:
         times = map(significant, (row.mean_ms, *row.percentiles_ms(JMETER_PERCENTILES)))
         # JMeter's samples and its throughput include failed requests.
-        cells = (f"{row.requests:,}", *times, f"{row.failed_share:.2%}", f"{row.requests / row.length_s:,.1f}")
+        cells = (f"{row.requests:,}", *times, f"{row.failed_share:.2%}", f"{row.per_s(row.requests):,.1f}")
         lines.append((row.name, cells))
     return SummaryTable(
         "JMeter",
@@ -104,11 +104,9 @@ def _failure_points(findings: RunFindings) -> SummaryTable | None:
         before = [stack for _, stack in found[:first]]
         fastest = max(before, key=lambda stack: stack.measure(THROUGHPUT).value or 0.0, default=None)
         without = "none" if first == 0 else amount(found[first - 1][0])
-        failing = ("none", "–")
-        if first < len(found):
-            failing = (amount(found[first][0]), f"{found[first][1].failed_share:.2%}")
+        failing = [(amount(level), f"{stack.failed_share:.2%}") for level, stack in found[first:]]
         reached = [value_text(fastest.measure(metric)) if fastest else "–" for metric in (THROUGHPUT, MEAN)]
-        rows.append((f"{name} ({place})" if place else name, (without, *failing, *reached)))
+        rows.append((f"{name} ({place})" if place else name, (without, *next(iter(failing), ("none", "–")), *reached)))
     if all(cells[1] == "none" for _, cells in rows):
         return None
     unit = "req/s" if findings.points[0].axis == "rate_rps" else "connections"
@@ -123,4 +121,4 @@ def _failure_points(findings: RunFindings) -> SummaryTable | None:
 
 def _rate(row: Sampled) -> str:
     """Returns the right answers a second."""
-    return f"{(row.requests - row.failed) / row.length_s:,.0f}"
+    return f"{row.per_s(row.requests - row.failed):,.0f}"

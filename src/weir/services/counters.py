@@ -13,10 +13,10 @@ from weir.model.service_work import ServiceWork, StatementWork
 MOST_STATEMENTS = 20
 """Maximum number of statement kinds in a trial's result."""
 
-_CONTROL = frozenset((
-    "ABORT", "ADMIN", "BEGIN", "CHECKPOINT", "CLOSE", "COMMIT", "DEALLOCATE", "DISCARD", "END", "LISTEN", "NOTIFY",
-    "PREPARE", "RELEASE", "RESET", "ROLLBACK", "SAVEPOINT", "SET", "SHOW", "START", "UNLISTEN", "USE",
-))  # fmt: skip
+_CONTROL = (
+    "ABORT ADMIN BEGIN CHECKPOINT CLOSE COMMIT DEALLOCATE DISCARD END LISTEN NOTIFY PREPARE RELEASE RESET ROLLBACK "
+    "SAVEPOINT SET SHOW START UNLISTEN USE"
+)
 """First words of statements without data. All others count as data statements, unknown ones too."""
 
 
@@ -46,7 +46,7 @@ class Counters:
 def is_data_statement(text: str) -> bool:
     """Returns whether a statement reads or changes data, by its first word."""
     words = text.lstrip("(").split(maxsplit=1)
-    return not words or words[0].rstrip(";").upper() not in _CONTROL
+    return not words or words[0].rstrip(";").upper() not in _CONTROL.split()
 
 
 def compute_work(service: str, before: Counters, after: Counters, summary: LoadSummary) -> ServiceWork:

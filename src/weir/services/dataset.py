@@ -88,9 +88,8 @@ class ReferenceDatabase:
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
         for name, table in dataset.tables.items():
-            keys = {column: " PRIMARY KEY" if kind.key else "" for column, kind in table.columns.items()}
-            columns = ", ".join(f"{column} {kind.type}{keys[column]}" for column, kind in table.columns.items())
-            self._connection.execute(f"CREATE TABLE {name} ({columns})")
+            columns = (f"{column} {kind.type}{' PRIMARY KEY' * kind.key}" for column, kind in table.columns.items())
+            self._connection.execute(f"CREATE TABLE {name} ({', '.join(columns)})")
             marks = ", ".join("?" * len(table.columns))
             self._connection.executemany(f"INSERT INTO {name} VALUES ({marks})", dataset.rows(name))
         self._connection.execute("PRAGMA query_only = 1")

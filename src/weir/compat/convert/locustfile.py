@@ -37,12 +37,15 @@ _KEYWORDS = ("json", "data", "headers", "params", "name", "timeout", "allow_redi
 
 _Task = tuple[ast.FunctionDef, int, list[dict[str, Any]]]
 """Method, weight and steps."""
-_Waiting = tuple[Think | None, float | None]
-"""The pause after a task, and the least time from one task to the next."""
 
 
 class _UnsupportedError(Exception):
     """A scenario cannot express a node. The arguments are the node and a sentence on it."""
+
+    @classmethod
+    def at(cls, node: ast.AST, problem: str) -> "_UnsupportedError":
+        """Returns the error with the node's own text in front of the problem."""
+        return cls(node, f"found {ast.unparse(node)[:60]!r}{problem}")
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
@@ -59,7 +62,8 @@ class _Locustfile:
         self._path = path
         self._gaps: dict[Gap, None] = {}
         self._tree = _parse_file(path)
-        self._constants = dict(_list_constants(self._tree))
+        assigned = _list_assigned(self._tree)
+        self._constants = {name: node.value for name, node in assigned if isinstance(node, ast.Constant)}
 
     def convert(self, given: argparse.Namespace, chosen: Sequence[str]) -> Conversion:
         user = self._choose_user(chosen)
@@ -67,7 +71,7 @@ class _Locustfile:
         if not isinstance(host, str) or not urlsplit(host).hostname:
             raise UsageError(f"{self._path}: found no host, expected --host http://HOST[:PORT]", hint=_USAGE)
         url = urlsplit(host)
-        content, (think, pace_s) = self._build_scenario(user, list(self._list_tasks(user, url.path.rstrip("/"))))
+        content, waiting = self._build_scenario(user, list(self._list_tasks(user, url.path.rstrip("/"))))
         for node in user.body:
             if isinstance(node, ast.FunctionDef) and node.name in ("on_start", "on_stop"):
                 self._add_gap(node, f"found {node.name}(): a load has nothing that each user does once")
@@ -78,8 +82,7 @@ class _Locustfile:
             spec=LoadSpec(
                 urls=(f"{url.scheme}://{url.netloc}",),
                 **choose_user_settings(_build_profile(given.users, given.spawn_rate)),
-                think=think,
-                pace_s=pace_s,
+                **waiting,
                 duration_s=_DURATION_S if given.run_time is None else given.run_time,
                 timeout_s=_TIMEOUT_S,
             ),
@@ -126,18 +129,18 @@ class _Locustfile:
                 case ast.Assign(targets=[ast.Name("tasks")]):
                     self._add_gap(node, "found a list of tasks: a scenario has those with @task")
 
-    def _build_scenario(self, user: ast.ClassDef, tasks: Sequence[_Task]) -> tuple[dict[str, Any], _Waiting]:
-        """Returns a single task as steps, several as a choice of requests, and how a user waits in between."""
-        think, pace_s = self._read_wait_time(user)
+    def _build_scenario(self, user: ast.ClassDef, tasks: Sequence[_Task]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns a single task as steps, several as a choice of requests, and the load's settings for the wait."""
+        waiting = self._read_wait_time(user)
         if len(tasks) == 1:
             _, _, steps = tasks[0]
             if len(steps) == 1:
-                return {"steps": steps}, (think, pace_s)
-            if pace_s is not None:
+                return {"steps": steps}, waiting
+            if "pace_s" in waiting:
                 self._add_gap(user, "found a pace with several requests in a task: a pace is that of requests")
-            if think is not None:
-                steps[-1] |= {"think": think.to_plan()}
-            return {"steps": steps}, (None, None)
+            if "think" in waiting:
+                steps[-1] |= {"think": waiting["think"].to_plan()}
+            return {"steps": steps}, {}
         requests = []
         for task, weight, steps in tasks:
             if len(steps) == 1:
@@ -145,28 +148,27 @@ class _Locustfile:
             else:
                 found = f"found {len(steps)} requests in the task {task.name}"
                 self._add_gap(task, f"{found}, which is one of several: each such has one request")
-        return ({"requests": requests} if requests else {}), (think, pace_s)
+        return ({"requests": requests} if requests else {}), waiting
 
-    def _read_wait_time(self, user: ast.ClassDef) -> _Waiting:
+    def _read_wait_time(self, user: ast.ClassDef) -> dict[str, Any]:
+        """Returns the settings of a load: the pause after a task, or the least time from one task to the next."""
         node = _find_value(user, "wait_time")
-        if node is None:
-            return None, None
         try:
             match node:
                 case ast.Call(ast.Name("between"), [low, high]):
-                    return Think(self._number(low), self._number(high)), None
-                case ast.Call(ast.Name("constant"), [seconds]):
-                    pause_s = self._number(seconds)
-                    return (Think(pause_s, pause_s) if pause_s else None), None
-                case ast.Call(ast.Name("constant_pacing"), [seconds]):
-                    return None, self._number(seconds) or None
+                    return {"think": Think(self._number(low), self._number(high))}
+                case ast.Call(ast.Name("constant" | "constant_pacing" as name), [length]):
+                    if not (length_s := self._number(length)):
+                        return {}
+                    return {"pace_s": length_s} if name == "constant_pacing" else {"think": Think(length_s, length_s)}
                 case ast.Call(ast.Name("constant_throughput"), [rate]) if self._number(rate) > 0:
-                    return None, 1 / self._number(rate)
-            expected = "expected between, constant, constant_pacing or constant_throughput"
-            self._add_gap(node, f"found wait_time = {ast.unparse(node)}, {expected}")
+                    return {"pace_s": 1 / self._number(rate)}
+                case ast.expr():
+                    expected = "expected between, constant, constant_pacing or constant_throughput"
+                    self._add_gap(node, f"found wait_time = {ast.unparse(node)}, {expected}")
         except _UnsupportedError as error:
-            self._add_gap(node, error.args[1])
-        return None, None
+            self._add_gap(node or user, error.args[1])
+        return {}
 
     # --- Requests
 
@@ -178,8 +180,7 @@ class _Locustfile:
                 call
             ):
                 if isinstance(statement, ast.Assign):
-                    found = f"found {ast.unparse(statement)[:60]!r}"
-                    raise _UnsupportedError(statement, f"{found}: what becomes of the answer is not read")
+                    raise _UnsupportedError.at(statement, ": what becomes of the answer is not read")
                 yield self._step(call, method, prefix)
             case ast.For(target=ast.Name(name), iter=ast.Call(ast.Name("range"), bounds)):
                 numbers = range(*(int(self._number(bound)) for bound in bounds))
@@ -190,17 +191,15 @@ class _Locustfile:
                     for inner in statement.body:
                         yield from self._steps(inner, prefix)
             case _:
-                text = ast.unparse(statement).splitlines()[0]
-                raise _UnsupportedError(
-                    statement, f"found {text[:60]!r}: only Python can say it, and weir locust runs it"
-                )
+                text = ast.unparse(statement).splitlines()[0][:60]
+                raise _UnsupportedError(statement, f"found {text!r}: only Python can say it, and weir locust runs it")
 
     def _step(self, call: ast.Call, method: str, prefix: str) -> dict[str, Any]:
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         if unknown := [name for name in given if name not in _KEYWORDS]:
             raise _UnsupportedError(call, f"found {unknown[0]}= in a request, which a step does not have")
         if not 1 <= len(call.args) <= 2:
-            raise _UnsupportedError(call, f"found {ast.unparse(call)[:60]!r}, expected a path")
+            raise _UnsupportedError.at(call, ", expected a path")
         path = self._text(call.args[0])
         if not path.startswith("/"):
             raise _UnsupportedError(call, f"found {path!r}, expected a path from / on: all requests go to one host")
@@ -239,7 +238,7 @@ class _Locustfile:
                 return self._text(value)
         value = self._value(node)
         if isinstance(value, dict | list) or value is None:
-            raise _UnsupportedError(node, f"found {ast.unparse(node)[:60]!r}, expected a text")
+            raise _UnsupportedError.at(node, ", expected a text")
         return str(value)
 
     def _value(self, node: ast.expr) -> Any:
@@ -257,7 +256,7 @@ class _Locustfile:
                 return self._text(node)
             case ast.UnaryOp(ast.USub(), operand) if isinstance(number := self._value(operand), int | float):
                 return -number
-        raise _UnsupportedError(node, f"found {ast.unparse(node)[:60]!r}, which is not known beforehand")
+        raise _UnsupportedError.at(node, ", which is not known beforehand")
 
     def _object(self, node: ast.expr | None) -> Mapping[str, Any]:
         value = {} if node is None else self._value(node)
@@ -268,17 +267,16 @@ class _Locustfile:
     def _number(self, node: ast.expr) -> float:
         value = self._value(node)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise _UnsupportedError(node, f"found {ast.unparse(node)[:60]!r}, expected a number")
+            raise _UnsupportedError.at(node, ", expected a number")
         return value
 
     def _read_host(self, user: ast.ClassDef) -> Any:
         node = _find_value(user, "host")
-        if node is not None:
-            try:
-                return self._value(node)
-            except _UnsupportedError as error:
-                self._add_gap(node, error.args[1])
-        return None
+        try:
+            return None if node is None else self._value(node)
+        except _UnsupportedError as error:
+            self._add_gap(node or user, error.args[1])
+            return None
 
     def _add_gap(self, node: ast.AST, what: str) -> None:
         self._gaps[Gap(f"{self._path}:{getattr(node, 'lineno', 1)}", what)] = None
@@ -300,10 +298,11 @@ def _parse_file(path: Path) -> ast.Module:
         raise UsageError(f"{path}: nested too deep, expected a locustfile that people read") from None
 
 
-def _list_constants(tree: ast.Module) -> Iterator[tuple[str, Any]]:
-    for node in tree.body:
+def _list_assigned(holder: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
+    """Yields the names that a module or a class assigns, with their values."""
+    for node in holder.body:
         match node:
-            case ast.Assign(targets=[ast.Name(name)], value=ast.Constant(value)):
+            case ast.Assign(targets=[ast.Name(name)], value=value):
                 yield name, value
 
 
@@ -331,11 +330,7 @@ def _find_client_method(call: ast.Call) -> str | None:
 
 
 def _find_value(user: ast.ClassDef, name: str) -> ast.expr | None:
-    for node in user.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(found)], value=value) if found == name:
-                return value
-    return None
+    return next((value for assigned, value in _list_assigned(user) if assigned == name), None)
 
 
 def _build_profile(users: int, spawn_rate: float) -> Profile:

@@ -7,11 +7,10 @@ from http import HTTPStatus
 from typing import TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
-from weir.compat.jmx.samples import Samples
+from weir.compat.jmx.references import write_original
+from weir.compat.jmx.samples import Samples, Table
 from weir.compat.jmx.test_plan import Assertion, Sampler
-from weir.compat.jmx.values import write_original
 from weir.model.request_log import OUTCOMES
 
 JTL_COLUMNS = (
@@ -46,14 +45,10 @@ def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
         writer.writerow(JTL_COLUMNS)
     fixed = [[_describe_sampler(sampler) for sampler in native.group.samplers] for native in samples.groups]
     threads = [f"{native.group.name} {native.group.number}-" for native in samples.groups]
-    times = samples.started_ns // 1_000_000, samples.elapsed_ms, samples.latency_ms, samples.connect_ms
-    results = samples.group, samples.step, samples.thread, samples.status, samples.outcome, samples.body_bytes
-    counts = samples.received_bytes, samples.sent_bytes, samples.group_threads, samples.all_threads
-    for begin in range(0, len(samples.group), _ROWS_AT_A_TIME):
+    for begin in range(0, len(samples.rows), _ROWS_AT_A_TIME):
         # Python writes its own integers faster than numpy's.
-        columns = (column[begin : begin + _ROWS_AT_A_TIME].tolist() for column in (*times, *results, *counts))
-        rows = zip(*columns, strict=True)
-        for at_ms, elapsed, latency, connect, group, step, thread, status, outcome, body, *numbers in rows:
+        rows = samples.rows[begin : begin + _ROWS_AT_A_TIME].tolist()
+        for group, step, thread, at_ns, _, elapsed, latency, connect, status, outcome, body, *numbers in rows:
             label, url, failure = fixed[group][step]
             if status:
                 code, message = str(status), _PHRASES.get(status, "")
@@ -61,7 +56,8 @@ def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
                 name, words = _EXCEPTIONS[OUTCOMES[outcome]]
                 code, message = f"Non HTTP response code: {name}", f"Non HTTP response message: {words}"
             success, reason = "false" if outcome else "true", failure if OUTCOMES[outcome] == "check" else ""
-            answer = at_ms, elapsed, label, code, message, f"{threads[group]}{thread}", "text" if body else ""
+            at_ms, kind = at_ns // 1_000_000, "text" if body else ""
+            answer = at_ms, elapsed, label, code, message, f"{threads[group]}{thread}", kind
             writer.writerow((*answer, success, reason, *numbers, url, latency, 0, connect))
 
 
@@ -87,20 +83,17 @@ def summarize_labels(samples: Samples) -> list[dict[str, str]]:
     names = list(dict.fromkeys(name for steps in labels for name in steps))
     offsets = np.cumsum([0, *(len(steps) for steps in labels[:-1])])
     numbers = np.array([names.index(name) for steps in labels for name in steps])
-    label = numbers[offsets[samples.group] + samples.step]
-    rows = [_summarize(name, samples, label == number) for number, name in enumerate(names) if (label == number).any()]
-    return [*rows, _summarize("TOTAL", samples, np.ones(len(label), bool))]
+    label = numbers[offsets[samples.rows["group"]] + samples.rows["step"]]
+    parts = ((name, samples.rows[label == number]) for number, name in enumerate(names))
+    return [*(_summarize(name, part) for name, part in parts if len(part)), _summarize("TOTAL", samples.rows)]
 
 
-def _summarize(label: str, samples: Samples, chosen: NDArray[np.bool_]) -> dict[str, str]:
-    times = np.sort(samples.elapsed_ms[chosen])
-    count = len(times)
-    if not count:
-        zeros = {"Std. Dev.": "0.00", "Error %": "0.000%", "Throughput": "0.00000", "Avg. Bytes": "0.0"}
-        zeros |= {"Received KB/sec": "0.00", "Sent KB/sec": "0.00"}
-        return dict.fromkeys((*SUMMARY_COLUMNS, *AGGREGATE_COLUMNS), "0") | zeros | {"Label": label}
-    length_s = float(samples.ended_ns[chosen].max() - samples.started_ns[chosen].min()) / 1e9
-    received, sent = int(samples.received_bytes[chosen].sum()), int(samples.sent_bytes[chosen].sum())
+def _summarize(label: str, rows: Table) -> dict[str, str]:
+    count = len(rows)
+    # Figures of no samples are 0.
+    times = np.sort(rows["elapsed_ms"]) if count else np.zeros(1, np.int64)
+    length_s = float(rows["ended_ns"].max() - rows["started_ns"].min()) / 1e9 if count else 0.0
+    received, sent = int(rows["received_bytes"].sum()), int(rows["sent_bytes"].sum())
     per_s = 1 / length_s if length_s else 0.0
     # JMeter takes the rank that is nearest to the share.
     ranks = {name: max(1, math.floor(count * percent / 100 + 0.5)) for name, percent in _PERCENTS.items()}
@@ -112,11 +105,11 @@ def _summarize(label: str, samples: Samples, chosen: NDArray[np.bool_]) -> dict[
         "Max": str(times[-1]),
         "Std. Dev.": f"{times.std():.2f}",
         **{name: str(times[rank - 1]) for name, rank in ranks.items()},
-        "Error %": f"{int(np.count_nonzero(samples.outcome[chosen])) / count:.3%}",
+        "Error %": f"{int(np.count_nonzero(rows['outcome'])) / (count or 1):.3%}",
         "Throughput": f"{count * per_s:.5f}",
         "Received KB/sec": f"{received / 1024 * per_s:.2f}",
         "Sent KB/sec": f"{sent / 1024 * per_s:.2f}",
-        "Avg. Bytes": f"{received / count:.1f}",
+        "Avg. Bytes": f"{received / (count or 1):.1f}",
     }
 
 

@@ -7,16 +7,16 @@ wait before a user's first request delays the arrival of the user.
 import csv
 import io
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from weir.compat.jmx.references import Placeholder, write_template
 from weir.compat.jmx.sampler import ENCODED, encode_for_form
-from weir.compat.jmx.test_plan import Assertion, DataSet, Delay, Sampler, TestPlan, ThreadGroup
-from weir.compat.jmx.values import Placeholder, write_template
+from weir.compat.jmx.test_plan import Assertion, DataSet, Sampler, TestPlan, ThreadGroup
 from weir.load_spec import LoadSpec, choose_user_settings
-from weir.model.load import LONGEST_S, ClosedLoad, LoadPlan, Point, Profile
+from weir.model.load import LONGEST_S, ClosedLoad, LoadPlan, Point, Profile, Think
 from weir.scenario import DEFAULT_CAPTURE_BYTES, Check, Csv, Pause, Scenario, Step
 
 _CAPTURE_BYTES = 10 * 1024 * 1024
@@ -81,7 +81,7 @@ def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
     # The pause after a request is the wait before the next one. The first request follows the last one.
     delays = [sampler.delay for sampler in (*samplers[1:], samplers[0])]
     columns = _list_columns(samplers)
-    used = [data_set for data_set in group.data_sets.values() if any(name == data_set.name for name, _ in columns)]
+    used = [data_set for data_set in group.data_sets if data_set.name in columns]
     checks_body = any(not assertion.is_for_status for sampler in samplers for assertion in sampler.assertions)
     scenario = Scenario(
         steps=[_write_step(*step) for step in zip(names, samplers, delays, strict=True)],
@@ -100,9 +100,7 @@ def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
         # JMeter trusts every server.
         tls_insecure=samplers[0].origin.startswith("https:"),
     )
-    files = {
-        f"{one.name}.csv": _write_csv(one, [column for name, column in columns if name == one.name]) for one in used
-    }
+    files = {f"{one.name}.csv": _write_csv(one, list(columns[one.name])) for one in used}
     return NativeLoad(group, scenario, files, spec, scenario_file)
 
 
@@ -126,7 +124,7 @@ def _count_users(group: ThreadGroup) -> Profile:
     return (*before, *((base_s + t_s, count * share) for t_s, share in [*shares, *mirrored]))
 
 
-def _write_step(name: str, sampler: Sampler, delay: Delay) -> Step:
+def _write_step(name: str, sampler: Sampler, delay: Think) -> Step:
     about_body = [assertion for assertion in sampler.assertions if not assertion.is_for_status]
     return Step(
         name=name,
@@ -134,21 +132,13 @@ def _write_step(name: str, sampler: Sampler, delay: Delay) -> Step:
         path=write_template(sampler.path),
         headers={name: write_template(value) for name, value in sampler.headers},
         body=None if sampler.body is None else write_template(sampler.body),
-        think=_write_pause(delay),
+        think=Pause(**delay.to_plan()) if delay.longest_s else None,
         check=Check(
             status=None if sampler.statuses is None else list(sampler.statuses),
             body_matches=[pattern for one in about_body if not one.is_negated for pattern in _list_patterns(one)],
             body_lacks=[pattern for one in about_body if one.is_negated for pattern in _list_patterns(one)],
         ),
     )
-
-
-def _write_pause(delay: Delay) -> Pause | None:
-    if delay.longest_s == 0:
-        return None
-    if delay.shortest_s == delay.longest_s:
-        return Pause(constant_s=delay.shortest_s)
-    return Pause(uniform_s=[delay.shortest_s, delay.longest_s])
 
 
 def _list_patterns(assertion: Assertion) -> list[str]:
@@ -173,11 +163,15 @@ def _make_distinct(names: Iterable[str], form: str) -> list[str]:
     return list(found)
 
 
-def _list_columns(samplers: Sequence[Sampler]) -> list[tuple[str, str]]:
-    """Returns the data sets and columns with values for requests, each once."""
+def _list_columns(samplers: Sequence[Sampler]) -> dict[str, dict[str, None]]:
+    """Returns the columns with values for requests by data set."""
+    columns: dict[str, dict[str, None]] = defaultdict(dict)
     texts = [text for one in samplers for text in (one.path, one.body or (), *(value for _, value in one.headers))]
-    placeholders = (piece for text in texts for piece in text if isinstance(piece, Placeholder))
-    return list(dict.fromkeys(placeholder.column for placeholder in placeholders if placeholder.column is not None))
+    for piece in (piece for text in texts for piece in text):
+        if isinstance(piece, Placeholder) and piece.column is not None:
+            data_set, column = piece.column
+            columns[data_set][column] = None
+    return columns
 
 
 def _write_csv(data_set: DataSet, columns: Sequence[str]) -> str:

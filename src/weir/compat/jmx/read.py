@@ -10,7 +10,6 @@ from weir.compat.jmx.sampler import read_sampler
 from weir.compat.jmx.scope import Scope, is_scoped
 from weir.compat.jmx.test_plan import Cookies, DataSet, OnError, Role, Sampler, TestPlan, ThreadGroup, Unsupported
 from weir.compat.jmx.tree import Element, list_arguments, read_tree
-from weir.compat.jmx.values import Values
 from weir.model.errors import UsageError
 
 _ROLES: Mapping[str, Role] = {"ThreadGroup": "main", "SetupThreadGroup": "setup", "PostThreadGroup": "teardown"}
@@ -31,12 +30,13 @@ def read_test_plan(path: Path, properties: Mapping[str, str]) -> TestPlan:
     found: dict[tuple[int, str], Unsupported] = {}
 
     def report(element: Element, why: str) -> None:
+        above = f" in {' > '.join(element.place)}" if element.place else ""
+        description = f"{element.kind} {element.name!r}{above}: {why}"
         # Several requests may share an element, or a loop repeats it.
-        unsupported = Unsupported(element.kind, (*element.place, element.name), element.line, why)
-        found.setdefault((id(element), why), unsupported)
+        found.setdefault((id(element), why), Unsupported(element.line, description))
 
     try:
-        groups = _read_groups(root, path.parent, Scope(Values(properties), report))
+        groups = _read_groups(root, path.parent, Scope(report, properties))
     except UsageError as error:
         raise UsageError(f"{path}: {error.message}") from None
     unsupported = sorted(found.values(), key=lambda one: one.line)
@@ -67,7 +67,7 @@ def _list_below(element: Element) -> Iterator[Element]:
 
 def _define_variables(element: Element, holder: Element | None, scope: Scope) -> None:
     for argument in list_arguments(holder):
-        scope.values.variables[argument.name] = scope.resolve_fixed(element, argument.value)
+        scope.variables[argument.name] = scope.resolve_fixed(element, argument.value)
 
 
 def _report_unknown(elements: Sequence[Element], scope: Scope, *known: str) -> None:
@@ -103,7 +103,7 @@ def _read_group(
         duration_s, delay_s = (scope.number(element, f"ThreadGroup.{name}", "0") for name in ("duration", "delay"))
     data_sets = _read_data_sets([*others, *element.below], scope, folder, threads, group_count)
     columns = {column: (one.name, column) for one in data_sets for column in one.columns if column}
-    inner = replace(scope, values=replace(scope.values, columns=columns)).within(element.below)
+    inner = replace(scope, columns=columns).within(element.below)
     found = list(_list_samplers(element.below, inner))
     if threads <= 0 or loops == 0 or not found:
         return None
@@ -126,7 +126,7 @@ def _read_group(
         cookies=_read_cookies(found[0].cookies, scope, new_users),
         keep_alive=samplers[0].keep_alive and not (new_users and len(samplers) == 1),
         timeout_s=max(sampler.timeout_s for sampler in samplers),
-        data_sets={data_set.name: data_set for data_set in data_sets},
+        data_sets=data_sets,
     )
 
 

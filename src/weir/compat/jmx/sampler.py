@@ -7,11 +7,12 @@ from typing import NamedTuple
 from urllib.parse import quote, quote_plus, unquote_plus, urlsplit
 
 from weir.compat.jmx.assertion import list_right_statuses, read_assertion
+from weir.compat.jmx.references import Piece, Placeholder, Text, join_texts, write_original
 from weir.compat.jmx.scope import Scope, parse_number
-from weir.compat.jmx.test_plan import NO_TIMEOUT_S, Delay, Sampler
+from weir.compat.jmx.test_plan import NO_TIMEOUT_S, Sampler
 from weir.compat.jmx.tree import Argument, Element, list_arguments
-from weir.compat.jmx.values import Piece, Placeholder, Text, join_texts, write_original
 from weir.model.errors import UsageError
+from weir.model.load import Think
 
 ENCODED = " encoded"
 """Ends the name of a column whose values are percent-encoded for a form."""
@@ -205,7 +206,7 @@ def _read_headers(scope: Scope) -> dict[str, tuple[str, Text]]:
     return headers
 
 
-def _add_timers(scope: Scope) -> Delay:
+def _add_timers(scope: Scope) -> Think:
     """Returns the delay of all timers in scope, one after the other."""
     shortest_s = longest_s = 0.0
     for timer in scope.find("ConstantTimer", "UniformRandomTimer"):
@@ -220,4 +221,4 @@ def _add_timers(scope: Scope) -> Delay:
             constant_s, range_s = constant_s + range_s / 2, 0.0
         shortest_s += constant_s
         longest_s += constant_s + range_s
-    return Delay(shortest_s, longest_s)
+    return Think(shortest_s, longest_s)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,54 +28,45 @@ class GroupLog:
     requests: NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """The samples of several thread groups in the order of their ends: arrays of the same length."""
+Table = NDArray[np.void]
+_COLUMNS = (
+    "group",  # Its place in `Samples.groups`.
+    "step",
+    "thread",  # From 1.
+    "started_ns",  # Since 1970; the moment at which the request was due.
+    "ended_ns",
+    "elapsed_ms",  # From the start to the last byte of the response that came.
+    "latency_ms",  # To the first byte of the response; 0 without one.
+    "connect_ms",  # 0 if the request found a connection.
+    "status",
+    "outcome",  # Its place in `OUTCOMES`.
+    "body_bytes",
+    "received_bytes",
+    "sent_bytes",
+    "group_threads",  # The running threads of its group when it ended.
+    "all_threads",
+)
+
+
+class Samples(NamedTuple):
+    """The samples of several thread groups."""
 
     groups: "tuple[NativeLoad, ...]"
-    group: Integers
-    """Each sample's place in `groups`."""
-    step: Integers
-    thread: Integers
-    """From 1."""
-    started_ns: Integers
-    """Since 1970; the moment at which the request was due."""
-    ended_ns: Integers
-    latency_ms: Integers
-    """To the first byte of the response; 0 without one."""
-    connect_ms: Integers
-    """0 if the request found a connection."""
-    status: Integers
-    outcome: Integers
-    """Its place in `OUTCOMES`."""
-    received_bytes: Integers
-    body_bytes: Integers
-    sent_bytes: Integers
-    group_threads: Integers
-    """The running threads of its group when it ended."""
-    all_threads: Integers
-
-    @property
-    def elapsed_ms(self) -> Integers:
-        """From the start to the last byte of the response that came."""
-        return _round_ms(self.ended_ns - self.started_ns)
+    rows: Table
+    """A row for each sample with the columns `_COLUMNS`, in the order of their ends."""
 
 
 def collect_samples(logs: Sequence[GroupLog]) -> Samples:
     """Returns the samples of thread groups, without the requests that were in flight when a load was stopped."""
-    parts = [_read_columns(place, log) for place, log in enumerate(logs)]
-    order = np.argsort(np.concatenate([part["ended_ns"] for part in parts]), kind="stable")
-    columns = {name: np.concatenate([part[name] for part in parts])[order] for name in parts[0]}
-    active = np.stack([_count_active(*one, columns["ended_ns"]) for one in zip(logs, parts, strict=True)])
-    return Samples(
-        groups=tuple(log.native for log in logs),
-        group_threads=active[columns["group"], np.arange(len(order))],
-        all_threads=np.sum(active, axis=0),
-        **columns,
-    )
+    parts = [_read_rows(place, log) for place, log in enumerate(logs)]
+    rows = np.concatenate(parts)
+    rows = rows[np.argsort(rows["ended_ns"], kind="stable")]
+    active = np.stack([_count_active(*one, rows["ended_ns"]) for one in zip(logs, parts, strict=True)])
+    rows["group_threads"], rows["all_threads"] = active[rows["group"], np.arange(len(rows))], np.sum(active, axis=0)
+    return Samples(tuple(log.native for log in logs), rows)
 
 
-def _read_columns(place: int, log: GroupLog) -> dict[str, Integers]:
+def _read_rows(place: int, log: GroupLog) -> Table:
     found = log.requests[log.requests["outcome"] != _UNANSWERED]
     columns = {name: found[name].astype(np.int64) for name in found.dtype.names or ()}
     intended_ns, written_ns, connect_ns = columns["intended_ns"], columns["written_ns"], columns["connect_ns"]
@@ -88,17 +79,21 @@ def _read_columns(place: int, log: GroupLog) -> dict[str, Integers]:
         last_known_ns,
     )
     ended_ns = np.maximum(ended_ns, last_known_ns)
-    return {
+    columns |= {
         "group": np.full(len(found), place, np.int64),
         "step": _fill_steps(columns["user"], columns["step"], len(log.native.scenario.steps)),
         "thread": columns["user"] + 1,
         "started_ns": intended_ns + log.started_unix_ns,
         "ended_ns": ended_ns + log.started_unix_ns,
+        "elapsed_ms": _round_ms(ended_ns - intended_ns),
         "latency_ms": np.where(columns["first_byte_ns"] >= 0, _round_ms(columns["first_byte_ns"] - intended_ns), 0),
         # The time of a connection that was made before the request was due does not count.
         "connect_ms": _round_ms(np.where(connect_ns <= ended_ns - intended_ns, connect_ns, 0)),
-        **{name: columns[name] for name in ("status", "outcome", "received_bytes", "body_bytes", "sent_bytes")},
     }
+    rows = np.zeros(len(found), [(name, np.int64) for name in _COLUMNS])
+    for name in columns.keys() & set(_COLUMNS):
+        rows[name] = columns[name]
+    return rows
 
 
 def _fill_steps(user: Integers, step: Integers, step_count: int) -> Integers:
@@ -115,7 +110,7 @@ def _fill_steps(user: Integers, step: Integers, step_count: int) -> Integers:
     return found
 
 
-def _count_active(log: GroupLog, part: dict[str, Integers], at_ns: Integers) -> Integers:
+def _count_active(log: GroupLog, part: Table, at_ns: Integers) -> Integers:
     """Returns the number of a group's threads at some moments: those that have come and have a later end."""
     users = log.native.users
     points = users if isinstance(users, tuple) else ((0.0, users),)

@@ -1,14 +1,14 @@
-"""The scope of a sampler: the elements that apply to it, and the values of references there.
+"""The scope of a sampler: the elements that apply to it, and the values of references there. Variables and properties
+are known before the load.
 
 An element applies to its parent, if that is a sampler, and to all samplers below its parent.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from weir.compat.jmx.references import Piece, Placeholder, Reference, Text, join_texts, parse, write_original
 from weir.compat.jmx.tree import Element
-from weir.compat.jmx.values import Text, Values
 from weir.model.errors import UsageError
 
 _SCOPED = frozenset(["HeaderManager", "CookieManager", "ConstantTimer", "UniformRandomTimer", "ResponseAssertion"])
@@ -25,11 +25,15 @@ def is_scoped(element: Element) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The elements that apply at one place, the nearest first."""
+    """One place of a test plan."""
 
-    values: Values
     report: Report
+    properties: Mapping[str, str]
+    variables: dict[str, str] = field(default_factory=dict)
+    columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Variables with values from a data set: the data set and its column."""
     elements: tuple[Element, ...] = ()
+    """Those that apply, the nearest first."""
 
     def within(self, elements: Iterable[Element]) -> "Scope":
         """Returns the scope beside these elements and below them."""
@@ -39,22 +43,64 @@ class Scope:
         """Returns the elements of some kinds."""
         return [element for element in self.elements if element.kind in kinds]
 
-    def resolve(self, element: Element, text: str) -> Text:
-        """Returns a text of a request; reports for `element` what weir cannot resolve."""
-        return self.values.resolve(text, partial(self.report, element))
+    def resolve(self, element: Element, text: str | Iterable[str | Reference]) -> Text:
+        """Returns a text of a request; reports for `element` what weir cannot resolve. As in JMeter, an unknown
+        variable stays as it is written."""
+        pieces = parse(text) if isinstance(text, str) else text
+        return join_texts([piece if isinstance(piece, str) else self._resolve(element, piece)] for piece in pieces)
 
-    def resolve_fixed(self, element: Element, text: str) -> str:
+    def resolve_fixed(self, element: Element, text: str | Iterable[str | Reference]) -> str:
         """Returns a text that must be known before the load."""
-        return self.values.resolve_fixed(text, partial(self.report, element))
+        found = self.resolve(element, text)
+        for piece in found:
+            if isinstance(piece, Placeholder):
+                changes = "found a value that changes from request to request, expected a fixed one"
+                self.report(element, f"{piece.written}: {changes}")
+        return write_original(found)
 
-    def setting(self, element: Element, name: str, default: str = "") -> str:
+    def setting(self, element: Element, name: str) -> str:
         """Returns a property without white space around it. It must be known before the load."""
-        return self.resolve_fixed(element, element.value(name, default)).strip()
+        return self.resolve_fixed(element, element.value(name)).strip()
 
     def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> float:
         """Returns a property of `holder`, by default of `element`, that is a number. Errors name `element`."""
         text = self.resolve_fixed(element, (holder or element).value(name, default)).strip()
         return parse_number(element, text or default, name)
+
+    def _resolve(self, element: Element, reference: Reference) -> Piece:
+        name, _, written = reference
+        if not name.startswith("__"):
+            if name in self.columns:
+                return Placeholder("csv {}.{}".format(*self.columns[name]), written, self.columns[name])
+            return self.variables.get(name, written)
+        match name, [self.resolve_fixed(element, argument).strip() for argument in reference.arguments]:
+            case "__P", [key]:
+                return self.properties.get(key, "1")
+            case "__P", [key, default]:
+                return self.properties.get(key, default)
+            case "__property", [key] | [key, ""]:
+                return self.properties.get(key, key)
+            case "__property", [key, "", default]:
+                return self.properties.get(key, default)
+            case "__V", [key] if key not in self.columns:
+                return self.variables.get(key, key)
+            case ("__Random", [low, high]) | ("__Random", [low, high, ""]) if _is_range(low, high):
+                return Placeholder(f"int {int(low)} {int(high)}", written)
+            case "__UUID", [] | [""]:
+                return Placeholder("uuid", written)
+            case "__counter", _:
+                problem = "counts its calls; weir's {{seq}} counts the thread group's requests, from 0"
+                self.report(element, f"{written}: {problem}")
+                return Placeholder("seq", written)
+        self.report(element, f"{written}: weir's templates have no such placeholder")
+        return written
+
+
+def _is_range(low: str, high: str) -> bool:
+    try:
+        return -(2**63) <= int(low) <= int(high) < 2**63
+    except ValueError:
+        return False
 
 
 def parse_number(element: Element, text: str, name: str) -> float:

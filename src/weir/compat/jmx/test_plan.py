@@ -1,11 +1,12 @@
 """The content of a test plan in plain types, with JMeter's scopes resolved."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from weir.compat.jmx.values import Text
+from weir.compat.jmx.references import Text
+from weir.model.load import Think
 
 NO_TIMEOUT_S = 3600.0
 """JMeter waits without limit if a plan sets no timeout. This is the longest time that the engine waits."""
@@ -20,29 +21,12 @@ Comparison = Literal["contains", "matches", "equals", "substring"]
 class Unsupported:
     """A part of a test plan that weir does not support."""
 
-    kind: str
-    """The element: `JSR223PreProcessor`."""
-    place: tuple[str, ...]
-    """The names of the elements above it, and its own."""
     line: int
-    why: str
+    description: str
+    """The element, the names of the elements above it, and the reason."""
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.description}"
-
-    @property
-    def description(self) -> str:
-        """The element and the reason."""
-        *above, name = self.place
-        return f"{self.kind} {name!r}" + (f" in {' > '.join(above)}" if above else "") + f": {self.why}"
-
-
-@dataclass(frozen=True, slots=True)
-class Delay:
-    """The wait of timers before a request, evenly distributed between the two lengths."""
-
-    shortest_s: float = 0.0
-    longest_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +57,8 @@ class Sampler:
     """Path and query, percent-encoded but for placeholders."""
     headers: tuple[tuple[str, Text], ...]
     body: Text | None
-    delay: Delay
-    """The wait before it."""
+    delay: Think
+    """The wait of timers before it."""
     assertions: tuple[Assertion, ...]
     statuses: tuple[int, ...] | None
     """Right statuses by the assertions; None: every status below 400."""
@@ -114,7 +98,7 @@ class ThreadGroup:
     cookies: Cookies
     keep_alive: bool
     timeout_s: float
-    data_sets: Mapping[str, DataSet]
+    data_sets: Sequence[DataSet]
 
 
 @dataclass(frozen=True, slots=True)

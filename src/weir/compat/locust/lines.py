@@ -72,9 +72,4 @@ class Ended(_Line):
 
 
 Line = Annotated[Started | News | Stopped | Restarted | Ended, Field(discriminator="record")]
-_LINE: TypeAdapter[Line] = TypeAdapter(Line)
-
-
-def parse_line(text: bytes) -> Line:
-    """Returns a line. Raises pydantic's ValidationError."""
-    return _LINE.validate_json(text)
+LINE: TypeAdapter[Line] = TypeAdapter(Line)

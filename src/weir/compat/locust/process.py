@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from weir.compat.locust.lines import Line, parse_line
+from weir.compat.locust.lines import LINE, Line
 
 PLUGIN = Path(__file__).with_name("plugin.py")
 _READ_BYTES = 1 << 18
@@ -107,7 +107,7 @@ class LocustProcess:
             return
         *whole, self._unread[number] = (self._unread[number] + data).split(b"\n")
         for text in whole:
-            yield number, parse_line(text)
+            yield number, LINE.validate_json(text)
 
     def _drop(self, number: int) -> None:
         connection = self._connections.pop(number)

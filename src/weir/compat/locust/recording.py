@@ -3,7 +3,7 @@
 An interval is complete when every process that goes on has reported beyond its end.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -19,7 +19,10 @@ Key = tuple[str, str]
 class Tally:
     """Counts of requests. Histograms have the requests with a whole answer."""
 
+    begun: int = 0
+    """Requests that began in an interval; 0 in the tally of a name."""
     requests: int = 0
+    """Requests that ended."""
     errors: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
     response: Hdr = field(default_factory=Hdr)
@@ -62,6 +65,7 @@ class Tally:
             self.longest_ns = max(self.longest_ns, response_ns)
 
     def add(self, other: "Tally") -> None:
+        self.begun += other.begun
         self.requests += other.requests
         self.received_bytes += other.received_bytes
         self.longest_ns = max(self.longest_ns, other.longest_ns)
@@ -89,7 +93,7 @@ class Process:
     @property
     def is_reporting(self) -> bool:
         """Whether the process may report the time after its last report."""
-        return not (self.has_ended or self.is_lost or self.stopped_ns is not None)
+        return not self.has_ended and self.stopped_ns is None
 
     @property
     def end_ns(self) -> int:
@@ -97,23 +101,18 @@ class Process:
         return self.last_ns if self.stopped_ns is None else self.stopped_ns
 
 
-@dataclass(slots=True)
-class _Slot:
-    tally: Tally = field(default_factory=Tally)
-    begun: int = 0
-
-
 class Recording:
     """The load of all processes."""
 
     def __init__(self) -> None:
         self.processes: dict[int, Process] = {}
-        self.tallies: dict[Key, Tally] = {}
+        self.tallies: dict[Key, Tally] = defaultdict(Tally)
         self.foreign = 0
         """Requests of clients that are not Locust's own."""
         self.start_ns = 0
         self._interval_ns = 1
-        self._slots: dict[int, _Slot] = {}
+        self._open: dict[int, Tally] = defaultdict(Tally)
+        """By the index of the interval."""
         self._closed = 0
 
     def begin(self, start_ns: int, interval_s: float) -> None:
@@ -155,29 +154,25 @@ class Recording:
         """Yields the intervals up to the end. The last one may be short, and has the requests after the end."""
         end_ns = self.start_ns + round(self.duration_s * 1e9)
         last = max(self._closed, (end_ns - self.start_ns - 1) // self._interval_ns)
-        for index in [index for index in self._slots if index > last]:
-            late = self._slots.pop(index)
-            slot = self._slots.setdefault(last, _Slot())
-            slot.begun += late.begun
-            slot.tally.add(late.tally)
-        while self._slots or self.start_ns + self._closed * self._interval_ns < end_ns:
+        for index in [index for index in self._open if index > last]:
+            self._open[last].add(self._open.pop(index))
+        while self._open or self.start_ns + self._closed * self._interval_ns < end_ns:
             yield self._close(end_ns)
 
     def _count(self, news: News) -> None:
         for began_ns in news.begun:
-            self._slot_at(began_ns).begun += 1
+            self._tally_at(began_ns).begun += 1
         for row in news.requests:
             ended_ns, kind, name, response_time_ms, *_, is_http = row
-            slot = self._slot_at(ended_ns)
-            slot.tally.record(row)
-            self.tallies.setdefault((kind, name), Tally()).record(row)
+            self._tally_at(ended_ns).record(row)
+            self.tallies[kind, name].record(row)
             if not is_http:
                 self.foreign += 1
-                self._slot_at(ended_ns - round((response_time_ms or 0) * 1e6)).begun += 1
+                self._tally_at(ended_ns - round((response_time_ms or 0) * 1e6)).begun += 1
 
-    def _slot_at(self, at_ns: int) -> _Slot:
-        """Returns the slot of a moment. A closed slot's requests count in the next one."""
-        return self._slots.setdefault(max((at_ns - self.start_ns) // self._interval_ns, self._closed), _Slot())
+    def _tally_at(self, at_ns: int) -> Tally:
+        """Returns the tally of the interval at a moment. A closed interval's requests count in the next one."""
+        return self._open[max((at_ns - self.start_ns) // self._interval_ns, self._closed)]
 
     def _complete(self) -> Iterator[Interval]:
         # A master goes on when its workers have stopped; a worker that no user has reached yet may still get some.
@@ -189,21 +184,20 @@ class Recording:
                 yield self._close(None)
 
     def _close(self, end_ns: int | None) -> Interval:
-        """Closes the first open slot. The load's end cuts the last one short."""
+        """Closes the first open interval. The load's end cuts the last one short."""
         index, interval_s = self._closed, self._interval_ns / 1e9
-        slot = self._slots.pop(index, _Slot())
+        tally = self._open.pop(index, Tally())
         self._closed += 1
         start_s, end_s = index * interval_s, (index + 1) * interval_s
         if end_ns is not None and start_s < (end_ns - self.start_ns) / 1e9 < end_s:
             end_s = (end_ns - self.start_ns) / 1e9
-        tally = slot.tally
         states = [process.news for process in self.processes.values() if process.news and not process.has_ended]
         return Interval(
             index=index,
             start_s=start_s,
             end_s=end_s,
-            due=slot.begun,
-            sent=slot.begun,
+            due=tally.begun,
+            sent=tally.begun,
             completed=tally.completed,
             ok=tally.ok,
             failed=tally.failed,

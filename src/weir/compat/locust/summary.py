@@ -8,8 +8,6 @@ from weir.model.hdr import Hdr
 from weir.model.records import LoadEnd, Quantiles, StepSummary, Verdict
 from weir.model.verdict import Reason, TrialVerdict
 
-BUSY_LIMIT = 0.85
-"""As in the verdict of weir's engine."""
 LAG_LIMIT = 0.1
 """Limit for the 99th percentile of the schedule lag, as a share of the median response time: as in the engine."""
 MOST_STEPS = 200
@@ -29,34 +27,21 @@ def summarize(recording: Recording, *, target: str, stopped: str, version: str, 
     news = [process.news for process in processes if process.news is not None]
     unanswered = sum(one.unanswered for one in news)
     unanswered += sum(one.news.in_flight for one in processes if one.is_lost and one.news)
-    sent = tally.requests + unanswered
     busy = [one.cpu_s / duration_s for one in news] or [0.0]
     clocks = {"response_time": tally.response, "service_time": tally.service, "schedule_lag": tally.lag}
     if not measures_lag:
         del clocks["schedule_lag"]
-    times = {clock: _quantiles(histogram) for clock, histogram in clocks.items()}
-    times["response_time"] = _quantiles(tally.response, tally.longest_ns)
-    summary = records.LoadSummary(
-        schema_number=1,
-        target=target,
-        duration_s=duration_s,
-        requests=records.RequestCounts(
-            intended=sent,
-            sent=sent,
-            completed=tally.completed,
-            ok=tally.ok,
-            failed=tally.failed,
-            unanswered=unanswered,
-            unsent=0,
+    times = {f"{clock}_us": _quantiles(histogram) for clock, histogram in clocks.items()}
+    times["response_time_us"] = _quantiles(tally.response, tally.longest_ns)
+    summary = records.LoadSummary.from_figures(
+        records.RequestCounts.from_outcomes(
+            ok=tally.ok, failed=tally.failed, wrong=tally.errors["check"], unanswered=unanswered
         ),
-        throughput_rps=tally.completed / duration_s,
+        duration_s,
+        target=target,
         status={str(status): count for status, count in sorted(tally.statuses.items())},
         errors=records.ErrorCounts(**tally.errors),
-        response_time_us=times["response_time"],
-        service_time_us=times["service_time"],
-        schedule_lag_us=times.get("schedule_lag", Quantiles()),
-        connect_time_us=Quantiles(),
-        time_to_first_byte_us=Quantiles(),
+        **times,
         bytes=records.ByteCounts(received=tally.received_bytes, received_body=tally.received_bytes),
         generator=records.GeneratorUse(
             version=f"Locust {version}",
@@ -118,11 +103,11 @@ def _judge(recording: Recording, tally: Tally, busy: float, times: dict[str, Qua
         errors = ", ".join(f"{kind} {count}" for kind, count in tally.errors.most_common())
         fact = f"{tally.failed} of {tally.requests} requests failed"
         reasons.append(Reason("failed", "suspect", fact, f"{errors}; limit 0"))
-    if busy >= BUSY_LIMIT:
+    if busy >= records.BUSY_FRACTION:
         fact = f"the busiest process of Locust was busy {busy:.0%} of the time"
         cause = "Python's queueing is in the response times"
-        reasons.append(Reason("busy", "suspect", fact, f"limit {BUSY_LIMIT:.0%}", cause, _MORE_CPU))
-    lag_us, median_us = times.get("schedule_lag", Quantiles()).p99, times["response_time"].p50
+        reasons.append(Reason("busy", "suspect", fact, f"limit {records.BUSY_FRACTION:.0%}", cause, _MORE_CPU))
+    lag_us, median_us = times.get("schedule_lag_us", Quantiles()).p99, times["response_time_us"].p50
     if lag_us is not None and median_us is not None and lag_us > LAG_LIMIT * median_us:
         fact = f"the 99th percentile of the schedule lag is {lag_us:.0f} us"
         limit = f"limit {LAG_LIMIT:.0%} of the median response time, {median_us:.0f} us"

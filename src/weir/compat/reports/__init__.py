@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from weir.compat.reports import csv_tables, json_reports, text_reports
+from weir.compat.reports import csv_tables, text_reports
+from weir.compat.reports.json_reports import parse_object, read_k6, read_oha
 from weir.model.reported_result import ReportedResult
 
 Reader = Callable[[str, str], ReportedResult]
@@ -36,14 +37,6 @@ def _is_wrk2(report: str) -> bool:
     return _is_wrk(report) and ("HdrHistogram" in report or "Thread calibration" in report)
 
 
-def _is_oha(report: str) -> bool:
-    return {"summary", "latencyPercentiles"} <= json_reports.parse_object(report).keys()
-
-
-def _is_k6(report: str) -> bool:
-    return "http_req_duration" in json_reports.parse_object(report).get("metrics", {})
-
-
 _is_wrk = _has_texts("Thread Stats", "Requests/sec:")
 _is_jmeter_report = _has_columns("Label", "# Samples", "Average", "Throughput")
 _is_locust = _has_columns("Request Count", "Average Response Time", "Requests/s")
@@ -53,8 +46,8 @@ FORMATS = (
     Format("hey", _has_texts("Response time histogram:", "Requests/sec:"), text_reports.read_hey),
     Format("ab", _has_texts("Concurrency Level:", "Time per request:"), text_reports.read_ab),
     Format("h2load", _has_texts("finished in", "time for request:"), text_reports.read_h2load),
-    Format("oha (JSON)", _is_oha, json_reports.read_oha),
-    Format("k6 (JSON summary)", _is_k6, json_reports.read_k6),
+    Format("oha (JSON)", lambda text: {"summary", "latencyPercentiles"} <= parse_object(text).keys(), read_oha),
+    Format("k6 (JSON summary)", lambda text: "http_req_duration" in parse_object(text).get("metrics", {}), read_k6),
     Format("JMeter (JTL)", _has_columns("timeStamp", "elapsed", "label"), csv_tables.read_jtl),
     Format("JMeter (summary or aggregate report)", _is_jmeter_report, csv_tables.read_jmeter_report),
     Format("Locust (stats CSV)", _is_locust, csv_tables.read_locust),

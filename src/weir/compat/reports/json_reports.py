@@ -48,7 +48,6 @@ def read_k6(text: str, name: str) -> ReportedResult:
     most_users = users.get("max", users.get("value"))
     steps = {f"{float(key[2:-1]) / 100:g}": at for key, at in times.items() if key.startswith("p(")}
     steps |= {"0.5": times["med"]} if "med" in times else {}
-    lasted_ms = report.get("state", {}).get("testRunDurationMs")
     kinds = {
         key.removeprefix(K6_FAILURES): int(_values(metric)["count"])
         for key, metric in metrics.items()
@@ -59,7 +58,7 @@ def read_k6(text: str, name: str) -> ReportedResult:
         name=name,
         tool="k6",
         users=int(most_users) if most_users else None,
-        duration_s=_figure(lasted_ms, 1e-3),
+        duration_s=_figure(report.get("state", {}).get("testRunDurationMs"), 1e-3),
         throughput_rps=Figure(float(requests["rate"])),
         requests=int(requests["count"]),
         # The passes of this rate are the failures.
@@ -74,10 +73,9 @@ def read_k6(text: str, name: str) -> ReportedResult:
     )
 
 
-def _values(metric: dict[str, Any]) -> dict[str, Any]:
+def _values(metric: dict[str, Any]) -> Any:
     """Returns a metric's values: `handleSummary` has them in a table, the export beside the thresholds."""
-    values: dict[str, Any] = metric.get("values", metric)
-    return values
+    return metric.get("values", metric)
 
 
 def _figure(value: float | None, unit: float = 1.0) -> Figure | None:

@@ -1,7 +1,6 @@
 """Reads the printed reports of wrk, wrk2, hey, ab and h2load."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
 from weir.compat.reports.failures import count_by_kind
@@ -22,6 +21,8 @@ def read_wrk(text: str, name: str) -> ReportedResult:
     wrong = _count(r"^\s*Non-2xx or 3xx responses: (\d+)", text)
     sockets = re.search(r"^\s*Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text, re.MULTILINE)
     connect, read, write, late = map(int, sockets.groups()) if sockets else (0, 0, 0, 0)
+    percentiles = re.findall(rf"^\s+([\d.]+)%\s+{_TIME}\s*$", text, re.MULTILINE)
+    quantiles = {round(float(share) / 100, 7): _time(*time) for share, *time in percentiles if float(share) < 100}
     # Without a sample wrk prints zeros.
     timed = int(ran[1]) > 0
     return ReportedResult(
@@ -35,7 +36,7 @@ def read_wrk(text: str, name: str) -> ReportedResult:
         mean_s=_time(latency[1], latency[2]) if timed else None,
         stdev_s=_time(latency[3], latency[4]) if timed else None,
         max_s=_time(latency[5], latency[6]) if timed else None,
-        quantiles_s=_quantiles(re.findall(rf"^\s+([\d.]+)%\s+{_TIME}\s*$", text, re.MULTILINE)) if timed else {},
+        quantiles_s=quantiles if timed else {},
         errors=_some({"connect": connect, "reset": read + write, "timeout": late, "check": wrong}),
         received_bytes=round(float(ran[4]) * _BYTE_UNITS[ran[5]]),
     )
@@ -149,10 +150,6 @@ def _whole_ms(text: str) -> Figure:
 
 def _time(number: str, unit: str) -> Figure:
     return Figure.printed(number, _TIME_UNITS[unit])
-
-
-def _quantiles(found: Iterable[tuple[str, str, str]]) -> dict[float, Figure]:
-    return {round(float(percent) / 100, 7): _time(*time) for percent, *time in found if float(percent) < 100}
 
 
 def _match(pattern: str, text: str) -> re.Match[str]:

@@ -6,18 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import weir.compat.jmx.values
-from weir.compat.jmx.values import Values, parse, write_template
+import weir.compat.jmx.references
+from weir.compat.jmx.references import parse, write_template
+from weir.compat.jmx.scope import Scope
+from weir.compat.jmx.tree import Element
 
-VALUES = Values(
-    properties={"threads": "20", "empty": ""},
-    variables={"host": "example.org", "user": "ada"},
-    columns={"id": ("users", "id"), "user": ("users", "user")},
-)
+ELEMENT = Element("HTTPSamplerProxy", {}, line=1)
+
+
+def scope(problems: list[str]) -> Scope:
+    """A scope that adds what it reports of `ELEMENT` to `problems`."""
+    return Scope(
+        lambda element, problem: problems.append(problem),
+        properties={"threads": "20", "empty": ""},
+        variables={"host": "example.org", "user": "ada"},
+        columns={"id": ("users", "id"), "user": ("users", "user")},
+    )
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    assert doctest.testmod(weir.compat.jmx.values).failed == 0
+    assert doctest.testmod(weir.compat.jmx.references).failed == 0
 
 
 @pytest.mark.parametrize(
@@ -56,7 +64,7 @@ def test_the_examples_in_the_docstrings_hold() -> None:
 )
 def test_references_are_resolved_as_jmeter_does(written: str, said: str) -> None:
     problems: list[str] = []
-    assert write_template(VALUES.resolve(written, problems.append)) == said
+    assert write_template(scope(problems).resolve(ELEMENT, written)) == said
     assert problems == []
 
 
@@ -74,15 +82,15 @@ def test_references_are_resolved_as_jmeter_does(written: str, said: str) -> None
 )
 def test_what_no_template_says_is_told(written: str, problem: str) -> None:
     problems: list[str] = []
-    VALUES.resolve(written, problems.append)
+    scope(problems).resolve(ELEMENT, written)
     assert any(problem in one for one in problems), problems
 
 
 def test_what_must_be_known_before_the_load_is_told_where_it_is_not() -> None:
     problems: list[str] = []
-    assert VALUES.resolve_fixed("${__P(threads)}", problems.append) == "20"
+    assert scope(problems).resolve_fixed(ELEMENT, "${__P(threads)}") == "20"
     assert problems == []
-    assert VALUES.resolve_fixed("${id}", problems.append) == "${id}"
+    assert scope(problems).resolve_fixed(ELEMENT, "${id}") == "${id}"
     assert "expected a fixed one" in problems[0]
 
 

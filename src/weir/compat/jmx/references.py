@@ -1,12 +1,9 @@
-"""Resolves the references (`${...}`) in the texts of a test plan.
-
-Variables and properties are known before the load. A value that differs from request to request becomes a placeholder
-of weir's templates.
+"""Finds the references (`${...}`) in the texts of a test plan. A value that differs from request to request is a
+placeholder of weir's templates.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import NamedTuple
 
 _ESCAPED = "$,\\"
@@ -112,69 +109,3 @@ def _parse_reference(text: str, at: int, depth: int) -> tuple[Reference, int]:
         raise _NotClosedError
     end += len(closing)
     return Reference(head.group(1).strip(), tuple(arguments), text[at:end]), end
-
-
-Complain = Callable[[str], None]
-"""Takes the description of something that weir does not support."""
-
-
-@dataclass(slots=True)
-class Values:
-    """The values of references at one place of a test plan."""
-
-    properties: Mapping[str, str]
-    variables: dict[str, str] = field(default_factory=dict)
-    columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Variables with values from a data set: the data set and its column."""
-
-    def resolve(self, written: str, complain: Complain) -> Text:
-        """Returns a text of a request. As in JMeter, an unknown variable stays as it is written."""
-        return self._resolve_pieces(parse(written), complain)
-
-    def resolve_fixed(self, written: str, complain: Complain) -> str:
-        """Returns a text that must be known before the load."""
-        return self._fix(parse(written), complain)
-
-    def _resolve_pieces(self, pieces: Iterable[str | Reference], complain: Complain) -> Text:
-        return join_texts([piece if isinstance(piece, str) else self._resolve(piece, complain)] for piece in pieces)
-
-    def _fix(self, pieces: Iterable[str | Reference], complain: Complain) -> str:
-        text = self._resolve_pieces(pieces, complain)
-        for piece in text:
-            if isinstance(piece, Placeholder):
-                complain(f"{piece.written}: found a value that changes from request to request, expected a fixed one")
-        return write_original(text)
-
-    def _resolve(self, reference: Reference, complain: Complain) -> Piece:
-        name, _, written = reference
-        if not name.startswith("__"):
-            if name in self.columns:
-                return Placeholder("csv {}.{}".format(*self.columns[name]), written, self.columns[name])
-            return self.variables.get(name, written)
-        match name, [self._fix(argument, complain).strip() for argument in reference.arguments]:
-            case "__P", [key]:
-                return self.properties.get(key, "1")
-            case "__P", [key, default]:
-                return self.properties.get(key, default)
-            case "__property", [key] | [key, ""]:
-                return self.properties.get(key, key)
-            case "__property", [key, "", default]:
-                return self.properties.get(key, default)
-            case "__V", [key] if key not in self.columns:
-                return self.variables.get(key, key)
-            case ("__Random", [low, high]) | ("__Random", [low, high, ""]) if _is_range(low, high):
-                return Placeholder(f"int {int(low)} {int(high)}", written)
-            case "__UUID", [] | [""]:
-                return Placeholder("uuid", written)
-            case "__counter", _:
-                complain(f"{written}: counts its calls; weir's {{{{seq}}}} counts the thread group's requests, from 0")
-                return Placeholder("seq", written)
-        complain(f"{written}: weir's templates have no such placeholder")
-        return written
-
-
-def _is_range(low: str, high: str) -> bool:
-    try:
-        return -(2**63) <= int(low) <= int(high) < 2**63
-    except ValueError:
-        return False
