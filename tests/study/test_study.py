@@ -191,12 +191,6 @@ def test_an_unknown_scale_is_named_with_those_there_are(tmp_path: Path) -> None:
         read_study(write(tmp_path, STUDY), scale="huge")
 
 
-def test_the_study_that_the_readme_shows_is_valid(tmp_path: Path, repository: Path) -> None:
-    shown = (repository / "README.md").read_text().partition("```toml\n")[2].partition("```")[0]
-    cells = read_study(write(tmp_path, shown)).cells(stack_cpus=1)
-    assert [one.cell.stack_label for one in cells] == ["old", "new"]
-
-
 def test_a_stack_whose_needs_are_not_met_is_left_out_with_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
