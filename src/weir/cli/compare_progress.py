@@ -10,7 +10,6 @@ from weir.model.records import Interval
 from weir.model.run_types import TrialResult
 from weir.store import RunReader
 from weir.study.study import PlannedCell
-from weir.study.time_estimate import format_duration
 
 _REFRESH_S = 0.25
 _MAX_COLUMNS = 100
@@ -67,7 +66,7 @@ class CompareProgress(RunObserver):
 
     def _describe_time(self) -> str:
         spent_s = time.monotonic() - (self._started or time.monotonic())
-        return f"{format_duration(spent_s)} of at most {format_duration(self._budget_s)}"
+        return f"{spent_s:.0f} s of at most {self._budget_s:.0f} s"
 
     def _draw(self, state: str) -> None:
         if self._live:

@@ -111,7 +111,8 @@ def render_comparison(run: RunFindings) -> RenderableType:
 def list_notes(findings: RunFindings) -> Iterator[str]:
     """Yields what holds each side back, the noise, what weakens the answer, and what would change it."""
     for one in findings.bottlenecks:
-        yield f"{one.name}: {one.what}" if one.kind != "unknown" else f"{one.name}: nothing that weir watched is full."
+        held_back = "nothing that weir watched is full" if one.kind == "unknown" else f"held back by {one.what}"
+        yield f"{one.name}: {held_back}."
     copies = findings.identical_copies
     if copies is not None and copies.sentence:
         yield f"Noise: {copies.sentence}"

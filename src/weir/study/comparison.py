@@ -175,7 +175,7 @@ def write_study(
         },
     }  # fmt: skip
     for side in sides:
-        title = {} if side.title == side.name else {"title": side.title}
+        title = {"title": side.title}
         if side.kind == "url":
             url = urlsplit(side.text)
             table: dict[str, Any] = {"url": f"{url.scheme}://{url.netloc}", "serves": [name], **title}
