@@ -100,8 +100,8 @@ def test_the_script_of_the_gate_fails_a_commit_that_made_it_slower(tmp_path: Pat
         text=True,
         check=False,
     )
-    assert done.returncode == 1, done.stderr
     table = (project / "runs" / "gate.md").read_text()
+    assert done.returncode == 1, f"{done.stderr}\n{table}"
     assert "Worse by more than 5%" in table
     assert "| shop |" in table
     # Nothing is left but the runs.
