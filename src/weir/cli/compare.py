@@ -238,9 +238,7 @@ def _check_out_all(references: Sequence[str], build: str | None, tell: Any) -> d
             return run_build_command(host, ["/bin/sh", "-c", command], folder, dict(os.environ), log)
 
         places = {one: check_out(Path.cwd(), one, build, run) for one in references}
-    return {
-        "working tree" if one == WORKING_TREE else one: str(place.folder) for one, place in places.items()
-    }  # fmt: skip
+    return {"working tree" if one == WORKING_TREE else one: str(place.folder) for one, place in places.items()}
 
 
 def _read_values(text: str) -> list[tuple[str, str]]:
@@ -363,19 +361,17 @@ def _read_condition(text: str) -> _Condition:
 
 def _judge(findings: "RunFindings", conditions: Sequence[_Condition]) -> ExitCode:
     """Prints whether each condition is true of each side. Returns the exit code."""
-    code = ExitCode.DONE
-    for condition in conditions:
-        for found in findings.points[0].comparisons if findings.points else ():
-            if found.metric != condition.metric:
-                continue
-            low, high = found.low, found.high
-            if low is None or high is None or low <= condition.bound <= high:
-                verdict, worse = "cannot be told", ExitCode.NOT_VALID
-            elif (high < condition.bound) == condition.is_below:
-                verdict, worse = "is so", ExitCode.MISSED
-            else:
-                verdict, worse = "is not so", ExitCode.DONE
-            say(f"{condition.text}: {verdict} for {found.name}")
-            code = worse if ExitCode.MISSED in (worse, code) and code is not ExitCode.MISSED else max(code, worse)
-            code = ExitCode.MISSED if ExitCode.MISSED in (worse, code) else code
-    return code
+    codes = []
+    compared = findings.points[0].comparisons if findings.points else ()
+    for condition, found in itertools.product(conditions, compared):
+        if found.metric != condition.metric:
+            continue
+        if found.low is None or found.high is None or found.low <= condition.bound <= found.high:
+            verdict, code = "cannot be told", ExitCode.NOT_VALID
+        elif (found.high < condition.bound) == condition.is_below:
+            verdict, code = "is so", ExitCode.MISSED
+        else:
+            verdict, code = "is not so", ExitCode.DONE
+        say(f"{condition.text}: {verdict} for {found.name}")
+        codes.append(code)
+    return ExitCode.MISSED if ExitCode.MISSED in codes else max(codes, default=ExitCode.DONE)

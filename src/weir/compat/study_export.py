@@ -13,13 +13,12 @@ from urllib.parse import urlsplit
 import tomli_w
 
 from weir.compat.flags import format_path
-from weir.load_spec import DEFAULT_CONNECTIONS, KEY_NAMES, LoadSpec
+from weir.load_spec import KEY_NAMES, LoadSpec
 from weir.model.errors import UsageError
-from weir.model.load import Profile
-from weir.parsing import write_profile
 from weir.scenario import Scenario
 from weir.services.dataset import render
-from weir.study.load import drop_decimal_point, write_load_table
+from weir.study.comparison import choose_amount
+from weir.study.load import write_load_table
 
 SERVER = "server"
 WORKLOAD = "asked"
@@ -41,7 +40,7 @@ def build_study(spec: LoadSpec, *, title: str, scenario: Scenario | None = None)
         "schema": 1,
         "title": title,
         "question": f"How does {url.netloc} answer {spec.to_load(KEY_NAMES).label}?",
-        "matrix": {"stacks": [SERVER], "workloads": [WORKLOAD], **_choose_amount(spec)},
+        "matrix": {"stacks": [SERVER], "workloads": [WORKLOAD], **choose_amount(spec)},
         "load": load,
         "method": {"blocks": _BLOCKS, "baseline": SERVER} | ({"seed": spec.seed} if spec.seed else {}),
         "external": {SERVER: {"url": f"http://{url.netloc}", "serves": [WORKLOAD]}},
@@ -76,14 +75,6 @@ def list_study_notes(spec: LoadSpec, *, has_scenario: bool) -> list[str]:
 def format_scenario(scenario: Scenario) -> str:
     """Returns the TOML that `weir load --scenario` reads."""
     return _format_toml(_build_table(scenario))
-
-
-def _choose_amount(spec: LoadSpec) -> dict[str, Any]:
-    """Returns the keys of `[matrix]` that hold the amount of load."""
-    if spec.users is not None and spec.rate_rps is None:
-        return {"users": [_write_level(spec.users)]}
-    rate = {} if spec.rate_rps is None else {"rate_rps": [_write_level(spec.rate_rps)]}
-    return {"connections": [spec.connections or DEFAULT_CONNECTIONS], **rate}
 
 
 def _list_obstacles(spec: LoadSpec, *, has_scenario: bool) -> Iterator[str]:
@@ -121,10 +112,6 @@ def _choose_check(scenario: Scenario) -> tuple[dict[str, Any], int]:
         if step.method == "GET" and is_plain and len(status) == 1 and step.path.startswith("/"):
             return {"path": step.path, "headers": step.headers}, status[0]
     return {"path": "/"}, _STATUS
-
-
-def _write_level(profile: Profile) -> int | float | str:
-    return write_profile(profile) if isinstance(profile, tuple) else drop_decimal_point(profile)
 
 
 def _format_toml(content: dict[str, Any]) -> str:

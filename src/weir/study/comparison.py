@@ -163,7 +163,7 @@ def write_study(
         "schema": 1,
         "title": " and ".join(side.title for side in sides),
         "question": f"Which answers more: {' or '.join(side.title for side in sides)}?",
-        "matrix": {"stacks": [side.name for side in sides], "workloads": [name], **_choose_amount(spec)},
+        "matrix": {"stacks": [side.name for side in sides], "workloads": [name], **choose_amount(spec)},
         "load": write_load_table(spec),
         "method": {
             "blocks": QUICK_BLOCKS, "baseline": first, "aa": first, "warmup_s": most_s, "pause_s": 0.1,
@@ -199,13 +199,13 @@ def write_study(
     return tomli_w.dumps(content)
 
 
-def _choose_amount(spec: LoadSpec) -> dict[str, Any]:
+def choose_amount(spec: LoadSpec) -> dict[str, Any]:
     """Returns the keys of `[matrix]` that hold the amount of load."""
     if spec.users is not None and spec.rate_rps is None:
-        return {"users": [_write_level(spec.users)]}
-    rate = {} if spec.rate_rps is None else {"rate_rps": [_write_level(spec.rate_rps)]}
+        return {"users": [write_level(spec.users)]}
+    rate = {} if spec.rate_rps is None else {"rate_rps": [write_level(spec.rate_rps)]}
     return {"connections": [spec.connections or DEFAULT_CONNECTIONS], **rate}
 
 
-def _write_level(profile: Profile) -> int | float | str:
+def write_level(profile: Profile) -> int | float | str:
     return write_profile(profile) if isinstance(profile, tuple) else drop_decimal_point(profile)
