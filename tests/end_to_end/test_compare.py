@@ -69,7 +69,7 @@ def test_urls_are_compared_and_their_processes_observed(weir: Weir, serve: Serve
 
 
 def test_each_value_of_a_variable_is_a_side(weir: Weir) -> None:
-    command = [sys.executable, str(SERVER), "{port}", "{MODE}"]
+    command = ["env", "UNUSED={host}:{port} ", sys.executable, str(SERVER), "{port}", "{MODE}"]
     done = weir("compare", "--env", "MODE=good,slow", *SHORT, "--", *command)
     assert done.returncode == 0, done.stderr
     assert "MODE=good" in done.stdout

@@ -43,6 +43,7 @@ _METRICS = {
 }  # fmt: skip
 """Names of metrics in `--fail-if`."""
 _HELP = "weir compare --help"
+_PLAIN = re.compile(r"[\w@%+=:,./{}-]+")
 
 
 class Command(TyperCommand):
@@ -210,7 +211,10 @@ def _collect_sides(
     if not words:
         option = "--git" if git else "--env"
         raise UsageError(f"{option}: found no command, expected -- COMMAND after the options", hint=_HELP)
-    command = words[0] if len(words) == 1 else shlex.join(words).replace("'{", "{").replace("}'", "}")
+    # Fields such as {port} need no quotes.
+    command = (
+        words[0] if len(words) == 1 else " ".join(one if _PLAIN.fullmatch(one) else shlex.quote(one) for one in words)
+    )
     places = _check_out_all(texts, build, tell) if git else {"": here}
     if not git and texts:
         raise UsageError(f"SIDE: found {texts[0]!r} beside --env, expected the command after -- alone", hint=_HELP)

@@ -202,10 +202,10 @@ def write_study(
 def choose_amount(spec: LoadSpec) -> dict[str, Any]:
     """Returns the keys of `[matrix]` that hold the amount of load."""
     if spec.users is not None and spec.rate_rps is None:
-        return {"users": [write_level(spec.users)]}
-    rate = {} if spec.rate_rps is None else {"rate_rps": [write_level(spec.rate_rps)]}
+        return {"users": [_write_level(spec.users)]}
+    rate = {} if spec.rate_rps is None else {"rate_rps": [_write_level(spec.rate_rps)]}
     return {"connections": [spec.connections or DEFAULT_CONNECTIONS], **rate}
 
 
-def write_level(profile: Profile) -> int | float | str:
+def _write_level(profile: Profile) -> int | float | str:
     return write_profile(profile) if isinstance(profile, tuple) else drop_decimal_point(profile)
