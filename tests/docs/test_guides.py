@@ -64,12 +64,12 @@ def project(tmp_path: Path) -> Path:
         body = '        body = b"Hello'
         (folder / "server.py").write_text(server.replace(body, f"        time.sleep({sleep_s})\n{body}"))
 
-    write_server(0.01)
+    write_server(0.03)
     (study,) = [block.code for block in blocks(GATE) if "[matrix]" in block.code]
     shortened = (
         study.replace("duration_s = 10", "duration_s = 0.5")
         .replace("connections = [20]", "connections = [4]")
-        .replace("blocks = 10", "blocks = 3\nretries = 5\nwarmup_s = 0.2\npause_s = 0")
+        .replace("blocks = 10", "blocks = 4\nretries = 5\nwarmup_s = 0.2\npause_s = 0")
     )
     (folder / "bench" / "shop.toml").write_text(shortened)
     (script,) = [block.code for block in blocks(GATE) if block.language == "sh" and block.code.startswith("#!")]
@@ -78,7 +78,7 @@ def project(tmp_path: Path) -> Path:
     git(folder, "add", ".")
     git(folder, "commit", "--quiet", "--message", "before")
     # Slower by far more than any threshold.
-    write_server(0.15)
+    write_server(0.2)
     git(folder, "commit", "--quiet", "--all", "--message", "after")
     return folder
 
