@@ -1,4 +1,4 @@
-"""The result of one load as text. Formats what the engine computed; computes nothing but shares."""
+"""Formats the result of one load as text. The engine computes all figures; this module computes only shares."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _LEAST_THREADS = 0.05
 
 
 def summary_text(summary: LoadSummary, load: Load, resources: StackResources | None, pipeline: int = 1) -> str:
-    """Returns the text that `weir load` prints, and `weir report` for a kept load."""
+    """Returns the text that `weir load` prints. `weir report` prints the same text for a kept load."""
     requests = summary.requests
     depth = f", up to {pipeline} requests unanswered on each" if pipeline > 1 else ""
     lines = [
