@@ -129,7 +129,7 @@ class LoadSpec:
 
     duration_s: float | None = _setting(
         None, "-d/--duration",
-        "Length of the load, such as 500ms. Default: 10s or the profile's length; with -n, --loops or --until-failure at most 1h.",
+        "Length of the load, such as 500ms. Default: 10s, a profile's length, or at most 1h with -n, --loops or --until-failure.",
         **_TIME, key="load.duration_s",
         key_help="Length of a trial's measured load. If another condition can end the load earlier: the maximum length.", label="Duration",
         placeholder="10s",

@@ -84,7 +84,7 @@ def compare(
             help="Make a side for each value of an environment variable. The command follows -- and may contain {NAME}.",
         ),
     ] = None,
-    workload: Annotated[str | None, Option("--workload", help="Send this workload of weir. Example: echo.")] = None,
+    workload: Annotated[str | None, Option("--workload", help="Use this workload of weir. Example: echo.")] = None,
     path: Annotated[
         str | None, Option("--path", help="Path and query of the request. Default: the path of the URLs, or /.")
     ] = None,

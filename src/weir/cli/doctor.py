@@ -53,7 +53,8 @@ def doctor(
     install: Annotated[bool, Option("--install", help="First install JMeter and Locust into the cache.")] = False,
     json_: options.Json = False,
 ) -> None:
-    """List what is present, what is missing, and how to install it. The exit code is 2 if weir itself cannot run."""
+    """List what is present, what is missing, and how to install it. The exit code is 2 if weir itself lacks
+    something."""
     failed = [*_install_generators()] if install else []
     stacks = read_all_stacks()
     needed = _list_labels((stack, stack.needs) for stack in stacks)

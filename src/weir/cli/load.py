@@ -51,11 +51,17 @@ def load(
     ] = None,
     objectives: Annotated[
         list[str] | None,
-        Option("--objective", help="Exit with 1 if missed. Examples: 'p99<50ms', 'errors<0.1%', 'throughput>1000'."),
+        Option(
+            "--objective",
+            help="Exit with 1 if the load misses this objective. Examples: 'p99<50ms', 'errors<0.1%', 'throughput>1000'.",
+        ),
     ] = None,
     abort_on: Annotated[
         list[str] | None,
-        Option("--abort-on", help="Stop with exit code 1 if true of the last second. Examples: 'errors>5%', 'p99>1s'."),
+        Option(
+            "--abort-on",
+            help="Stop and exit with 1 if this condition holds in the last second. Examples: 'errors>5%', 'p99>1s'.",
+        ),
     ] = None,
     hdr: Annotated[
         str | None,

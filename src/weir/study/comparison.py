@@ -147,11 +147,11 @@ def write_study(
     """Returns a study, as TOML text, that compares the sides under a load.
 
     Args:
-        sides: with names; the first one is the baseline, and runs twice.
-        spec: the load, with a URL whose path is the request's.
-        workload: a workload of weir, for stacks; None: the request of `spec`.
+        sides: sides with names. The first side is the baseline, and runs twice.
+        spec: the load. The path of its URL is the path of the request.
+        workload: a workload of weir, for stacks. None: the request of `spec`.
         answer: `[workload.request.answer]`.
-        warmups_s: seconds of warm-up by the name of the side.
+        warmups_s: a dict from the name of a side to seconds of warm-up.
         precision: relative half width of the interval that ends the run.
         budget_s: time of all trials.
         ready: `server.ready`.
