@@ -140,7 +140,7 @@ def _root(
 
 
 def run() -> None:
-    """Runs the command line; typer ends the process with its exit code."""
+    """Runs the command line. Typer ends the process with the exit code."""
     if VARIABLE in os.environ:
         # For a shell's completion only: the import takes a while.
         from typer.completion import completion_init  # type: ignore[attr-defined]

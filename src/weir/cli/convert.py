@@ -82,7 +82,7 @@ def convert(
 
 
 def _split(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Returns the tool's name and its arguments. A whole command line may be one word, as it stands in a script."""
+    """Returns the tool's name and its arguments. A whole command line may be one word, for example in a script."""
     if len(words) == 1 and len(words[0].split()) > 1:
         try:
             # As a shell does, which shlex does not: a line goes on behind a backslash.

@@ -76,7 +76,7 @@ def announce_load(board: "EventQueue", plan: LoadPlan, number: int) -> None:
 
 
 def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str | None = None) -> "TrialEnded":
-    """Returns the result of a trial or a load for the page. `run`: its name in the folder of runs."""
+    """Returns the result of a trial or a load for the page. `run`: name of the run in the folder of runs."""
     from weir.live import TrialEnded
 
     ended = TrialEnded(validity=verdict.validity, reasons=verdict.texts, run=run)

@@ -9,7 +9,7 @@ from weir.objective import Judged, judged_from_json
 
 _SHOWN = ("mean", "p50", "p90", "p99", "p99_9", "max")
 _SHOWN_LATE_US = 1_000.0
-"""Smallest delay of an agent's start that the text shows; the JSON has every delay."""
+"""Smallest delay of an agent's start that the text shows. The JSON has every delay."""
 _LEAST_THREADS = 0.05
 """Smallest mean number of threads in a state that the text shows."""
 
@@ -92,7 +92,7 @@ def _found(judged: Judged) -> str:
 
 
 def microseconds(value: float | None) -> str:
-    """Writes a time with three digits and the unit that fits it; a dash for None."""
+    """Writes a time with three digits and the unit that fits the time. None becomes a dash."""
     if value is None:
         return "–"
     scaled, unit = (value, "us") if value < 1e3 else (value / 1e3, "ms") if value < 1e6 else (value / 1e6, "s")

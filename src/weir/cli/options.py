@@ -67,7 +67,7 @@ ShareNodes = Annotated[bool, Option("--share-nodes", help="With --cluster: allow
 
 
 def with_load_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds options for these settings of `LoadSpec` to a command; default: all settings. Its argument `given` gets their texts."""
+    """Adds options for these settings of `LoadSpec`, or for all settings, to a command. Its argument `given` has their texts."""
     chosen = {name: SETTINGS[name] for name in names} if names else dict(SETTINGS)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

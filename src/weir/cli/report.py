@@ -1,4 +1,4 @@
-"""`weir report`: prints the answer of a run or of a kept load. Reads only its file."""
+"""`weir report`: prints the answer of a run or of a kept load. The command reads only the run file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

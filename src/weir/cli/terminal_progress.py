@@ -71,7 +71,7 @@ class LiveFigures:
             self._measure_generator()
 
     def lines(self, width: int, *, unicode: bool = True) -> list[Line]:
-        """Returns the lines for a terminal of `width` columns; the caller crops longer lines."""
+        """Returns the lines for a terminal of `width` columns. The caller crops longer lines."""
         if not self._window:
             return [self._title(), [("  connecting", "dim")]]
         last = self._window[-1][0]
@@ -178,7 +178,7 @@ def bars(values: Sequence[float | None], blocks: str) -> str:
 
 
 def process_cpu_s(pid: int) -> float | None:
-    """Returns the CPU time of a process and all its threads; None after its end."""
+    """Returns the CPU time of a process and all its threads. None: the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
             fields = stat.read().rpartition(")")[2].split()

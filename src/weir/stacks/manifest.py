@@ -148,7 +148,7 @@ class Tier(Table):
     """A tier of processes."""
 
     root: bool = False
-    """Whether this is the tier of the process that weir starts, and of its descendants."""
+    """Whether the process that weir starts, and its descendants, belong to this tier."""
 
 
 class Serves(Table):
@@ -203,7 +203,7 @@ class Manifest(Table):
     tiers: dict[str, Tier] = Field(default_factory=lambda: {"app": Tier(root=True)})
     """Tiers of the stack's processes. Default: one tier `app`."""
     serves: dict[str, Serves] = Field(min_length=1)
-    """Workloads of the stack. The keys are names of workloads. At least one. Example: `hello = {}`."""
+    """Workloads of the stack, at least one. The keys are names of workloads. Example: `hello = {}`."""
     variants: dict[str, Variant] = Field(default_factory=dict)
     """The same stack with other settings. Studies and the command line call a variant `ID[VARIANT]`."""
 
@@ -349,7 +349,7 @@ def fill_fields(text: str, fields: dict[str, str]) -> str:
 
 
 def read_stack(label: str) -> Stack:
-    """Reads the stack `id` or `id[variant]`; raises UsageError if it does not exist, or its manifest is not valid."""
+    """Reads the stack `id` or `id[variant]`. Raises UsageError if the stack does not exist, or its manifest is not valid."""
     hint = "weir stacks list"
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
     if match is None:
@@ -366,7 +366,7 @@ def read_stack(label: str) -> Stack:
 
 
 def read_manifest(path: Path) -> Stack:
-    """Reads the manifest at `path`; raises UsageError if it is not valid."""
+    """Reads the manifest at `path`. Raises UsageError if the manifest is not valid."""
     manifest = validate(Manifest, read_toml(path, what="a stack's manifest", hint="weir stacks list"), path=path)
     if manifest.id != path.parent.name:
         raise UsageError(f"{path}: id: found {manifest.id!r}, expected {path.parent.name!r}, the folder's name")

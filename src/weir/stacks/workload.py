@@ -33,7 +33,7 @@ class RequestTemplate(Table):
     path: str
     """Path and query, beginning with /."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Headers by name."""
+    """Headers. The keys are names of headers."""
     body: str | None = None
     """Body. weir removes white space around the body."""
 

@@ -55,7 +55,7 @@ class PlannedCell:
 
     @property
     def load_key(self) -> tuple[object, ...]:
-        """Everything that the generator's limit depends on: cells with equal keys share one measurement of it."""
+        """Everything that the generator's limit depends on. Cells with equal keys share one measurement of the limit."""
         how = self.load.keep_alive, self.load.pipeline, self.load.kernel_timestamps
         return self.cell.generator, self.workload.id, self.cell.load.connections, *how
 
@@ -93,8 +93,8 @@ class PlannedCell:
     def plan(
         self, request: Request, *, targets: tuple[str, ...], duration_s: float, interval_s: float, cpus: tuple[int, ...]
     ) -> LoadPlan:
-        """Returns the plan of a trial's load. `request` goes to the first process of the stack; `targets` has the URL
-        of each process, if there are several. The generator has one thread on each of `cpus`."""
+        """Returns the plan of a trial's load. `request` goes to the first process of the stack. `targets` has the URL
+        of each process, if there are several processes. The generator has one thread on each of `cpus`."""
         # A scenario's steps have their own paths, which are appended to the path of the target.
         has_steps = self.load.scenario is not None
         own = {"seed": self.method.seed, "threads": len(cpus), "cpus": cpus}

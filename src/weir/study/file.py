@@ -23,9 +23,9 @@ Invariant = Literal["reject", "report"]
 MainMetric = Literal[
     "throughput_rps", "response_time_us.p50", "response_time_us.p99", "cpu_us_per_request", "pss_bytes", "ready_s"
 ]
-"""Metrics with a ratio whose interval can end a run by its width."""
+"""Metrics whose ratio has an interval that can end a run."""
 METHOD_KEYS = ("warmup_s", "pause_s", "extension_s")
-"""Keys of `[method]` that apply to single trials; the others apply to the whole run."""
+"""Keys of `[method]` that apply to single trials. The other keys apply to the whole run."""
 CpuRequest = int | list[int] | Literal["auto"]
 """A number of CPUs, a list of CPUs, or a share of the free ones."""
 _UNITS_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}

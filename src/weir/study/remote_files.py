@@ -57,7 +57,7 @@ def _read_stacks(study: Study) -> Iterator[Stack]:
 
 
 def _list_files(study: Study) -> Iterator[tuple[Path, Path]]:
-    """Yields each file's path relative to the study's folder, and its location."""
+    """Yields the path of each file relative to the study's folder, and the location of the file."""
     yield Path(study.path.name), study.path
     loads = [("", study.file.load.scenario_source)]
     loads += [(f"override.{at}.", override.load.get("scenario")) for at, override in enumerate(study.file.override)]
