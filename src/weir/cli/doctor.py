@@ -53,8 +53,7 @@ def doctor(
     install: Annotated[bool, Option("--install", help="First install JMeter and Locust into the cache.")] = False,
     json_: options.Json = False,
 ) -> None:
-    """List what is present, what is missing, and how to install it. The exit code is 2 if weir itself lacks
-    something."""
+    """List what is present or missing, and how to install it. Exit with 2 if weir itself lacks something."""
     failed = [*_install_generators()] if install else []
     stacks = read_all_stacks()
     needed = _list_labels((stack, stack.needs) for stack in stacks)

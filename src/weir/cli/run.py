@@ -68,8 +68,7 @@ def run(
         str | None, Option("--typed", hidden=True, help="Command line on the other machine, for the run file.")
     ] = None,
 ) -> None:
-    """Run a study: build and check its stacks, measure the stacks in random order on fresh processes, and print the
-    answer.
+    """Run a study: build and check its stacks, measure them in random order on fresh processes, and print the answer.
 
     Example: weir run sync-vs-async --scale quick
     """
