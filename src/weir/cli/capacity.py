@@ -37,7 +37,10 @@ def capacity(
     ] = False,
     think: Annotated[
         str | None,
-        Option("--think", help="Report the users with this think time. Examples: 10s, uniform:1s..3s, exp:2s."),
+        Option(
+            "--think",
+            help="Report the capacity as a number of users with this think time. Examples: 10s, uniform:1s..3s, exp:2s.",
+        ),
     ] = None,
     searches: Annotated[int, Option("--searches", min=1, help="Number of searches. Five give an interval.")] = 5,
     connections: Annotated[
