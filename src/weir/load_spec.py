@@ -5,7 +5,7 @@ Each field of `LoadSpec` carries its flag, its key in study files, its help and 
 `to_plan` checks which settings go together, and returns the engine's plan. Errors name a setting by its flag
 (`FLAG_NAMES`) or its key (`KEY_NAMES`).
 
-Without pydantic: its import takes longer than all other imports of a short load.
+This module does not use pydantic: importing pydantic takes longer than all other imports of a short load.
 """
 
 import re
@@ -24,7 +24,7 @@ from weir.model.load import Arrivals, ClosedLoad, Load, LoadPlan, OpenLoad, Prof
 DEFAULT_CONNECTIONS = 64
 DEFAULT_DURATION_S = 10.0
 MAX_DURATION_S = 3600.0
-"""Of a load that ends by its requests, its loops or its first failure."""
+"""Default length of a load that can end earlier: after its requests or loops, or at its first failure."""
 MAX_PIPELINE = 1024
 _MAX_UNANSWERED = 1_000_000
 _PLAN_OPTIONS = (
@@ -38,7 +38,7 @@ class Setting:
     """How people write one field of a load."""
 
     flags: str
-    """`-R/--rate`."""
+    """Spellings of the flag, such as `-R/--rate`."""
     help: str
     """Effect and default of the flag."""
     metavar: str = ""
@@ -47,17 +47,17 @@ class Setting:
     write: Callable[[Any], str] = str
     const: Any = True
     repeats: bool = False
-    """The flag may be repeated. The field is a tuple: of `read`'s results, or of their items if these are tuples of
-    texts."""
+    """The flag may be repeated. The field is a tuple of `read`'s results. If the results are tuples of texts, the field
+    has the items of all these tuples."""
     key: str = ""
-    """In study files: `load.ramp_s`, `matrix.users`. Empty: there is no such key."""
+    """Key in study files, such as `load.ramp_s` or `matrix.users`. Empty: study files have no such key."""
     key_help: str = ""
-    """Description of the key, if `help` does not fit."""
+    """Description of the key. Empty: `help` describes the key too."""
     label: str = ""
-    """In the live page's form. Empty: the form has no such field."""
+    """Label in the live page's form. Empty: the form has no such field."""
     placeholder: str = ""
     is_secret: bool = False
-    """A run file does not hold the value."""
+    """weir does not write the value to run files."""
 
 
 def _setting(default: Any, flags: str, help: str, **how: Any) -> Any:
@@ -80,7 +80,7 @@ _PEM = {"metavar": "FILE", "read": parsing.parse_pem_path}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadSpec:
-    """A load as a user asks for it; None: not given."""
+    """The settings of a load that a user has given. None: not given."""
 
     urls: tuple[str, ...] = ()
 
@@ -88,60 +88,60 @@ class LoadSpec:
 
     connections: int | None = _setting(
         None, "-c/--connections",
-        "Number of connections; without --rate as many users who ask again when answered. Default: 64.", **_COUNT,
+        "Number of connections. Without --rate, each connection sends its next request after the response. Default: 64.", **_COUNT,
         key="matrix.connections", label="Connections", placeholder="64",
     )  # fmt: skip
     users: Profile | None = _setting(
         None, "--users",
-        "Users who ask again when answered, a connection each: 200, or over time 0s:0,50s:2000,60s:2000.", **_PROFILE,
-        key="matrix.users", label="or users", placeholder="200, or 0s:0,30s:500",
+        "Number of users, one connection each. Each sends its next request after the response. Examples: 200, 0s:0,50s:2000,60s:2000.",
+        **_PROFILE, key="matrix.users", label="or users", placeholder="200, or 0s:0,30s:500",
     )  # fmt: skip
     ramp_s: float | None = _setting(
-        None, "--ramp", "With --users N: they come one by one over this time.", **_TIME, key="load.ramp_s",
-        key_help="With `matrix.users`: the users start one after another over this time.", label="who come over", placeholder="20s",
+        None, "--ramp", "With --users N: weir starts the users one by one over this time.", **_TIME, key="load.ramp_s",
+        key_help="With `matrix.users`: weir starts the users one by one over this time.", label="ramp of the users", placeholder="20s",
     )  # fmt: skip
     rate_rps: Profile | None = _setting(
         None, "-R/--rate",
-        "Requests per second, due whether answers come or not: 100, or over time 0s:100,30s:1000 (linear between points).",
+        "Requests per second. The schedule does not wait for responses. Examples: 100, 0s:100,30s:1000 (linear between points).",
         **_PROFILE, key="matrix.rate_rps", label="or rate, req/s", placeholder="100, or 0s:100,30s:1000",
     )  # fmt: skip
     arrivals: Arrivals = _setting(
-        "constant", "--poisson", "With --rate: arrivals are independent of one another instead of evenly spaced.",
+        "constant", "--poisson", "With --rate: send requests at independent random times (Poisson arrivals). Default: evenly spaced.",
         const="poisson", key="load.arrivals",
-        key_help="With `matrix.rate_rps`: `constant` spaces arrivals evenly; `poisson` makes arrivals independent of one another.",
+        key_help="With `matrix.rate_rps`: `constant` spaces arrivals evenly. `poisson` makes arrivals independent of one another.",
     )  # fmt: skip
     loops: int | None = _setting(
-        None, "--loops", "Requests of each user, who then leaves; with --rate each arrival is such a user.", **_COUNT,
+        None, "--loops", "Requests that each user sends before leaving. With --rate, each arrival is such a user.", **_COUNT,
         key="load.loops",
-        key_help="Number of requests of each user, who then leaves. With `matrix.rate_rps`, each arrival is a session of this length.",
+        key_help="Requests that each user sends before leaving. With `matrix.rate_rps`, each arrival is a session of this length.",
     )  # fmt: skip
     think: ThinkTime | None = _setting(
-        None, "--think", "Pause of a user between an answer and the next request: 1s, uniform:1s..3s or exp:2s.",
+        None, "--think", "Pause of a user between a response and the next request. Examples: 1s, uniform:1s..3s, exp:2s.",
         metavar="PAUSE", read=parsing.parse_think_time, write=parsing.write_think_time, key="load.think",
-        key_help='Pause of a user between an answer and the next request: `"1s"`, `"uniform:1s..3s"` or `"exp:2s"`.',
+        key_help='Pause of a user between a response and the next request. Examples: `"1s"`, `"uniform:1s..3s"`, `"exp:2s"`.',
         label="Think time", placeholder="1s, uniform:1s..3s, exp:2s",
     )  # fmt: skip
     pace_s: float | None = _setting(
-        None, "--pace", "A user starts a request at most once in this time.", **_TIME, key="load.pace_s",
+        None, "--pace", "Minimum time between the starts of two requests of one user.", **_TIME, key="load.pace_s",
     )  # fmt: skip
 
     # --- When it ends
 
     duration_s: float | None = _setting(
         None, "-d/--duration",
-        "Length of the load: 10s, 500ms, 2m. Default: 10s, or a profile's length; at most 1h with -n, --loops or --until-failure.",
+        "Length of the load, such as 500ms. Default: 10s, a profile's length, or at most 1h with -n, --loops or --until-failure.",
         **_TIME, key="load.duration_s",
-        key_help="Length of a trial's measured load. If another condition ends the load earlier, the maximum length.", label="Duration",
+        key_help="Length of a trial's measured load. If another condition can end the load earlier: the maximum length.", label="Duration",
         placeholder="10s",
     )  # fmt: skip
     requests: int | None = _setting(
-        None, "-n/--requests", "End after this number of requests was answered or failed.", **_COUNT,
-        key="load.requests", key_help="A trial ends after this number of requests, answered or failed.",
-        label="Requests at most",
+        None, "-n/--requests", "End the load when this number of requests has been answered or has failed.", **_COUNT,
+        key="load.requests", key_help="A trial ends when this number of requests has been answered or has failed.",
+        label="Maximum requests",
     )  # fmt: skip
     until_first_failure: bool = _setting(
-        False, "--until-failure", "End at the first failed request, and report the figures before it.",
-        key="load.until_first_failure", key_help="The first request that fails ends the trial.",
+        False, "--until-failure", "End the load at the first failed request. Report the figures before that failure.",
+        key="load.until_first_failure", key_help="The first failed request ends the trial.",
     )  # fmt: skip
 
     # --- What is asked
@@ -151,81 +151,81 @@ class LoadSpec:
         read=parsing.parse_method, label="Method", placeholder="GET",
     )  # fmt: skip
     headers: tuple[tuple[str, str], ...] = _setting(
-        (), "-H/--header", "'Name: value'; may be repeated.", metavar="HEADER", read=parsing.parse_header,
+        (), "-H/--header", "Request header as 'Name: value'. The option may be repeated.", metavar="HEADER", read=parsing.parse_header,
         write=parsing.write_header, repeats=True, label="Headers, one a line", placeholder="Name: value",
     )  # fmt: skip
     body: bytes | None = _setting(
-        None, "-b/--body", "The request's body, or @FILE.", metavar="TEXT", read=parsing.parse_body,
+        None, "-b/--body", "Body of the request. @FILE reads the body from a file.", metavar="TEXT", read=parsing.parse_body,
         write=parsing.write_body, label="Body",
     )  # fmt: skip
     user: tuple[str, str] | None = _setting(
-        None, "--user", "Name and password for basic authentication; also in the URL, as http://NAME:PASSWORD@HOST/.",
+        None, "--user", "Name and password for basic authentication. The URL may contain them instead: http://NAME:PASSWORD@HOST/.",
         metavar="NAME:PASSWORD", read=parsing.parse_credentials, write=parsing.write_credentials, is_secret=True,
     )  # fmt: skip
     scenario: dict[str, Any] | None = _setting(
-        None, "--scenario", "What users do, from this TOML file; see docs/guides/scenarios.md.", metavar="FILE",
+        None, "--scenario", "TOML file with the requests of each user. See docs/guides/scenarios.md.", metavar="FILE",
         read=_read_scenario, key="load.scenario",
-        key_help="Requests of each user, instead of the workload's one request (docs/guides/scenarios.md). A scenario file, relative to "
-        "the study, or the content of such a file as a table, `[[load.scenario.steps]]`.",
+        key_help="Requests of each user, instead of the workload's one request (docs/guides/scenarios.md): the name of a scenario "
+                 "file, relative to the study, or the content of such a file as a table `[[load.scenario.steps]]`.",
     )  # fmt: skip
 
     # --- How connections are made
 
     timeout_s: float = _setting(
-        2.0, "--timeout", "A request fails after this time without its whole answer. Default: 2s.", **_TIME,
-        key="load.timeout_s", key_help="A request fails if its whole answer takes longer than this time.",
-        label="Answers within", placeholder="2s",
+        2.0, "--timeout", "A request fails if its whole response does not arrive within this time. Default: 2s.", **_TIME,
+        key="load.timeout_s", key_help="A request fails if its whole response takes longer than this time.",
+        label="Timeout", placeholder="2s",
     )  # fmt: skip
     keep_alive: bool = _setting(
-        True, "--no-keepalive", "A new connection for each request; making it is part of its response time.",
+        True, "--no-keepalive", "Open a new connection for each request. The response time includes the connection setup.",
         const=False, key="load.keep_alive",
-        key_help="`true`: a connection carries one request after another. `false`: each request makes its own connection.",
+        key_help="`true`: a connection carries one request after another. `false`: each request opens a new connection.",
     )  # fmt: skip
     pipeline: int = _setting(
-        1, "--pipeline", "Requests that a connection carries unanswered (HTTP/1.1 pipelining), 1 to 1024. Default: 1.",
+        1, "--pipeline", "Maximum number of unanswered requests on a connection (HTTP/1.1 pipelining), from 1 to 1024. Default: 1.",
         **_COUNT, key="load.pipeline", key_help="Maximum number of unanswered requests on a connection.",
     )  # fmt: skip
     connect_to: str | None = _setting(
-        None, "--connect-to", "Connect there, instead of to the URL's host.", metavar="HOST:PORT",
+        None, "--connect-to", "Connect to this address instead of the URL's host.", metavar="HOST:PORT",
         read=parsing.parse_endpoint,
     )  # fmt: skip
     bind: tuple[str, ...] = _setting(
         (), "--bind",
-        "Address of this machine to connect from, or several: 127.0.0.2,127.0.0.3. For more than 28,000 connections.",
+        "Addresses of this machine to connect from. Example: 127.0.0.2,127.0.0.3. More than 28,000 connections need several addresses.",
         metavar="ADDRESS", read=parsing.parse_addresses, repeats=True,
     )  # fmt: skip
     tls_ca: str | None = _setting(
-        None, "--cacert", "TLS: file of the authorities to trust, instead of the system's.", **_PEM,
+        None, "--cacert", "TLS: trust the authorities in this file instead of the system's authorities.", **_PEM,
     )  # fmt: skip
     tls_certificate: str | None = _setting(
-        None, "--cert", "TLS: file of the certificate to show to the server, with --key.", **_PEM,
+        None, "--cert", "TLS: file of the certificate that weir shows to the server. Needs --key.", **_PEM,
     )  # fmt: skip
-    tls_key: str | None = _setting(None, "--key", "TLS: file of its private key.", **_PEM)
+    tls_key: str | None = _setting(None, "--key", "TLS: file of the private key of --cert.", **_PEM)
     tls_insecure: bool = _setting(False, "--insecure", "TLS: trust any certificate.")
     tls_server_name: str | None = _setting(
-        None, "--sni", "TLS: the server's name, if it is not the URL's host.", metavar="NAME",
+        None, "--sni", "TLS: name of the server. Default: the URL's host.", metavar="NAME",
     )  # fmt: skip
     tls_resumption: bool = _setting(
-        True, "--no-tls-resumption", "TLS: a whole handshake for each connection; no session is resumed.", const=False,
+        True, "--no-tls-resumption", "TLS: make a full handshake for each connection. weir then resumes no session.", const=False,
     )  # fmt: skip
     kernel_timestamps: bool = _setting(
         False, "--kernel-timestamps",
-        "Time answers at their arrival in the kernel, so that the generator's own queue does not count.",
+        "Use the time at which the kernel received a response. This excludes the generator's own queue.",
         key="load.kernel_timestamps",
-        key_help="Use the time of an answer's arrival in the kernel, instead of the time at which the generator reads it.",
+        key_help="Use the time at which the kernel received a response, instead of the time at which the generator reads the response.",
     )  # fmt: skip
 
     # --- The generator
 
     threads: int = _setting(
-        1, "-t/--threads", "Threads of the generator. One carries more than most servers answer. Default: 1.", **_COUNT,
+        1, "-t/--threads", "Threads of the generator. One thread sends more than most servers can process. Default: 1.", **_COUNT,
     )  # fmt: skip
     cpus: tuple[int, ...] = _setting(
-        (), "--cpus", "CPUs to bind the threads to, as 0 or 0,2-3.", metavar="CPUS", read=parsing.parse_cpus,
+        (), "--cpus", "CPUs to bind the generator's threads to. Examples: 0, or 0,2-3.", metavar="CPUS", read=parsing.parse_cpus,
         write=parsing.write_cpus,
     )  # fmt: skip
     seed: int = _setting(
-        0, "--seed", "The same seed gives the same pauses and Poisson arrivals. Default: 0.", metavar="N",
+        0, "--seed", "Seed of the random pauses and Poisson arrivals. The same seed gives the same values. Default: 0.", metavar="N",
         read=parsing.parse_seed,
     )  # fmt: skip
 
@@ -236,7 +236,7 @@ class LoadSpec:
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether something other than the time may end the load."""
+        """Whether something other than the duration may end the load."""
         return self.requests is not None or self.loops is not None or self.until_first_failure
 
     def to_load(self, names: "Names") -> Load:
@@ -248,7 +248,7 @@ class LoadSpec:
         return ClosedLoad(self._user_profile(names), self.think, self.loops, self.pace_s)
 
     def to_plan(self, names: "Names | None" = None) -> LoadPlan:
-        """Returns the plan of this load. Raises UsageError if settings contradict each other or a URL is not one."""
+        """Returns the plan of this load. Raises UsageError if settings contradict each other or a URL is not valid."""
         names = names or FLAG_NAMES
         authorized = self._with_authorization(names)
         if authorized is not self:
@@ -271,11 +271,11 @@ class LoadSpec:
 
     @property
     def plan_options(self) -> dict[str, Any]:
-        """The fields that a plan has under the same names, for any target and any arrivals."""
+        """Returns the settings that a plan has under the same names. They do not depend on the target and the arrivals."""
         return {name: getattr(self, name) for name in _PLAN_OPTIONS}
 
     def check_pipeline(self, load: Load, names: "Names") -> None:
-        """Raises UsageError if a pipelined request would have to wait, or if there would be too many requests."""
+        """Raises UsageError if a pipelined request would have to wait, or if too many requests could be unanswered at a time."""
         if self.pipeline > MAX_PIPELINE:
             raise _error(names, "pipeline", f"found {self.pipeline}, expected a number from 1 to {MAX_PIPELINE}")
         if self.pipeline == 1:
@@ -295,7 +295,7 @@ class LoadSpec:
             raise _error(names, "pipeline", f"found {each}, expected at most {_MAX_UNANSWERED:,} requests at a time")
 
     def to_arguments(self) -> list[str]:
-        """Returns the words after `weir load` that give this load."""
+        """Returns the arguments of `weir load` for this load."""
         words = list(self.urls)
         for name, setting in SETTINGS.items():
             value = getattr(self, name)
@@ -362,7 +362,7 @@ class LoadSpec:
         return ((0.0, 0.0), (self.ramp_s, users))
 
     def _default_duration_s(self, load: Load) -> float:
-        """The length of its profile or ramp; an hour if something else ends the load."""
+        """Returns the length of the profile or ramp, an hour if something else ends the load, otherwise 10 s."""
         if self.requests is not None or (isinstance(load, ClosedLoad) and load.requests_per_user is not None):
             return MAX_DURATION_S
         if self.ramp_s is not None:
@@ -372,7 +372,7 @@ class LoadSpec:
         return last_s or (MAX_DURATION_S if self.until_first_failure else DEFAULT_DURATION_S)
 
     def _with_authorization(self, names: "Names") -> "LoadSpec":
-        """The same load with name and password, from `user` or from its URLs, as a header (RFC 7617)."""
+        """Returns the load with the name and password of `user` or of its URLs as a header (RFC 7617)."""
         parts = [_split_credentials(url) for url in self.urls]
         found = {user for _, user in parts if user is not None} | ({self.user} if self.user is not None else set())
         if not found:
@@ -436,9 +436,9 @@ class LoadSpec:
 
 
 Names = Mapping[str, str]
-"""Users' names of the fields of a load: flags or keys."""
+"""A mapping from the fields of a load to their names for users: flags or keys."""
 SETTINGS: Final[Mapping[str, Setting]] = {one.name: one.metadata["setting"] for one in fields(LoadSpec) if one.metadata}
-"""By field, in the order of the help."""
+"""A mapping from fields to settings, in the order of the help."""
 _DEFAULTS = {one.name: one.default for one in fields(LoadSpec)}
 FLAG_NAMES: Final[Names] = {name: setting.flags for name, setting in SETTINGS.items()}
 _KEYS = {name: setting.key for name, setting in SETTINGS.items()}
@@ -446,9 +446,9 @@ KEY_NAMES: Final[Names] = _KEYS | {"keep_alive": "load.keep_alive = false"}
 
 
 def read_flags(urls: tuple[str, ...], given: Mapping[str, Any]) -> LoadSpec:
-    """Returns the load of a command line. `given` has, by field, the text of the flag's value, a list of texts if the
-    flag may be repeated, or True for a flag without a value; None, False and an empty list: not given. Raises
-    UsageError if a text cannot be read."""
+    """Returns the load of a command line. `given` maps each field to the text of the flag's value, to a list of texts
+    if the flag may be repeated, or to True for a flag without a value. None, False and an empty list mean: not given.
+    Raises UsageError if a text cannot be read."""
     values: dict[str, Any] = {}
     for name, value in given.items():
         setting = SETTINGS[name]
@@ -468,7 +468,7 @@ def read_flags(urls: tuple[str, ...], given: Mapping[str, Any]) -> LoadSpec:
 
 
 def choose_user_settings(users: Profile) -> dict[str, Any]:
-    """Returns the fields of `LoadSpec` that give these users: connections, a ramp, or a profile."""
+    """Returns the fields of `LoadSpec` that express these users: connections, a ramp, or a profile."""
     match users:
         case ((0.0, 0.0), (ramp_s, most)) if ramp_s > 0 and most == int(most):
             return {"users": most, "ramp_s": ramp_s}
@@ -479,7 +479,7 @@ def choose_user_settings(users: Profile) -> dict[str, Any]:
 
 
 def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Returns the URL without name and password, and these two."""
+    """Returns the URL without credentials, and its name and password."""
     scheme, separator, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     userinfo, at, host = authority.rpartition("@")

@@ -1,12 +1,12 @@
-"""Objectives of a load: `p99<50ms`, `errors<0.1%`, `throughput>1000`; parsed and judged.
+"""Objectives of a load, such as `p99<50ms`, `errors<0.1%` and `throughput>1000`. This module parses and judges objectives.
 
 A time at quantile q is below a limit L if
 
-    (late + failed + unsent + unanswered older than L) ÷ intended <= 1 - q,
+(late + failed + unsent + unanswered older than L) ÷ intended <= 1 - q.
 
-so that a server cannot meet an objective by not answering. The found value is the smallest L for which this holds;
-capacity counts in the same way. A wrong answer that was also late counts twice, because the histogram of response times
-holds all whole answers. Without failures the rule is exact.
+So a server cannot meet an objective by not responding. The found value is the smallest L for which the condition holds.
+Capacity uses the same count. A wrong response that was also late counts twice, because the histogram of response times
+holds all whole responses. Without failures the rule is exact.
 """
 
 import math
@@ -24,7 +24,7 @@ from weir.model.records import Interval, LoadEnd
 
 Unit = Literal["us", "fraction", "count", "rps"]
 Times = Mapping[int, int]
-"""Counts by time in nanoseconds, as in a histogram's buckets."""
+"""Counts of requests by their time in nanoseconds, as in the buckets of a histogram."""
 
 _EXAMPLES = "'p99<50ms', 'errors<0.1%' or 'throughput>1000'"
 _METRICS = "p50, p99.9 and the like, mean, max, errors, unanswered, unsent or throughput"
@@ -35,10 +35,10 @@ _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {"<": lt, "<
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A figure of a load compared with a limit."""
+    """A condition that compares a figure of a load with a limit."""
 
     text: str
-    """As the user wrote it."""
+    """The condition as the user wrote it."""
     metric: str
     comparison: str
     """One of <, <=, > and >=."""
@@ -47,7 +47,7 @@ class Condition:
 
     @property
     def quantile(self) -> float | None:
-        """0.99 for `p99`, 1 for `max`; None if the metric is no quantile."""
+        """Returns 0.99 for `p99` and 1 for `max`. Returns None if the metric is no quantile."""
         if self.metric == "max":
             return 1.0
         return float(self.metric[1:]) / 100 if re.fullmatch(r"p[\d.]+", self.metric) else None
@@ -62,11 +62,11 @@ class Judged:
 
     condition: Condition
     found: float | None
-    """None if nothing was measured, or if too many requests have no response time."""
+    """The measured value. None: nothing was measured, or too many requests have no response time."""
     met: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the objective of `weir load --json`."""
+        """Returns the objective in the form of `weir load --json`."""
         condition = asdict(self.condition)
         return {"objective": condition.pop("text"), **condition, "found": self.found, "met": self.met}
 
@@ -78,7 +78,7 @@ def judged_from_json(value: Mapping[str, Any]) -> Judged:
 
 
 def parse_objective(text: str) -> Condition:
-    """Reads `--objective`: times and shares below a limit, throughput above one. Raises UsageError.
+    """Parses `--objective`. Times and shares must be below a limit, throughput above one. Raises UsageError.
 
     >>> parse_objective("p99 < 50ms").limit, parse_objective("errors<=0.1%").limit
     (50000.0, 0.001)
@@ -87,7 +87,7 @@ def parse_objective(text: str) -> Condition:
 
 
 def parse_abort_condition(text: str) -> Condition:
-    """Reads `--abort-on`: times and errors above a limit, throughput below one. Raises UsageError."""
+    """Parses `--abort-on`. Times and errors must be above a limit, throughput below one. Raises UsageError."""
     condition = _parse(text, "--abort-on", wanted=False)
     if condition.metric in ("unanswered", "unsent"):
         problem = f"found {text!r}, expected another metric: weir counts {condition.metric} requests at the end only"
@@ -118,8 +118,8 @@ def judge(condition: Condition, end: LoadEnd) -> Judged:
 
 
 def count_missed(condition: Condition, end: LoadEnd) -> int:
-    """Counts intended requests without a right answer within the limit: late, failed, unsent, or unanswered for longer.
-    `condition` is about a percentile of response times, such as `p99<=50ms`."""
+    """Counts the intended requests without a correct response within the limit. They are late, failed, unsent, or
+    unanswered for longer than the limit. `condition` is about a percentile of response times, such as `p99<=50ms`."""
     requests = end.summary.requests
     times = [*_times(end.histograms["response_time_ns"]).items(), *_times(end.histograms["unanswered_age_ns"]).items()]
     late = sum(count for time, count in times if not condition.holds(time / 1e3))
@@ -127,13 +127,13 @@ def count_missed(condition: Condition, end: LoadEnd) -> int:
 
 
 class AbortWatch(LoadObserver):
-    """Calls `end_load` once, when the last second of the load fulfils one of the conditions."""
+    """Calls `end_load` once, when the last second of the load meets one of the conditions."""
 
     def __init__(self, conditions: Sequence[Condition], end_load: Callable[[], None]) -> None:
         self._conditions = conditions
         self._end_load = end_load
         self.reason: Judged | None = None
-        """The condition that ended the load, with its value."""
+        """The condition that ended the load, and its measured value."""
         self._needs_times = any(one.quantile is not None or one.metric == "mean" for one in conditions)
         self._window: deque[tuple[Interval, Hdr]] = deque()
         self._times = Hdr()
@@ -145,7 +145,7 @@ class AbortWatch(LoadObserver):
                 self._end_load()
 
     def _judge(self, interval: Interval) -> Judged | None:
-        """Returns the first fulfilled condition; None before a whole second has passed."""
+        """Returns the first condition that holds. Returns None before a whole second has passed."""
         times = Hdr.from_text(interval.histogram) if self._needs_times else Hdr()
         self._window.append((interval, times))
         self._times.merge(times)
@@ -184,7 +184,7 @@ class AbortWatch(LoadObserver):
 
 
 def _quantile(q: float, *, times: Times, ages: Times, timeless: int, wrong: int, intended: int) -> float | None:
-    """The smallest time in µs that at most the share 1 - q of `intended` exceeds; None if no time is long enough."""
+    """Returns the smallest time in µs that at most the share 1 - q of `intended` exceeds. Returns None if no time is long enough."""
     # In parts per billion, so that 1 % of 100 is 1 and not 1.0000000000000009.
     allowed = intended * round((1 - q) * 1e9) // 1_000_000_000
     beyond = timeless + wrong + sum(times.values()) + sum(ages.values())

@@ -1,6 +1,6 @@
-"""Values as people write them, at the prompt, in study files and in forms: durations, profiles, pauses, requests. Every
-parser takes text and raises `InvalidValueError`; its caller adds the flag, key or field. `write_*` is the exact inverse
-of `parse_*`. The parsers are pure, except for CPUs, files and hosts."""
+"""Parses values as people write them at the prompt, in study files and in forms: durations, profiles, pauses, requests.
+Every parser takes text and raises `InvalidValueError`; the caller adds the flag, key or field. `write_*` is the exact
+inverse of `parse_*`. All parsers except those of CPUs, files and hosts are pure."""
 
 import ipaddress
 import os
@@ -17,16 +17,16 @@ _UNITS_S = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _NUMBER = r"\d+(?:\.\d+)?"
 _RANGE = re.compile(rf"({_NUMBER})(?:\.\.({_NUMBER})(?: +step +({_NUMBER}))?)?")
 MAX_NUMBERS = 1000
-"""A longer list is a mistake in a range."""
+"""Maximum length of a list of numbers. A longer list is a mistake in a range."""
 _MAX_COUNT_DIGITS = 9
 _MAX_ARGUMENT_BYTES = 128 * 1024
-"""Of one argument on Linux, with its final zero byte."""
+"""Maximum bytes of one argument on Linux, including the final zero byte."""
 _PROFILE = "a number above 0, or points such as 0s:100,30s:1000"
 _THINK_TIME = "a pause such as 1s, uniform:1s..3s or exp:2s"
 
 
 def parse_duration(text: str) -> float:
-    """Returns the seconds in `10`, `500ms`, `1.5s`, `2m` or `1h`; 0 is an error."""
+    """Returns the seconds in `10`, `500ms`, `1.5s`, `2m` or `1h`. 0 is an error."""
     match = re.fullmatch(rf"({_NUMBER})(ms|s|m|h)?", text)
     if match is None or float(match[1]) == 0:
         raise InvalidValueError(text, "a duration such as 10s, 500ms or 2m")
@@ -61,14 +61,14 @@ def parse_count(text: str) -> int:
 
 
 def parse_seed(text: str) -> int:
-    """Returns a whole number from 0."""
+    """Returns a whole number that is at least 0."""
     if not (text.isascii() and text.isdigit()) or int(text[:20]) >= 2**63:
         raise InvalidValueError(text, "a whole number from 0")
     return int(text)
 
 
 def parse_profile(text: str) -> Profile:
-    """Returns a number, or the points in `0s:100,30s:1000`: linear between points, a step where two share a time."""
+    """Returns a number, or the points in `0s:100,30s:1000`: linear in between, with a step at two points of the same time."""
     points: list[Point] = []
     for part in text.split(","):
         match = re.fullmatch(rf"(?:({_NUMBER})(ms|s|m|h):)?({_NUMBER})", part.strip())
@@ -121,7 +121,7 @@ def write_think_time(think: ThinkTime) -> str:
 
 
 def parse_numbers(text: str) -> list[float]:
-    """Returns the numbers of a list with ranges. A range includes its end; its default step is 1.
+    """Returns the numbers of a list with ranges. A range includes its end. The default step of a range is 1.
 
     >>> parse_numbers("4, 50..200 step 50")
     [4.0, 50.0, 100.0, 150.0, 200.0]
@@ -167,7 +167,7 @@ def write_header(header: tuple[str, str]) -> str:
 
 
 def parse_credentials(text: str) -> tuple[str, str]:
-    """Returns name and password of `NAME:PASSWORD`; the first colon ends the name (RFC 7617)."""
+    """Returns the name and password in `NAME:PASSWORD`. The first colon ends the name (RFC 7617)."""
     name, colon, password = text.partition(":")
     if not colon or any(ord(character) < 32 or ord(character) == 127 for character in text):
         raise InvalidValueError(name if colon else text, "NAME:PASSWORD, on one line")
@@ -180,12 +180,12 @@ def write_credentials(credentials: tuple[str, str]) -> str:
 
 
 def parse_body(text: str) -> bytes:
-    """Returns the text as bytes; for `@FILE` the file's content."""
+    """Returns the text as bytes, or the content of FILE for `@FILE`."""
     return _read_file(text, text[1:]) if text.startswith("@") else text.encode()
 
 
 def write_body(body: bytes) -> str:
-    """Returns a body as text; `@body` if it cannot be an argument (binary, too long, or with @ in front)."""
+    """Returns a body as text, or `@body` if the body cannot be an argument: binary, too long, or with @ in front."""
     if not (body.startswith(b"@") or b"\0" in body or len(body) >= _MAX_ARGUMENT_BYTES):
         with suppress(UnicodeDecodeError):
             return body.decode()
@@ -224,7 +224,7 @@ def parse_addresses(text: str) -> tuple[str, ...]:
 
 
 def parse_endpoint(text: str) -> str:
-    """Returns IP and port of `HOST:PORT`; resolves the host's name."""
+    """Returns the IP address and port of `HOST:PORT`. Resolves the name of the host."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65536:
         raise InvalidValueError(text, "HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080")

@@ -119,7 +119,7 @@ def test_help_lists_every_flag_of_the_tool(flag: str) -> None:
         "  -c, --count            a number\n"
         "  -L, --latency          a switch\n"
         "  -H                     texts\n"
-        "  -x, --proxy            not offered; weir load --connect-to\n"
+        "  -x, --proxy            not offered. Instead: weir load --connect-to\n"
         "\n"
         "Example: weir tool URL\n"
     )

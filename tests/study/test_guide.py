@@ -18,7 +18,7 @@ def merged(base: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 def test_every_study_that_the_guide_shows_is_valid(repository: Path) -> None:
     text = (repository / "docs" / "guides" / "studies.md").read_text().replace("4711", str(os.getpid()))
     blocks = [block.partition("```")[0] for block in text.split("```toml\n")[1:]]
-    assert len(blocks) == 9
+    assert len(blocks) == 10
     cells = parse_study(repository / "threads.toml", "", tomllib.loads(blocks[0]), None).cells(1)
     assert [one.cell.stack_label for one in cells] == ["flask-gunicorn", "flask-gunicorn[gthread]"]
     for block in blocks[1:]:

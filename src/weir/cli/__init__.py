@@ -1,6 +1,6 @@
-"""The command `weir`: one module a command. The only room that prints.
+"""The command `weir`, with one module for each command. This is the only room that prints.
 
-Every command waits for the imports of this module: so a front end of another tool starts without typer and rich.
+Every command waits for these imports. So this module does not import typer and rich, which front ends do not need.
 """
 
 import os
@@ -48,9 +48,9 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Opens streams that the caller has closed (`>&-`): otherwise the next file that weir opens becomes its output.
+    """Opens the streams that the caller has closed (`>&-`). Otherwise the next file that weir opens becomes its output.
 
-    A write to standard output then fails, as on a full disk; standard error discards its text.
+    Afterwards a write to standard output fails, as on a full disk. Standard error discards its text.
     """
     for descriptor in range(3):
         try:
@@ -63,7 +63,7 @@ def _open_closed_streams() -> None:
 
 
 def _report_lost_output(error: OSError) -> ExitCode:
-    """Reports an output that takes no data, and returns the exit code; any other error is a defect."""
+    """Reports an output that takes no data, and returns the exit code. Reports any other error as a defect."""
     from weir.cli.output import give_up_output, nobody_listens, suggest_remedy, was_interrupted
 
     if nobody_listens(error):

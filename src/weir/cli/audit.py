@@ -20,15 +20,15 @@ def audit(
     file: Annotated[
         str,
         Argument(
-            help="A report of wrk, wrk2, hey, ab, oha, k6, JMeter or Locust, a file of claims, or a published table's name."
+            help="Report of wrk, wrk2, hey, ab, oha, k6, JMeter or Locust. Or a file of claims, or the name of a published table."
         ),
     ],
     users: Annotated[
         int | None,
-        Option("--users", "-c", min=1, help="Number of connections or users, if the report does not hold it."),
+        Option("--users", "-c", min=1, help="Number of connections or users, if the report does not state it."),
     ] = None,
-    ramp: Annotated[str | None, Option("--ramp", help="Time over which the users started: 50s.")] = None,
-    loops: Annotated[int | None, Option("--loops", min=1, help="Requests of each user.")] = None,
+    ramp: Annotated[str | None, Option("--ramp", help="Time over which the users started. Example: 50s.")] = None,
+    loops: Annotated[int | None, Option("--loops", min=1, help="Number of requests of each user.")] = None,
     think: Annotated[
         str | None, Option("--think", help="Mean pause of a user between a response and the next request.")
     ] = None,
@@ -36,7 +36,7 @@ def audit(
 ) -> None:
     """Check another tool's report for impossible numbers.
 
-    Exits with 1 if a number is impossible.
+    The exit code is 1 if a number is impossible.
 
     Example: weir audit hey.txt --users 20
     """

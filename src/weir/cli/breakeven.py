@@ -1,4 +1,4 @@
-"""`weir breakeven`: where one stack of a run stops being the better one."""
+"""`weir breakeven`: finds the points at which one stack of a run stops being better than another."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -18,7 +18,7 @@ def breakeven(
     metrics: options.Metrics = None,
     json_: options.Json = False,
 ) -> None:
-    """Print every crossover of two stacks of a run: over connections, rates and each other varied setting.
+    """Print every crossover of two stacks of a run, for connections, rates and every other varied setting.
 
     Example: weir breakeven spring-webflux-r2dbc-pg spring-mvc-jdbc runs/blocking-vs-nonblocking-1
     """

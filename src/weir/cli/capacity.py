@@ -1,4 +1,4 @@
-"""`weir capacity`: the rate and the number of users that a server carries within an objective, and its knee."""
+"""`weir capacity`: finds the highest rate or number of users at which an objective holds, or a server's knee."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -37,32 +37,35 @@ def capacity(
     ] = False,
     think: Annotated[
         str | None,
-        Option("--think", help="Report the capacity as users with this think time: 10s, uniform:1s..3s or exp:2s."),
+        Option(
+            "--think",
+            help="Report the capacity as a number of users with this think time. Examples: 10s, uniform:1s..3s, exp:2s.",
+        ),
     ] = None,
-    searches: Annotated[int, Option("--searches", min=1, help="Number of searches; five give an interval.")] = 5,
+    searches: Annotated[int, Option("--searches", min=1, help="Number of searches. Five give an interval.")] = 5,
     connections: Annotated[
-        int, Option("-c", "--connections", min=1, help="Maximum number of connections; with --knee of users.")
+        int, Option("-c", "--connections", min=1, help="Maximum number of connections, or of users with --knee.")
     ] = 256,
     shortest: Annotated[
-        str, Option("--min-duration", help="Length of the first loads, which find the neighbourhood.")
+        str, Option("--min-duration", help="Length of the first loads, which find the approximate result.")
     ] = "5s",
-    longest: Annotated[str, Option("--max-duration", help="Length of the last loads, which decide.")] = "30s",
+    longest: Annotated[str, Option("--max-duration", help="Length of the last loads, which give the result.")] = "30s",
     width: Annotated[
-        float, Option("--width", help="Relative distance of the two bounds at which a search ends.")
+        float, Option("--width", help="A search ends when the relative distance of its two bounds is this small.")
     ] = 0.02,
     warmup: Annotated[str, Option("--warmup", help="With a stack: length of the warm-up after each start.")] = "5s",
     poisson: Annotated[
-        bool, Option("--poisson", help="Arrivals are independent of one another, not evenly spaced.")
+        bool, Option("--poisson", help="Use independent random arrivals (Poisson) instead of evenly spaced ones.")
     ] = False,
     *,
     given: dict[str, Any],
     json_: options.JsonFile = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Search for the highest rate at which an objective holds, and report it with an interval.
+    """Search for the highest rate at which an objective holds, and report the rate with an interval.
 
-    weir starts a stack anew for each search, and takes a running server as it is. Arrivals do not wait for
-    answers: a server cannot meet the objective by slowing its clients down.
+    weir starts a stack again for each search, but uses a running server as it is. Requests do not wait for responses.
+    So a server cannot meet the objective by slowing its clients down.
 
     Example: weir capacity http://127.0.0.1:8000/ --objective 'p99<=50ms' --think 10s
     """
@@ -127,7 +130,7 @@ def _read_goal(condition: Condition | None, shortest: str, longest: str, width: 
 def _open_target(
     target: str, workload: str | None, spec: LoadSpec, users: int, warmup: str, tell: Callable[[str], None]
 ) -> AbstractContextManager["Target"]:
-    """Returns a running server, or a stack that weir warms up with these users."""
+    """Returns the target: a running server, or a stack that weir warms up with this number of users."""
     from weir.lab.capacity_probe import external_target, open_stack_target
 
     if spec.urls:

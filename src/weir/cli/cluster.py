@@ -1,4 +1,4 @@
-"""`weir cluster`: the nodes of a Ray cluster, and their fitness for loads and studies."""
+"""`weir cluster`: checks the nodes of a Ray cluster, and their fitness for loads and studies."""
 
 from typing import Annotated, Any
 
@@ -15,11 +15,11 @@ app = typer.Typer(help="Check a Ray cluster.", no_args_is_help=True)
 @app.command()
 def check(
     address: Annotated[
-        str, Argument(metavar="ADDRESS", help="HOST:PORT of the head; auto: the head of this machine's node.")
+        str, Argument(metavar="ADDRESS", help="HOST:PORT of the cluster's head. auto: the head for this machine.")
     ] = "auto",
     json_: options.Json = False,
 ) -> None:
-    """Show the nodes of a cluster, their roles, and the offsets of their clocks. Exits with 3 if something is missing.
+    """Show the nodes of a cluster, their roles and their clock offsets. The exit code is 3 if something is missing.
 
     Example: weir cluster check 10.0.0.1:6379
     """

@@ -1,4 +1,4 @@
-"""The commands of `weir`, by name, and the parser that calls them."""
+"""The commands of `weir` with their names, and the parser that calls the commands."""
 
 import os
 import re
@@ -33,20 +33,20 @@ weir: a laboratory for HTTP servers
   weir load http://127.0.0.1:8000/ -R 1000 -d 30s --json result.json
                                           a fixed rate, response time from the intended start
   weir run sync-vs-async --scale quick    run a study: blocks in random order, fresh processes, intervals
-  weir report runs/sync-vs-async-1        print its answer again, and write its HTML report
+  weir report runs/sync-vs-async-1        print the run's answer again, and write its HTML report
   weir capacity http://127.0.0.1:8000/ --objective 'p99<=50ms'
-                                          the highest rate at which that holds, with its interval
-  weir gate runs/main runs/branch         did it become worse?
+                                          the highest rate that meets the objective, with an interval
+  weir gate runs/main runs/branch         is the new run worse than the old run?
   weir ui                                 past runs in a browser, and a form that starts a load
   weir stacks list                        the stacks that weir can start
   weir audit hey.txt --users 20           check another tool's report for impossible numbers
-  weir doctor                             what is present, what is missing, and how to get it
+  weir doctor                             what is present, what is missing, and how to install it
 
-weir COMMAND --help tells more about each."""
+weir COMMAND --help describes a command."""
 
 
 def command(name: str) -> typer.Typer | Callable[..., None]:
-    """Returns a module's `app` with several commands, or its function of the same name, for one of `COMMANDS`."""
+    """Returns the implementation of one of `COMMANDS`: the `app` of its module, or the module's function of the same name."""
     if name in TOOLS:
         return _front_end(name)
     module_name = _MODULES.get(name, name)
@@ -56,20 +56,20 @@ def command(name: str) -> typer.Typer | Callable[..., None]:
 
 
 def _front_end(tool: str) -> Callable[..., None]:
-    """Returns a command for help and the reference; `weir.cli.main` runs front ends without typer."""
+    """Returns a command that serves only the help and the reference: `weir.cli.main` runs front ends without typer."""
 
     def front_end(
         arguments: Annotated[
-            list[str] | None, Argument(metavar="ARGUMENT...", help=f"As {tool} takes them; weir {tool} -h.")
+            list[str] | None, Argument(metavar="ARGUMENT...", help=f"Arguments of {tool}. List: weir {tool} -h.")
         ] = None,
     ) -> None:
         from weir.cli.front_ends import run_front_end
 
         raise typer.Exit(run_front_end(tool, arguments or []))
 
-    front_end.__doc__ = f"""Take the command line of {tool}, and report as {tool} does.
+    front_end.__doc__ = f"""Take the command line of {tool}, and print a report in {tool}'s format.
 
-    Standard output has {tool}'s report. The verdict, and differences from {tool}, go to standard error.
+    Standard output has {tool}'s report. Standard error has weir's verdict and the differences from {tool}.
 
     Example: {TOOLS[tool]}
     """
@@ -77,7 +77,7 @@ def _front_end(tool: str) -> Callable[..., None]:
 
 
 class Commands(TyperGroup):
-    """The commands. weir imports a command when the user calls it, because each has imports of its own."""
+    """The commands. weir imports a command only when the user calls it, because each command has its own imports."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -103,9 +103,9 @@ class Commands(TyperGroup):
 
 
 def read_summary(name: str) -> str:
-    """Returns the first sentence of a command's help from its module's text: all imports would take half a second."""
+    """Returns the first line of a command's help from the text of its module. Importing all modules takes half a second."""
     if name in TOOLS:
-        return f"Take the command line of {name}, and report as {name} does."
+        return f"Take the command line of {name}, and print a report in {name}'s format."
     module = _MODULES.get(name, name)
     text = Path(__file__).with_name(f"{module}.py").read_text()
     found = re.search(
@@ -123,7 +123,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="A laboratory for HTTP servers: puts a controlled load on real stacks and answers with an interval.",
+    help="A laboratory for HTTP servers. weir puts a controlled load on real stacks, and reports results with an interval.",
 )
 
 
@@ -140,7 +140,7 @@ def _root(
 
 
 def run() -> None:
-    """Runs the command line; typer ends the process with its exit code."""
+    """Runs the command line. Typer ends the process with the exit code."""
     if VARIABLE in os.environ:
         # For a shell's completion only: the import takes a while.
         from typer.completion import completion_init  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""`weir compare`: servers against each other, by their commands, URLs, names or commits."""
+"""`weir compare`: compares servers: commands, URLs, stacks or commits."""
 
 import itertools
 import os
@@ -41,13 +41,13 @@ _METRICS = {
     "throughput": "throughput_rps", "p50": "response_time_us.p50", "p99": "response_time_us.p99",
     "cpu": "cpu_us_per_request", "memory": "pss_bytes", "start": "ready_s",
 }  # fmt: skip
-"""Names of metrics in `--fail-if`."""
+"""A dict from the metrics' names in `--fail-if` to their keys in results."""
 _HELP = "weir compare --help"
 _PLAIN = re.compile(r"[\w@%+=:,./{}-]+")
 
 
 class Command(TyperCommand):
-    """Keeps the words after `--` apart: with `--git` and `--env` they are the command, whatever options it has."""
+    """Keeps the words after `--` apart. With `--git` and `--env` these words are the command with its own options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if "--" in args:
@@ -63,78 +63,78 @@ def compare(
         list[str] | None,
         Argument(
             metavar="SIDE...",
-            help="A command with {host} and {port} where it takes them, the URL of a running server, or a stack of weir. "
-            "With --git: commits; the command follows --.",
+            help="A side: a command that may contain {host} and {port}, the URL of a running server, or a stack of weir. With "
+            "--git: a commit; the command then follows --.",
         ),
     ] = None,
     git: Annotated[
         bool,
         Option(
             "--git",
-            help="The sides are commits of this repository, . its files as they are: main HEAD -- ./run.sh {port}.",
+            help="The sides are commits of this repository. A dot means its present files. Example: --git main HEAD -- ./run.sh {port}.",
         ),
     ] = False,
     build: Annotated[
-        str | None, Option("--build", help="With --git: shell command that builds a commit, once.")
+        str | None, Option("--build", help="With --git: shell command that weir runs once to build each commit.")
     ] = None,
     env: Annotated[
         list[str] | None,
         Option(
             "--env",
             metavar="NAME=A,B",
-            help="A side for each value, in the environment and as {NAME}; the command follows --.",
+            help="Make a side for each value of an environment variable. The command follows -- and may contain {NAME}.",
         ),
     ] = None,
-    workload: Annotated[str | None, Option("--workload", help="Put this workload of weir on the sides: echo.")] = None,
+    workload: Annotated[str | None, Option("--workload", help="Use this workload of weir. Example: echo.")] = None,
     path: Annotated[
-        str | None, Option("--path", help="Path and query of the request. Default: that of the URLs, or /.")
+        str | None, Option("--path", help="Path and query of the request. Default: the path of the URLs, or /.")
     ] = None,
     watch: Annotated[
         str | None,
-        Option("--watch", metavar="PID,PID", help="With URLs: the process of each, to measure its CPU and memory."),
+        Option("--watch", metavar="PID,PID", help="With URLs: each server's process id, to measure CPU and memory."),
     ] = None,
     ready: Annotated[
-        str, Option("--ready", metavar="PATH", help="A command is ready when it answers a request to this path.")
+        str, Option("--ready", metavar="PATH", help="A command is ready when it responds to a request to this path.")
     ] = "/",
     ready_timeout: Annotated[
-        str, Option("--ready-timeout", metavar="TIME", help="A command must be ready within this time.")
+        str, Option("--ready-timeout", metavar="TIME", help="Maximum time until a command is ready.")
     ] = "30s",
     warmup: Annotated[
         str | None,
-        Option("--warmup", metavar="TIME", help="Warm-up of each trial. Default: until steady, from 1 s to 10 s."),
+        Option("--warmup", metavar="TIME", help="Warm-up time of each trial. Default: 1 s to 10 s, until steady."),
     ] = None,
     precision: Annotated[
-        str, Option("--precision", help="End when the ratio of throughput is known to this precision.")
+        str, Option("--precision", help="End when weir knows the ratio of throughput to this precision.")
     ] = "5%",
     budget: Annotated[
         str | None,
-        Option("--budget", metavar="TIME", help="End after this time of measuring. Default: 1m for each side."),
+        Option("--budget", metavar="TIME", help="Maximum measuring time. Default: 1m for each side."),
     ] = None,
-    any_answer: Annotated[bool, Option("--any-answer", help="Compare sides that answer differently, too.")] = False,
+    any_answer: Annotated[bool, Option("--any-answer", help="Compare the sides even if responses differ.")] = False,
     fail_if: Annotated[
         list[str] | None,
         Option(
             "--fail-if",
             metavar="CONDITION",
-            help="Exit with 1 if a ratio to the first side is shown to be so, with 4 if that cannot be told: 'throughput<0.95'. "
-            "Metrics: throughput, p50, p99, cpu, memory, start.",
+            help="Exit with 1 if a ratio to the first side meets this condition, and with 4 if that is inconclusive. Example: "
+            "'throughput<0.95'. Metrics: throughput, p50, p99, cpu, memory, start.",
         ),
     ] = None,
     save: Annotated[
         Path | None, Option("--save", metavar="FILE", help="Write this comparison as a study file.")
     ] = None,
     out: Annotated[
-        Path | None, Option("--out", metavar="DIR", help="Folder of the run. Default: a new one in runs.")
+        Path | None, Option("--out", metavar="DIR", help="Folder of the run. Default: a new folder in runs.")
     ] = None,
     json_: options.JsonFile = None,
     md: Annotated[
-        str | None, Option("--md", metavar="FILE", help="Write the answer as Markdown, - for standard output.")
+        str | None, Option("--md", metavar="FILE", help="Write the answer as Markdown to FILE (- is standard output).")
     ] = None,
     html: Annotated[Path | None, Option("--html", metavar="FILE", help="Write the HTML report.")] = None,
     quiet: options.Quiet = False,
     words: Annotated[list[str] | None, Option(_COMMAND_WORD, hidden=True, help="A word after --.")] = None,
 ) -> None:
-    """Compare servers: start each in turn, put the same load on it, repeat in random order, and answer with an interval.
+    """Compare servers: start each server in turn, put the same load on it, repeat in random order, and report intervals.
 
     Example: weir compare 'gunicorn -b {host}:{port} app:app' 'uvicorn --host {host} --port {port} asgi:app'
     """
@@ -199,7 +199,7 @@ def compare(
 def _collect_sides(
     texts: Sequence[str], words: Sequence[str] | None, *, git: bool, build: str | None, env: Sequence[str], tell: Any
 ) -> list[Side]:
-    """Returns the sides of the command line, before they have names."""
+    """Returns the sides of the command line, still without names."""
     here = os.getcwd()
     if build is not None and not git:
         raise UsageError("--build: found without --git, expected both", hint=_HELP)
@@ -230,7 +230,7 @@ def _collect_sides(
 
 
 def _check_out_all(references: Sequence[str], build: str | None, tell: Any) -> dict[str, str]:
-    """Returns the folder of each commit, by its name on the command line."""
+    """Returns a dict from the name of each commit on the command line to its folder."""
     if len(references) < 2:
         raise UsageError(
             f"--git: found {len(references)} commits, expected two or more", hint="--git main HEAD -- COMMAND"
@@ -253,7 +253,7 @@ def _read_values(text: str) -> list[tuple[str, str]]:
 
 
 def _add_pids(sides: Sequence[Side], watch: str | None) -> list[Side]:
-    """Returns the sides, those with URLs with their processes."""
+    """Returns the sides. Sides with URLs get the process ids of `watch`."""
     if watch is None:
         return list(sides)
     urls = [side for side in sides if side.kind == "url"]
@@ -266,7 +266,7 @@ def _add_pids(sides: Sequence[Side], watch: str | None) -> list[Side]:
 
 
 def _check_workload(workload: str | None, sides: Sequence[Side], path: str | None) -> None:
-    """Raises UsageError if stacks lack a workload, or a workload has a request beside it."""
+    """Raises UsageError if stacks have no workload, or if both a workload and a path are given."""
     stacks = [side.text for side in sides if side.kind == "stack"]
     if stacks and workload is None:
         raise UsageError(f"--workload: missing for {stacks[0]}, expected one that it serves", hint="weir stacks list")
@@ -300,7 +300,7 @@ def _choose_load(given: Mapping[str, Any], path: str) -> LoadSpec:
 
 
 def _choose_answer(checks: Mapping[str, SideCheck], *, any_answer: bool) -> dict[str, Any]:
-    """Returns the right answer: that of all sides."""
+    """Returns the correct response: the response of all sides."""
     answers = [check.answer for check in checks.values()]
     difference = find_difference(answers)
     if difference is not None and not any_answer:
@@ -323,7 +323,7 @@ def _tell_checks(checks: Mapping[str, SideCheck], tell: Any) -> None:
 
 
 def _print_answer(file: Path, *, json_: str | None, md: str | None, html: Path | None) -> "RunFindings":
-    """Prints the answer of the run, and writes it where the user wants it."""
+    """Prints the answer of the run, and writes it to the files that the user has named."""
     from weir.findings import RunFindings, of_run
     from weir.report import begin_charts, write_html
     from weir.report.comparison import format_markdown, render_comparison
@@ -347,7 +347,7 @@ def _print_answer(file: Path, *, json_: str | None, md: str | None, html: Path |
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """A ratio to the first side at which a comparison fails."""
+    """A condition on the ratio to the first side. The comparison fails if the condition is true."""
 
     text: str
     metric: str

@@ -1,4 +1,4 @@
-"""Progress of `weir compare`: one line that is redrawn at a terminal, and elsewhere a line for each block."""
+"""Shows the progress of `weir compare`: at a terminal one line that weir redraws, elsewhere a line for each block."""
 
 import sys
 import time
@@ -16,7 +16,7 @@ _MAX_COLUMNS = 100
 
 
 class CompareProgress(RunObserver):
-    """Shows the current side, its rate and the answer so far; always `close` it."""
+    """Shows the current side, its rate and the answer so far. The caller must `close` it."""
 
     def __init__(self, file: Path, budget_s: float, tell: Callable[[str], None], *, live: bool) -> None:
         self._file, self._budget_s, self._tell, self._live = file, budget_s, tell, live

@@ -1,15 +1,15 @@
-"""`weir completion`: shells complete weir's commands, options, studies and stacks."""
+"""`weir completion`: prints scripts with which shells complete weir's commands, options, studies and stacks."""
 
 from typing import Annotated, Literal
 
 from typer import Argument
 
 VARIABLE = "_WEIR_COMPLETE"
-"""A shell sets it when it asks weir for completions."""
+"""A shell sets this variable when it requests completions from weir."""
 
 
 def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], Argument(metavar="SHELL", help="bash, zsh or fish.")],
+    shell: Annotated[Literal["bash", "zsh", "fish"], Argument(metavar="SHELL", help="The shell: bash, zsh or fish.")],
 ) -> None:
     """Print the completion script of a shell.
 

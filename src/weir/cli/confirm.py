@@ -1,4 +1,4 @@
-"""`weir confirm`: tests the predicted bottlenecks of a run with an experiment each."""
+"""`weir confirm`: tests each predicted bottleneck of a run with an experiment."""
 
 import shlex
 import sys
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 def confirm(
     run: options.Run,
     stack: Annotated[
-        str | None, Option("--stack", metavar="ID[VARIANT]", help="Test the bottleneck of this stack alone.")
+        str | None, Option("--stack", metavar="ID[VARIANT]", help="Test only the bottleneck of this stack.")
     ] = None,
-    blocks: Annotated[int, Option("--blocks", min=2, help="Number of blocks; ten make a claim.")] = 3,
+    blocks: Annotated[int, Option("--blocks", min=2, help="Number of blocks. A claim needs ten blocks.")] = 3,
     out: Annotated[Path | None, Option("--out", help="Folder for the runs. Default: runs/STUDY-experiment-N.")] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Test each predicted bottleneck: measure with more of that resource, and print prediction beside outcome.
+    """Test each predicted bottleneck: measure with more of that resource, and print the prediction and the outcome.
 
     Example: weir confirm runs/api-capacity-1 --stack nest-typeorm-nginx
     """
@@ -71,7 +71,7 @@ def confirm(
 def _choose_bottlenecks(
     bottlenecks: "Sequence[Bottleneck]", stack: str | None, path: Path, run: Path
 ) -> "list[Bottleneck]":
-    """Returns the bottlenecks with an experiment, of one stack or of all; names the others of them on standard error."""
+    """Returns the bottlenecks of one stack or of all stacks that have an experiment. Prints the others on standard error."""
     labels = list(dict.fromkeys(one.label for one in bottlenecks))
     if stack is not None and stack not in labels:
         expected = f"expected one of {', '.join(labels) or 'none'}"
@@ -90,7 +90,7 @@ def _choose_bottlenecks(
 def _test(
     one: "Bottleneck", study: "Study", planned: "PlannedCell", blocks: int, folder: Path | None, *, quiet: bool
 ) -> "Proof | None":
-    """Measures before and after the change; returns None if no block has usable trials of both."""
+    """Measures before and after the change. Returns None if no block has usable trials of both."""
     from weir.findings.evidence import group_by_cell
     from weir.findings.experiment import evaluate_experiment
     from weir.lab.study_run import RunSetup, start

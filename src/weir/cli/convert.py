@@ -1,4 +1,4 @@
-"""`weir convert`: a native study, scenario or command line from another tool's command line or file."""
+"""`weir convert`: converts another tool's command line or file to a study, scenario or command line of weir."""
 
 import shlex
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from weir.model.errors import UsageError
 from weir.model.sanitize import sanitize
 
 _FILES = ("jmx", "locust")
-"""The tools whose files are converted, and not only their command lines."""
+"""Tools whose files weir converts, in addition to their command lines."""
 _ALIASES = {"jmeter": "jmx"}
 _OURS = ("--study", "--command", "--ignore-unsupported")
-"""Flags of weir that may also stand behind jmx and locust, which have no flags of these names."""
+"""Flags of weir that may also follow jmx and locust, because these tools have no flags with these names."""
 _SCENARIO_FILE = "scenario.toml"
 
 
 class Command(TyperCommand):
-    """Leaves what follows the tool's name to the tool."""
+    """Leaves all words after the tool's name to the tool."""
 
     allow_interspersed_args = False
 
@@ -36,21 +36,21 @@ def convert(
         list[str],
         Argument(
             metavar="TOOL...",
-            help="wrk, wrk2, hey, ab, jmx or locust, followed by its own arguments; or the whole command line, quoted.",
+            help="wrk, wrk2, hey, ab, jmx or locust, followed by its own arguments. Or the whole command line, in quotes.",
         ),
     ],
-    study: Annotated[bool, Option("--study", help="Print a study; the default for wrk, wrk2, hey and ab.")] = False,
-    command: Annotated[bool, Option("--command", help="Print only the weir load command line.")] = False,
+    study: Annotated[bool, Option("--study", help="Print a study. Default for wrk, wrk2, hey and ab.")] = False,
+    command: Annotated[bool, Option("--command", help="Print only the command line of weir load.")] = False,
     ignore_unsupported: Annotated[
-        bool, Option("--ignore-unsupported", help="Leave out what weir cannot express; the comment on top lists it.")
+        bool, Option("--ignore-unsupported", help="Leave out what weir cannot express, and list it in a comment.")
     ] = False,
     out: Annotated[
         str | None, Option("-o", "--out", metavar="FILE", help="Write to this new file instead of standard output.")
     ] = None,
 ) -> None:
-    """Print the native study, scenario or command line for a command line, locustfile or test plan of another tool.
+    """Convert a command line, locustfile or test plan of another tool to a study, scenario or command line of weir.
 
-    Flags of this command stand before the tool's name. weir lists what it cannot express, and exits with 2.
+    Write the flags of this command before the tool's name. If weir cannot express something, it lists the problems and exits with 2.
 
     Example: weir convert wrk -t12 -c400 -d30s --latency http://127.0.0.1:8000/
     """
@@ -82,7 +82,7 @@ def convert(
 
 
 def _split(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Returns the tool's name and what follows it; a whole command line may be one word, as it stands in a script."""
+    """Returns the tool's name and its arguments. A whole command line may be one word, for example in a script."""
     if len(words) == 1 and len(words[0].split()) > 1:
         try:
             # As a shell does, which shlex does not: a line goes on behind a backslash.
@@ -103,7 +103,7 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _format(found: Conversion, source: str, asked: set[str], scenario_file: str) -> str:
-    """Returns the command line, study or scenario below a comment with the differences from the tool."""
+    """Returns a comment with the differences from the tool, followed by the command line, study or scenario."""
     spec, scenario, notes = found.spec, found.scenario, list(found.notes)
     if "--command" in asked:
         if scenario is not None:

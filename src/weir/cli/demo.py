@@ -1,4 +1,4 @@
-"""`weir demo`: the first study, at its quick scale."""
+"""`weir demo`: runs the first study at its quick scale."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from weir.cli.run import run
 
 def demo(
     fast: Annotated[
-        bool, Option("--fast", help="End after the first answer: the Python stacks, a minute of measuring.")
+        bool, Option("--fast", help="End after the first answer, on the Python stacks, which takes a minute.")
     ] = False,
 ) -> None:
     """Answer a first question on this machine: does an async server beat a sync one on a JSON echo?"""

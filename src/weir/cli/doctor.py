@@ -1,4 +1,4 @@
-"""`weir doctor`: what is present, what is missing, and the command that installs it."""
+"""`weir doctor`: lists what is present, what is missing, and the commands that install it."""
 
 import os
 import platform
@@ -39,7 +39,7 @@ _JDK = "17"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that weir looked for."""
+    """One thing that weir looked for, and the result."""
 
     what: str
     ok: bool
@@ -53,7 +53,7 @@ def doctor(
     install: Annotated[bool, Option("--install", help="First install JMeter and Locust into the cache.")] = False,
     json_: options.Json = False,
 ) -> None:
-    """List what is present, what is missing, and how to get it. Exits with 2 if weir itself lacks something."""
+    """List what is present or missing, and how to install it. Exit with 2 if weir itself lacks something."""
     failed = [*_install_generators()] if install else []
     stacks = read_all_stacks()
     needed = _list_labels((stack, stack.needs) for stack in stacks)
@@ -77,7 +77,7 @@ def doctor(
 
 
 def _install_generators() -> Iterator[WeirError]:
-    """Installs the generators that weir can install. Prints and yields a failure, and goes on."""
+    """Installs the generators that weir can install. After a failure prints and yields the failure, and continues."""
     for tool in TOOLS.values():
         if tool.installation and tool.find() is None:
             try:
@@ -105,7 +105,7 @@ def _find_weir() -> list[Finding]:
 
 
 def _find_capabilities(able: Capabilities) -> list[Finding]:
-    """Returns what studies may use in `[cpus]` and `[network]`."""
+    """Returns the features that studies may use in `[cpus]` and `[network]`."""
     cgroup, netem = "run as root where /sys/fs/cgroup is writable", "a kernel with CONFIG_NET_SCH_NETEM"
     known = (
         ("quotas and memory limits", able.limits, "cpus.quota, cpus.memory", cgroup),
@@ -129,7 +129,7 @@ def _find_machine() -> list[Finding]:
 
 
 def _list_labels(needs: Iterable[tuple[Stack, Iterable[str]]]) -> list[tuple[str, str]]:
-    """Returns each need with the stacks that have it, one label of each stack."""
+    """Returns each need with the labels of the stacks that have it. A stack with variants appears once."""
     labels: dict[str, dict[str, str]] = {}
     for stack, names in needs:
         for name in names:

@@ -1,4 +1,4 @@
-"""`weir findings`: every finding of a run, one sentence each, or as JSON for programs."""
+"""`weir findings`: prints every finding of a run as one sentence each, or as JSON for programs."""
 
 from weir.cli import options
 from weir.cli.output import print_text
@@ -6,7 +6,7 @@ from weir.cli.report import open_study_run
 
 
 def findings(run: options.Run, json_: options.Json = False) -> None:
-    """Print every finding of a run in a sentence, with the fact that would change it.
+    """Print every finding of a run as a sentence, and the fact that would change the finding.
 
     Example: weir findings runs/sync-vs-async-1 --json
     """

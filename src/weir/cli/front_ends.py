@@ -1,8 +1,8 @@
-"""`weir wrk`, `weir wrk2`, `weir hey` and `weir ab`: another tool's command line and report, with weir's load.
+"""`weir wrk`, `weir wrk2`, `weir hey` and `weir ab`: read another tool's command line, run weir's load, and print the tool's report.
 
-The tool's report goes to standard output, so that scripts that parse it go on working; weir's verdict and differences
-go to standard error. In a loop of short runs every import before a load costs time, and every import during a load
-costs the load CPU: there is no typer and no rich, and pydantic comes when the load is over.
+The tool's report goes to standard output, so that scripts can still parse it. weir's verdict and the differences go to
+standard error. Every import before a load costs time, which matters in a loop of short runs. Every import during a load
+takes CPU from the load. So this module uses neither typer nor rich, and imports pydantic after the load.
 """
 
 import sys
@@ -20,7 +20,7 @@ from weir.model.errors import WeirError
 
 
 def run_front_end(tool: str, words: Sequence[str]) -> int:
-    """Runs the load of a tool's command line, a key of `TOOLS` and its words, and returns the tool's exit code.
+    """Runs the load of a tool's command line, and returns the tool's exit code. `tool` is a key of `TOOLS`.
 
     Raises:
         UsageError: the engine is missing.

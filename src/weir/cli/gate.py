@@ -1,4 +1,4 @@
-"""`weir gate`: whether a run is worse than an earlier one, for a pull request."""
+"""`weir gate`: checks whether a run is worse than an earlier run, for a pull request."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -20,11 +20,11 @@ def gate(
     threshold: Annotated[str, Option("--threshold", help="Smallest relative change that counts as worse.")] = "5%",
     strict: Annotated[bool, Option("--strict", help="Exit with 4 if a comparison is inconclusive.")] = False,
     any_environment: Annotated[
-        bool, Option("--any-environment", help="Allow runs of different machines or versions of weir.")
+        bool, Option("--any-environment", help="Allow runs from different machines or different versions of weir.")
     ] = False,
     json_: options.Json = False,
 ) -> None:
-    """Compare a run with an earlier one, print the changes as Markdown, and exit with 1 if something is worse.
+    """Compare a run with an earlier run, print the changes as Markdown, and exit with 1 if something is worse.
 
     Example: weir gate runs/main runs/branch --threshold 5%
     """

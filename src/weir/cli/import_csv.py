@@ -1,4 +1,4 @@
-"""`weir import`: makes a run of the trials of another measurement."""
+"""`weir import`: makes a run from the trials of another measurement."""
 
 import shlex
 import sys
@@ -23,20 +23,20 @@ def import_csv(
         Option(
             "--map",
             metavar="FIELD=COLUMN[:UNIT]",
-            help=f"Map a column to a field; + adds columns up (cpu_s=user:ticks+system:ticks). Fields: {_FIELDS}.",
+            help=f"Map a column to a field. + adds columns. Example: cpu_s=user:ticks+system:ticks. Fields: {_FIELDS}.",
         ),
     ] = None,
     mapping: Annotated[
         Path | None,
-        Option("--mapping", metavar="FILE", help='Read the map from a TOML file: [columns] field = "column:unit".'),
+        Option("--mapping", metavar="FILE", help='TOML file with the map. Example: [columns] field = "column:unit".'),
     ] = None,
-    baseline: Annotated[str | None, Option("--baseline", help="Stack to compare the others with.")] = None,
+    baseline: Annotated[str | None, Option("--baseline", help="Stack with which weir compares the others.")] = None,
     stack_cpus: Annotated[int | None, Option("--stack-cpus", min=1, help="Number of CPUs of the stacks.")] = None,
     out: Annotated[
-        Path | None, Option("--out", metavar="DIR", help="Run folder. Default: runs/ and the file's name.")
+        Path | None, Option("--out", metavar="DIR", help="Run folder. Default: runs/NAME for the file NAME.csv.")
     ] = None,
 ) -> None:
-    """Make a run of the rows of a CSV file, for findings, breakeven and audit.
+    """Make a run from the rows of a CSV file, for the commands findings, breakeven and audit.
 
     Example: weir import --csv trials.csv --map stack=server --map connections=c --map throughput_rps=rps --map
         duration_s=seconds

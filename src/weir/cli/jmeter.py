@@ -1,4 +1,4 @@
-"""`weir jmeter`: a JMeter test plan, run by weir's engine with JMeter's report."""
+"""`weir jmeter`: runs a JMeter test plan with weir's engine, and prints JMeter's report."""
 
 import re
 import sys
@@ -47,7 +47,7 @@ _PROPERTY = "NAME=VALUE"
 
 
 class Command(TyperCommand):
-    """Reports wrong flags in JMeter's words, with an exit code: JMeter's own is 0, as if the plan was run."""
+    """Reports wrong flags in JMeter's words and exits with an error. JMeter itself exits with 0, as after a run of the plan."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -66,9 +66,9 @@ class Command(TyperCommand):
 
 
 def jmeter(
-    plan: Annotated[Path | None, Argument(metavar="PLAN.jmx", help="The test plan; the same as -t.")] = None,
+    plan: Annotated[Path | None, Argument(metavar="PLAN.jmx", help="The test plan. The same as -t.")] = None,
     testfile: Annotated[Path | None, Option("-t", "--testfile", help="The test plan.")] = None,
-    nongui: Annotated[bool, Option("-n", "--nongui", help="Accepted for JMeter's sake: weir has no GUI.")] = False,
+    nongui: Annotated[bool, Option("-n", "--nongui", help="Changes nothing: weir has no GUI.")] = False,
     logfile: Annotated[
         Path | None, Option("-l", "--logfile", help="Write a row for each sample to this JTL file (CSV).")
     ] = None,
@@ -77,44 +77,44 @@ def jmeter(
     ] = False,
     properties: Annotated[
         list[str] | None,
-        Option("-J", "--jmeterproperty", metavar=_PROPERTY, help="A property, for ${__P(NAME)}: -Jthreads=20."),
+        Option("-J", "--jmeterproperty", metavar=_PROPERTY, help="Property for ${__P(NAME)}. Example: -Jthreads=20."),
     ] = None,
     global_properties: Annotated[
         list[str] | None,
-        Option("-G", "--globalproperty", metavar=_PROPERTY, help="The same as -J: there are no remote servers."),
+        Option("-G", "--globalproperty", metavar=_PROPERTY, help="The same as -J, because weir has no remote servers."),
     ] = None,
     property_files: Annotated[
-        list[Path] | None, Option("-q", "--addprop", help="A file of NAME=VALUE lines; -J overrides it.")
+        list[Path] | None, Option("-q", "--addprop", help="File of NAME=VALUE lines. -J overrides the file.")
     ] = None,
-    propfile: Annotated[Path | None, Option("-p", "--propfile", help="The same, read before the files of -q.")] = None,
+    propfile: Annotated[Path | None, Option("-p", "--propfile", help="Like -q, but read before the -q files.")] = None,
     system_properties: Annotated[
-        list[str] | None, Option("-D", "--systemproperty", metavar=_PROPERTY, help="Ignored: there is no Java.")
+        list[str] | None, Option("-D", "--systemproperty", metavar=_PROPERTY, help="Ignored: weir runs no Java.")
     ] = None,
     jmeter_log: Annotated[
-        str | None, Option("-j", "--jmeterlogfile", help="Ignored: weir writes to standard error.")
+        str | None, Option("-j", "--jmeterlogfile", help="Ignored: weir writes its messages to standard error.")
     ] = None,
     log_levels: Annotated[list[str] | None, Option("-L", "--loglevel", help="Ignored.")] = None,
     dashboard: Annotated[
         bool,
-        Option("-e", "--reportatendofloadtests", help="Write weir's HTML report. Needs a plan of one thread group."),
+        Option("-e", "--reportatendofloadtests", help="Write weir's HTML report. The plan needs one thread group."),
     ] = False,
     dashboard_folder: Annotated[
         Path | None, Option("-o", "--reportoutputfolder", help="Folder of the report: index.html and run.weir.")
     ] = None,
     summary_report: Annotated[
-        Path | None, Option("--summary-report", help="Write JMeter's summary report to this file, as CSV.")
+        Path | None, Option("--summary-report", help="Write JMeter's summary report to this CSV file.")
     ] = None,
     aggregate_report: Annotated[
-        Path | None, Option("--aggregate-report", help="Write JMeter's aggregate report to this file, as CSV.")
+        Path | None, Option("--aggregate-report", help="Write JMeter's aggregate report to this CSV file.")
     ] = None,
     ignore_unsupported: Annotated[
         bool, Option("--ignore-unsupported", help="Leave out the elements of the plan that weir does not support.")
     ] = False,
 ) -> None:
-    """Run a JMeter test plan, and report as JMeter does.
+    """Run a JMeter test plan, and print a report in JMeter's format.
 
-    Standard output has JMeter's report. The verdict, and differences from JMeter, go to standard error. The exit code
-    is 0 if the plan was run, also if requests failed.
+    Standard output has JMeter's report. Standard error has weir's verdict and the differences from JMeter. The exit
+    code is 0 if the plan was run, even if requests failed.
 
     Example: weir jmeter -n -t plan.jmx -l samples.jtl -Jthreads=20
     """
@@ -143,7 +143,7 @@ def jmeter(
 
 
 def _report_unsupported(plan: TestPlan, *, ignore: bool) -> None:
-    """Lists the unsupported elements. Raises UsageError unless they are ignored and something is left."""
+    """Lists the unsupported elements. Raises UsageError, except if the user ignores them and the plan has thread groups."""
     lines = [f"  {sanitize(str(one))}" for one in plan.unsupported]
     if lines and not (ignore and plan.groups):
         found = "1 element" if len(lines) == 1 else f"{len(lines)} elements"
@@ -168,7 +168,7 @@ class _Outputs:
 
     jtl: Path | None
     appends: bool
-    """Whether rows are added to an existing JTL file."""
+    """Whether weir adds rows to an existing JTL file."""
     summary_report: Path | None
     aggregate_report: Path | None
     dashboard: Path | None
@@ -180,7 +180,7 @@ class _Outputs:
 
 
 class _Console:
-    """Prints the summariser's lines. Intervals come from several loads, each on a thread of its own."""
+    """Prints the lines of JMeter's summariser. Each load reports its intervals on a thread of its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -219,7 +219,7 @@ class _Group(LoadObserver):
 
 
 def _run_plan(plan: TestPlan, outputs: _Outputs) -> bool:
-    """Runs a test plan. Returns whether it was interrupted."""
+    """Runs a test plan. Returns whether the user interrupted the run."""
     natives = {native.group.number: native for native in list_native_loads(plan)}
     if outputs.dashboard is not None and len(natives) > 1:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""`weir load`: a quick load at the prompt."""
+"""`weir load`: puts a load on a running server."""
 
 import os
 import sys
@@ -40,22 +40,28 @@ def load(
         list[str],
         Argument(
             metavar="URL...",
-            help="Target: http://HOST[:PORT]/PATH, https://..., or unix:/SOCKET[:/PATH]. Connections take several in turn.",
+            help="Target URL: http://HOST[:PORT]/PATH, https://... or unix:/SOCKET[:/PATH]. Connections use several URLs in turn.",
         ),
     ],
     given: dict[str, Any],
     json_: options.JsonFile = None,
     watch: Annotated[
         list[int] | None,
-        Option("--watch", help="PID of the server on this machine: report its CPU, memory and threads too."),
+        Option("--watch", help="Process id of the server on this machine, to report CPU, memory and threads."),
     ] = None,
     objectives: Annotated[
         list[str] | None,
-        Option("--objective", help="Exit with 1 if this is missed: 'p99<50ms', 'errors<0.1%' or 'throughput>1000'."),
+        Option(
+            "--objective",
+            help="Exit with 1 if the load misses this objective. Examples: 'p99<50ms', 'errors<0.1%', 'throughput>1000'.",
+        ),
     ] = None,
     abort_on: Annotated[
         list[str] | None,
-        Option("--abort-on", help="Stop and exit with 1 if this is true of the last second: 'errors>5%' or 'p99>1s'."),
+        Option(
+            "--abort-on",
+            help="Stop and exit with 1 if this condition holds in the last second. Examples: 'errors>5%', 'p99>1s'.",
+        ),
     ] = None,
     hdr: Annotated[
         str | None,
@@ -63,7 +69,7 @@ def load(
     ] = None,
     strict: options.Strict = False,
     no_generator_limit: Annotated[
-        bool, Option("--no-generator-limit", help="Do not measure a busy generator on a null server afterwards (1 s).")
+        bool, Option("--no-generator-limit", help="Do not measure a busy generator's limit on a null server (1 s).")
     ] = False,
     out: options.KeepLoad = None,
     cluster: options.Cluster = None,
@@ -76,7 +82,7 @@ def load(
 ) -> None:
     """Put a load on a running server and report its response times and throughput.
 
-    Response times count from the intended start of each request, so that they include stalls of the server.
+    Response times count from the intended start of each request. So response times include stalls of the server.
 
     Example: weir load http://127.0.0.1:8000/ -c 64 -d 10s
     """
@@ -116,24 +122,24 @@ def load(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One load, and the uses of its records."""
+    """One load, and what weir does with its records."""
 
     plan: LoadPlan
     file: Path | None
-    """The run file to keep the load in."""
+    """The run file in which weir keeps the load."""
     hdr: str | None
     watched_pids: Sequence[int]
     objectives: Sequence[Condition]
     abort_conditions: Sequence[Condition]
     checks_generator: bool
-    """Whether to measure a busy generator on a null server after the load."""
+    """Whether to measure the limit of a busy generator on a null server after the load."""
     live: bool
     listen: str | None
     quiet: bool
 
 
 def _measure(request: _Request, source: LoadSource) -> tuple[LoadSummary, StackResources | None, ExitCode]:
-    """Makes, keeps, shows and judges the load. Returns summary, use of the watched processes, and exit code."""
+    """Runs, keeps, shows and judges the load. Returns the summary, the use of the watched processes, and the exit code."""
     plan, stop = request.plan, StopSwitch()
     abort = AbortWatch(request.abort_conditions, stop.stop)
     with ExitStack() as stack:
@@ -191,7 +197,7 @@ class _StartAndEvents(LoadObserver):
 
 
 def _add_generator_limit(summary: LoadSummary, plan: LoadPlan) -> LoadSummary:
-    """Returns the summary with the generator's highest rate, measured now; unchanged if that fails or Ctrl-C ends it."""
+    """Adds the generator's highest rate, measured now. Returns the summary unchanged if this fails or Ctrl-C ends it."""
     if at_terminal():
         say("weir: the generator was busy: weir measures its highest rate on a null server for 1 s")
     others = sorted(os.sched_getaffinity(0) - set(plan.cpus)) if plan.cpus else []

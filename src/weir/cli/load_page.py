@@ -1,4 +1,4 @@
-"""`--live`: a page in the browser. Connects a load with `weir.live`; neither knows the other.
+"""`--live`: shows a load on a page in the browser. This module connects a load with `weir.live`; neither imports the other.
 
 This module imports `weir.live` only for a page, because no other command needs a web server. `weir.cli.run_page` does
 the same for runs.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def live_load(plan: LoadPlan, *, listen: str | None) -> Iterator["EventQueue"]:
-    """Serves a page of a load within the context; yields the event queue that observes the load."""
+    """Serves a page of a load within the context. Yields the event queue that observes the load."""
     from weir.live import Controls, EventQueue, PageInfo
 
     board = EventQueue(PageInfo(plan.title, has_trials=False), Controls(stop=make_stop_button()))
@@ -43,8 +43,8 @@ def page(
 ) -> Iterator[None]:
     """Serves a page of the board's events within the context, and prints its address.
 
-    At the end the page shows `last_text`; after an exception, that the measurement ended early. `cpus` are those of
-    weir's control; empty: any. The page shows the past `runs`. `is_busy`: this machine measures.
+    At the end the page shows `last_text`. After an exception the page says that the measurement ended early. `cpus`:
+    the CPUs of weir's control; empty: any. `runs`: past runs that the page shows. `is_busy`: this machine measures.
     """
     from weir.live import LiveServer, parse_address
 
@@ -76,7 +76,7 @@ def announce_load(board: "EventQueue", plan: LoadPlan, number: int) -> None:
 
 
 def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str | None = None) -> "TrialEnded":
-    """Returns the page's result of a trial or a load; `run` is its name in the folder of runs."""
+    """Returns the result of a trial or a load for the page. `run`: name of the run in the folder of runs."""
     from weir.live import TrialEnded
 
     ended = TrialEnded(validity=verdict.validity, reasons=verdict.texts, run=run)
@@ -87,7 +87,7 @@ def summarize_end(verdict: TrialVerdict, summary: LoadSummary | None, run: str |
 
 
 def make_stop_button() -> Callable[[], bool]:
-    """Returns a button that interrupts weir once, as Ctrl-C does; a second interruption would disturb the ending."""
+    """Returns a button that interrupts weir once, like Ctrl-C. A second interruption would disturb the end of the load."""
     unpressed = threading.Semaphore()
 
     def press() -> bool:
@@ -100,7 +100,7 @@ def make_stop_button() -> Callable[[], bool]:
 
 
 def interrupt_weir() -> None:
-    """Interrupts the main thread as Ctrl-C does: with SIGTERM, which no shell makes weir ignore."""
+    """Interrupts the main thread like Ctrl-C. Sends SIGTERM, because a shell may make weir ignore SIGINT."""
     identity = threading.main_thread().ident
     assert identity is not None
     signal.pthread_kill(identity, signal.SIGTERM)

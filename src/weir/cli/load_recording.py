@@ -1,7 +1,7 @@
 """Keeps one load in a run file (`weir load --out`), as a run of one trial.
 
-The recorder appends rows while the load runs, and the last transaction marks it finished. So a killed `weir load` leaves
-a readable, unfinished file. The file holds no secrets: of headers with secrets it has only the names.
+The recorder appends rows while the load runs, and the last transaction marks the load as finished. So a killed `weir
+load` leaves a readable, unfinished file. The file holds no secrets: weir writes only the names of headers with secrets.
 """
 
 import json
@@ -50,14 +50,14 @@ def choose_file(out: str) -> Path:
 
 
 def choose_interval(plan: LoadPlan) -> LoadPlan:
-    """Lengthens the intervals of a long load, whose file would be large otherwise."""
+    """Lengthens the intervals of a long load, because short intervals would make its file large."""
     return plan if plan.duration_s <= _LONG_LOAD_S or plan.ends_by_itself else replace(plan, interval_s=1.0)
 
 
 class LoadRecording(AbstractContextManager["LoadRecording"]):
-    """The run file of one load, at a path from `choose_file`; `arguments` follow `weir` on the command line.
+    """The run file of one load, at a path from `choose_file`. `arguments`: the words after `weir` on the command line.
 
-    A context manager: a load that never started leaves no file, a load that failed leaves an unfinished file.
+    A context manager. A load that never started leaves no file. A load that failed leaves an unfinished file.
     """
 
     def __init__(self, path: Path, plan: LoadPlan, arguments: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The source of loads, this machine or agents on a Ray cluster (`--cluster`), and the cluster's node for stacks."""
+"""Chooses the source of loads (this machine or agents on a Ray cluster, `--cluster`) and the node that runs the stacks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFlags:
-    """The flags of a load or a run on a cluster, by their names."""
+    """The flags of a load or a run on a cluster. Attributes have the names of the flags."""
 
     cluster: str | None
     agents: int | None
@@ -31,7 +31,7 @@ class ClusterFlags:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The values of the given flags, by flag."""
+        """Returns a dict from each given flag to its value."""
         return {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
 
     @property
@@ -43,11 +43,11 @@ class ClusterFlags:
 
 @contextmanager
 def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, ServiceHost | None]]":
-    """Yields the source of loads: this machine's engine, or agents on a cluster, which end with the context; and the
-    host of the services, None if they run beside their stacks.
+    """Yields the source of loads, and the host of the services. The source is this machine's engine, or agents on a
+    cluster, which end with the context. The host is None if services run beside their stacks.
 
-    Raises UsageError if a flag needs another one, if the cluster has no room, and without Ray; TargetError without a
-    cluster.
+    Raises UsageError if a flag needs another flag, the cluster has no room, or Ray is missing. Raises TargetError if
+    there is no cluster.
     """
     if flags.cluster is None:
         if flags.given:
@@ -78,9 +78,9 @@ def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, Servic
 
 @contextmanager
 def join_stack_cluster(flags: ClusterFlags) -> "Iterator[RayCluster | None]":
-    """Yields the cluster whose node for stacks shall run the study; None if that is this machine.
+    """Yields the cluster whose node for stacks runs the study. None: this machine runs the study.
 
-    Raises UsageError without Ray, and TargetError without a cluster.
+    Raises UsageError if Ray is missing, and TargetError if there is no cluster.
     """
     if flags.cluster is None or flags.stacks_here:
         yield None

@@ -1,4 +1,4 @@
-"""`weir locust`: the real Locust, recorded by weir."""
+"""`weir locust`: runs the real Locust, and records its load."""
 
 import sys
 from contextlib import ExitStack
@@ -25,14 +25,14 @@ from weir.model.load_observer import LoadObservers
 from weir.model.records import LoadEnd, LoadStarted
 
 _ENDLESS_S = 86_400.0
-"""The planned length of a load without --run-time: Ctrl-C ends it."""
+"""Planned length of a load without --run-time. Only Ctrl-C ends such a load."""
 
 
 class Command(TyperCommand):
-    """Takes weir's options up to the first argument that is none of them: the rest is Locust's."""
+    """Parses weir's options up to the first argument that is not an option of weir. All further arguments belong to Locust."""
 
     needs_value: ClassVar[dict[str, bool]] = {}
-    """Whether an option of weir's has a value, by name."""
+    """A dict from the name of each weir option to whether the option has a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options = [option for option in self.params if isinstance(option, TyperOption)]
@@ -47,7 +47,7 @@ class Command(TyperCommand):
 def locust(
     arguments: Annotated[
         list[str] | None,
-        Argument(metavar="LOCUST-ARGUMENT", help="Locust's own, unchanged. weir locust -- --help lists them."),
+        Argument(metavar="LOCUST-ARGUMENT", help="Arguments of Locust, unchanged. weir locust -- --help lists them."),
     ] = None,
     python: Annotated[
         str | None,
@@ -56,15 +56,15 @@ def locust(
     out: options.KeepLoad = None,
     weir_json: Annotated[
         str | None,
-        Option("--weir-json", metavar="FILE", help="Write weir's result as JSON to FILE, - for standard output."),
+        Option("--weir-json", metavar="FILE", help="Write weir's result as JSON to FILE (- is standard output)."),
     ] = None,
     live: options.Live = False,
     listen: options.Listen = None,
     strict: options.Strict = False,
 ) -> None:
-    """Run Locust and record its load: weir's options first, then Locust's arguments.
+    """Run Locust and record its load. Write weir's options first, then Locust's arguments.
 
-    Flags, tables, files, page and exit codes are Locust's. Response times count from the end of a user's pause.
+    Flags, tables, files, page and exit codes are Locust's. weir counts response times from the end of a user's pause.
     Locust is an extra: pip install 'weirbench[locust]'.
 
     Example: weir locust --out load.weir -f locustfile.py --host http://127.0.0.1:8000 --headless -u 20 -r 5 -t 30s

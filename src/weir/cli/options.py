@@ -1,4 +1,4 @@
-"""Options and arguments of several commands, declared once (`options.Json`), and the parsing of their values."""
+"""Options and arguments that several commands share (`options.Json`), and the parsing of their values."""
 
 import functools
 import inspect
@@ -15,61 +15,59 @@ from weir.model.errors import InvalidValueError, UsageError
 
 T = TypeVar("T")
 
-STUDY = Argument(metavar="STUDY", help="A study's name, or a file NAME.toml.", autocompletion=studies)
+STUDY = Argument(metavar="STUDY", help="Name of a study, or a file NAME.toml.", autocompletion=studies)
 Run = Annotated[Path, Argument(metavar="RUN", help="Run folder or run file.")]
-Json = Annotated[bool, Option("--json", help="Print JSON in place of text.")]
-JsonFile = Annotated[str | None, Option("--json", help="Write the result as JSON to this file, - for standard output.")]
-Quiet = Annotated[bool, Option("-q", "--quiet", help="Print no progress, only the answer.")]
+Json = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
+JsonFile = Annotated[str | None, Option("--json", help="Write the result as JSON to this file (- is standard output).")]
+Quiet = Annotated[bool, Option("-q", "--quiet", help="Print only the answer and no progress.")]
 Strict = Annotated[bool, Option("--strict", help="Exit with 4 if the result is not valid.")]
 Scale = Annotated[
     str | None,
     Option(
         "--scale",
-        help="quick (minutes, an indication), evidence (a claim), article (the study's settings) or one of the study's own.",
+        help="Scale: quick (minutes, an indication), evidence (a claim), article (the study's settings) or another scale of the study.",
     ),
 ]
-Objective = Annotated[str | None, Option("--objective", help="Objective: a percentile and a time, as 'p99<=50ms'.")]
+Objective = Annotated[str | None, Option("--objective", help="Objective. Example: 'p99<=50ms' (percentile and limit).")]
 Metrics = Annotated[
     list[str] | None,
-    Option("--metric", help="Metric to compare; may be repeated. Default: throughput, p99 and CPU per request."),
+    Option("--metric", help="Metric to compare. Repeatable. Default: throughput, p99 and CPU per request."),
 ]
 KeepLoad = Annotated[
     str | None,
-    Option("--out", metavar="PATH", help="Keep the load for weir report: in this new file NAME.weir, or in a folder."),
+    Option("--out", metavar="PATH", help="Keep the load for weir report. PATH is a new file NAME.weir or a folder."),
 ]
 Live = Annotated[bool, Option("--live", help="Serve a live page for a browser, and print its address.")]
 Listen = Annotated[
     str | None,
-    Option(
-        "--listen", metavar="ADDRESS", help="Serve the page on ADDRESS or ADDRESS:PORT. Default: loopback, a free port."
-    ),
+    Option("--listen", metavar="ADDRESS", help="Serve the page on ADDRESS[:PORT]. Default: loopback and a free port."),
 ]
 Cluster = Annotated[
     str | None,
     Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Make the load from agents on a Ray cluster: HOST:PORT of its head, or auto. See docs/guides/cluster.md.",
+        help="Send the load from agents on a Ray cluster. ADDRESS is HOST:PORT of its head, or auto. See docs/guides/cluster.md.",
     ),
 ]
 Agents = Annotated[
     int | None,
     Option(
-        "--agents", min=1, help="With --cluster: number of agents, one a node. Default: one on each node for loads."
+        "--agents", min=1, help="With --cluster: number of agents, one per node. Default: one on each node for loads."
     ),
 ]
 AgentThreads = Annotated[
     str | None,
     Option(
         "--agent-threads",
-        help="With --cluster: load threads of each agent, as 2,1,1; an agent's share follows. Default: the same for each.",
+        help="With --cluster: load threads of each agent. They set its share of the load. Example: 2,1,1. Default: equal.",
     ),
 ]
 ShareNodes = Annotated[bool, Option("--share-nodes", help="With --cluster: allow several agents on one node.")]
 
 
 def with_load_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Adds options for these settings of `LoadSpec`, by default all, to a command; its argument `given` has their texts."""
+    """Adds options for these settings of `LoadSpec`, or for all settings, to a command. Its argument `given` has their texts."""
     chosen = {name: SETTINGS[name] for name in names} if names else dict(SETTINGS)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -123,7 +121,7 @@ def parse_counts(text: str) -> tuple[int, ...]:
 
 
 def choose_metrics(asked: list[str] | None, usual: Sequence[str], command: str) -> Sequence[str]:
-    """Returns the metrics of `--metric`, by default the usual ones. Raises UsageError for an unknown metric."""
+    """Returns the metrics of `--metric`, or the usual metrics. Raises UsageError for an unknown metric."""
     # Here and not above: findings take as long to import as all else, and `weir load` does not need them.
     from weir.findings.metrics import BY_KEY
 
@@ -135,6 +133,6 @@ def choose_metrics(asked: list[str] | None, usual: Sequence[str], command: str) 
 
 
 def check_listen(live: bool, listen: str | None) -> None:
-    """Raises UsageError if `--listen` has no page."""
+    """Raises UsageError if the user gave `--listen` without a page."""
     if listen is not None and not live:
         raise UsageError(f"--listen: found {listen!r} without --live, expected both", hint="add --live")

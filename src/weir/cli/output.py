@@ -1,7 +1,7 @@
-"""weir's output: data on standard output, everything else on standard error, colour only on a terminal that allows it.
+"""weir's output. Data goes to standard output, everything else to standard error. Only terminals that allow colour get colour.
 
-The reader of a pipe may end (EPIPE), and a terminal may close (EIO). Then weir drops its progress and goes on; data
-without a reader raises `OSError`, which `weir.cli.main` handles.
+The reader of a pipe may end (EPIPE), and a terminal may close (EIO). Then weir drops its progress messages and
+continues. Data without a reader raises `OSError`, which `weir.cli.main` handles.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ class _Console(Console):
 
 
 class _Output(_Console):
-    """Standard output: paragraphs break between words at a terminal; elsewhere each is one line."""
+    """Standard output. At a terminal, paragraphs break between words. Elsewhere each paragraph is one line."""
 
     def print(self, *objects: Any, **how: Any) -> None:
         super().print(*objects, **{"soft_wrap": not self.file.isatty(), **how})
@@ -49,7 +49,7 @@ def nobody_listens(error: OSError) -> bool:
 
 
 def suggest_remedy(error: OSError) -> str | None:
-    """Returns the next step for an output that takes no data; None if the error has another cause."""
+    """Returns the next step for an output that takes no data. Returns None if the error has another cause."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "check the space left on the disk"
     # `weir.cli.main` has opened a closed standard output, which cannot be written.
@@ -57,9 +57,9 @@ def suggest_remedy(error: OSError) -> str | None:
 
 
 def was_interrupted(error: BaseException, known: BaseException | None = None) -> bool:
-    """Whether a Ctrl-C preceded the error: Rich then still writes its buffer, which a closed terminal rejects.
+    """Whether Ctrl-C came before the error. After Ctrl-C, Rich still writes its buffer, and a closed terminal rejects this write.
 
-    `known` is the exception whose handler wrote, and which therefore is no new interruption.
+    `known`: the exception that is being handled during the write. This exception is no new interruption.
     """
     context = error.__context__
     while context is not None and context is not known:
@@ -70,7 +70,7 @@ def was_interrupted(error: BaseException, known: BaseException | None = None) ->
 
 
 def give_up_output() -> None:
-    """Discards the rest of the output, because Python would report the error again when it flushes at exit."""
+    """Discards the rest of the output. Otherwise Python would report the error again when it flushes at exit."""
     with contextlib.suppress(OSError):
         sink = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
@@ -85,7 +85,7 @@ def say_error(message: str, hint: str) -> None:
 
 
 def say(message: RenderableType) -> None:
-    """Prints progress or a warning on standard error. Without a reader it prints nothing."""
+    """Prints progress or a warning on standard error. Prints nothing if standard error has no reader."""
     known = sys.exception()
     try:
         stderr.print(message)
@@ -98,7 +98,7 @@ def say(message: RenderableType) -> None:
 
 
 def teller(*, quiet: bool) -> Callable[[str], None]:
-    """Returns `say`; with `quiet` a function that prints nothing."""
+    """Returns `say`. With `quiet`, returns a function that prints nothing."""
     return (lambda _: None) if quiet else say
 
 
@@ -108,7 +108,7 @@ def print_text(text: str, style: str = "") -> None:
 
 
 def make_table(*headings: str, right: Sequence[str] = (), no_wrap: Sequence[str] = ()) -> Table:
-    """Returns an empty table; these columns stand at the right, and those do not break their cells."""
+    """Returns an empty table. Columns in `right` are aligned right. Cells of columns in `no_wrap` stay on one line."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for one in headings:
         whole = one in no_wrap
@@ -132,12 +132,12 @@ def _wrap(line: str, width: int) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Prints a value as JSON on standard output, and flushes: `weir stacks start` goes on afterwards."""
+    """Prints a value as JSON on standard output, and flushes, because `weir stacks start` continues afterwards."""
     print(json.dumps(value, indent=2), flush=True)
 
 
 def write_json(value: Any, target: str, flag: str = "--json") -> None:
-    """Writes a value as JSON to a flag's file, `-` for standard output. Raises UsageError if it cannot."""
+    """Writes a value as JSON to the file of a flag; `-` is standard output. Raises UsageError if the write fails."""
     if target == "-":
         print_json(value)
         return

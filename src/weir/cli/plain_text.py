@@ -1,6 +1,6 @@
-"""Readable ASCII for a terminal or pipe whose encoding lacks a character.
+"""Makes output readable in ASCII if the encoding of a terminal or pipe lacks a character.
 
-Python's codecs know the error handler as `NAME` and call it only for missing characters, so UTF-8 output costs nothing.
+Python's codecs know the error handler as `NAME`. They call the handler only for missing characters, so UTF-8 output costs nothing.
 """
 
 import codecs
@@ -15,7 +15,7 @@ _PLAIN = {
 
 
 def plain(text: str) -> str:
-    """Replaces characters that ASCII lacks by similar signs; those without one by a question mark."""
+    """Replaces characters that ASCII lacks by similar signs, or by a question mark if no sign is similar."""
     return "".join(character if character.isascii() else _PLAIN.get(character, "?") for character in text)
 
 

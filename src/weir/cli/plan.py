@@ -1,4 +1,4 @@
-"""`weir plan`: the number of machines for a rate, predicted from a run on this machine."""
+"""`weir plan`: predicts the number of machines for a rate from a run on this machine."""
 
 import re
 from collections.abc import Sequence
@@ -23,25 +23,25 @@ _THOUSANDS = {"": 1.0, "k": 1e3, "M": 1e6}
 def plan(
     run: Annotated[Path, Option("--from", metavar="RUN", help="Run folder or run file.")],
     target_rate: Annotated[
-        str | None, Option("--target-rate", metavar="RATE", help="Requests per second: 5000, 100k or 1.5M.")
+        str | None, Option("--target-rate", metavar="RATE", help="Requests per second. Examples: 5000, 100k, 1.5M.")
     ] = None,
     objective_: options.Objective = None,
     stack: Annotated[str | None, Option("--stack", help="Stack as ID or ID[VARIANT], if the run has several.")] = None,
     cpus: Annotated[
         list[str] | None,
-        Option("--cpus", metavar="TIER=CPUS", help="CPUs per machine of this tier. Default: as in the run."),
+        Option("--cpus", metavar="TIER=CPUS", help="CPUs of each machine of this tier. Default: as in the run."),
     ] = None,
     replicas: Annotated[
         str | None,
         Option(
             "--replicas",
             metavar="N,...",
-            help="Also predict the throughput of this machine with these numbers of processes.",
+            help="Also predict the throughput of this machine with each of these numbers of processes.",
         ),
     ] = None,
     json_: options.Json = False,
 ) -> None:
-    """Plan the load agents and machines of each tier for a rate, from a run. Exits with 1 if an objective is missed.
+    """Predict from a run the load agents and machines of each tier for a rate. Exit with 1 if an objective is missed.
 
     Example: weir plan --from runs/api-capacity-1 --stack nest-typeorm-nginx --target-rate 100k --objective 'p99<=50ms'
     """
@@ -133,7 +133,7 @@ def _print_predictions(predictions: "Sequence[ReplicaPrediction]") -> None:
 
 
 def _interval(low: float | None, high: float | None, form: str = "{}", *, divisor: float = 1.0, digits: int = 0) -> str:
-    """Writes an interval in this form; returns nothing without an interval."""
+    """Writes an interval in this form. Returns an empty text if there is no interval."""
     if low is None or high is None:
         return ""
     return form.format(f"{low / divisor:,.{digits}f}–{high / divisor:,.{digits}f}")

@@ -1,7 +1,7 @@
-"""A run that the weir of another machine drives: lines carry progress to its live page, and commands back.
+"""A run that a driver controls: weir on another machine. Lines carry progress to the driver's page, and commands back.
 
-Both ends are here, because they share the format of the lines. A driven run ends in order when its standard input
-closes: then the driver is gone.
+Both ends are in this module, because they share the format of the lines. When the driver is gone, the standard input of
+the driven run closes. Then the run ends in order.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MARK = "weir-live"
 _FINISHED = "weir-finished"
-"""The line that follows each trial, once the run file has it."""
+"""The line that follows each trial after the run file has the trial."""
 _MOST_WAITING = 20_000
 _WRITER_NICE = 19
 _WRITTEN_WITHIN_S = 5.0
@@ -42,7 +42,7 @@ _WRITTEN_WITHIN_S = 5.0
 
 @cache
 def _kinds() -> Mapping[str, TypeAdapter[Any]]:
-    """Returns the type of each message to a board, by the board's method."""
+    """Returns a dict from each method of a board to the type of its message."""
     from weir.live import TrialEnded, TrialStarted
 
     return {
@@ -58,9 +58,9 @@ def _kinds() -> Mapping[str, TypeAdapter[Any]]:
 
 @contextmanager
 def driven_run(controls: RunControls, *, live: bool, last_block: int | None) -> Iterator[RunObserver]:
-    """Obeys the weir that drives this run until the context ends; yields the observer that reports to it.
+    """Executes the driver's commands until the context ends. Yields the observer that reports to the driver.
 
-    `live`: the driver shows a page. `last_block`: the last block of the study; None if the stopping rule decides.
+    `live`: the driver shows a page. `last_block`: the last block of the study. None: the stopping rule decides.
     """
     threading.Thread(target=_obey, args=(controls,), name="driver", daemon=True).start()
     if not live:
@@ -76,7 +76,7 @@ class _FinishedLines(RunObserver):
 
 
 def _obey(controls: RunControls) -> None:
-    """Reads the driver's commands until it is gone, then ends the run as Ctrl-C does."""
+    """Executes the driver's commands until the driver is gone. Then ends the run like Ctrl-C."""
     requests = {"skip": controls.skip.request, "extend": controls.extra_blocks.request}
     # Without a buffer, whose lock this thread would hold when Python ends.
     with open(0, "rb", buffering=0, closefd=False) as commands:
@@ -88,7 +88,7 @@ def _obey(controls: RunControls) -> None:
 
 
 def _queue_as(kind: str) -> Any:
-    """Returns a method that queues its argument for the line of this kind; a full queue drops it."""
+    """Returns a method that queues its argument for the line of this kind. If the queue is full, the method drops the argument."""
 
     def put(self: "BoardLines", value: Any) -> None:
         with contextlib.suppress(queue.Full):
@@ -98,9 +98,9 @@ def _queue_as(kind: str) -> Any:
 
 
 class BoardLines(LoadObserver):
-    """Lines for a page on another machine. Like `EventQueue`, it never blocks the caller, and drops what is too much.
+    """Lines for a page on another machine. Like `EventQueue`, this class never blocks the caller. It drops lines if too many wait.
 
-    A context manager: at its end it writes the waiting lines. `write` takes one line at a time.
+    A context manager. At its end it writes the waiting lines. `write` takes one line at a time.
     """
 
     def __init__(self, write: Callable[[str], object]) -> None:
@@ -117,7 +117,7 @@ class BoardLines(LoadObserver):
     end_trial = _queue_as("end_trial")
 
     def show_logs(self, files: Mapping[str, Path]) -> None:
-        """Does nothing: the files stay on this machine until the run is over."""
+        """Does nothing: the files stay on this machine until the run ends."""
 
     def __enter__(self) -> "BoardLines":
         self._thread.start()
@@ -153,22 +153,22 @@ class RunThere:
     """A run on another machine."""
 
     board: "EventQueue | None" = None
-    """Shows the run; None without a page."""
+    """The board that shows the run. None: no page."""
     process: Engine | None = None
-    """None before the run begins."""
+    """The process of the run. None before the run begins."""
 
     def begin(self, process: Engine) -> None:
         self.process = process
 
     def hear(self, line: str) -> bool:
-        """Shows or prints a line of the run; returns whether it reports a finished trial."""
+        """Shows or prints a line of the run. Returns whether the line reports a finished trial."""
         is_shown = self.board is not None and take_line(self.board, line)
         if not is_shown and line != _FINISHED:
             say(line)
         return line == _FINISHED
 
     def send(self, command: str) -> bool:
-        """Sends a command. Returns False before the run begins."""
+        """Sends a command to the run. Returns False if the run has not begun."""
         if self.process is not None:
             self.process.write_line({"command": command})
         return self.process is not None
@@ -176,7 +176,7 @@ class RunThere:
 
 @contextmanager
 def live_there(shown: Shown, *, listen: str | None, report: Path) -> Iterator[RunThere]:
-    """Serves a page here of a run on another machine within the context; its report will be at `report`."""
+    """Serves a page here of a run on another machine, within the context. `report`: the report's future path."""
     run = RunThere()
     buttons = partial(run.send, "skip"), partial(run.send, "extend")
     with run_page(shown, *buttons, listen=listen, report=report, is_here=False) as run.board:

@@ -1,4 +1,4 @@
-"""`weir report`: the answer of a run or of a kept load, from its file alone."""
+"""`weir report`: prints the answer of a run or of a kept load. The command reads only the run file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,33 +15,31 @@ from weir.store import RUN_FILE_NAME, RunReader, find_run
 
 REPORT_NAME = "report.html"
 _COMPARED_THRESHOLD = 0.05
-"""Smallest relative difference of two runs that the report calls worse; the default of `weir gate`."""
+"""Smallest relative difference of two runs that the report calls worse. `weir gate` has the same default."""
 FORMATS = ("html", "json", "md", "csv", "jmeter", "locust", "hgrm")
 
 
 def report(
-    run: Annotated[Path, Argument(metavar="RUN", help="Run folder, run file, or load kept by weir load --out.")],
+    run: Annotated[Path, Argument(metavar="RUN", help="Run folder, run file, or a load kept by weir load --out.")],
     html: Annotated[
-        Path | None, Option("--html", help="Path of the HTML report. Default: beside the run file.")
+        Path | None, Option("--html", help="Path of the HTML report. Default: next to the run file.")
     ] = None,
-    json_: Annotated[bool, Option("--json", help="Print the findings as JSON: the same as --format json.")] = False,
+    json_: Annotated[bool, Option("--json", help="Print the findings as JSON. The same as --format json.")] = False,
     format_: Annotated[
         str | None,
         Option(
             "--format",
-            help="Print this form and nothing else: html (the page); json; md (tables); csv (every figure); jmeter (aggregate "
-            "report); locust (stats); hgrm (percentiles as HdrHistogram prints them).",
+            help="Print only this format: html (the page), json, md (tables), csv (every figure), jmeter (aggregate report), "
+            "locust (statistics), hgrm (percentiles in HdrHistogram's format).",
         ),
     ] = None,
     compare: Annotated[
         Path | None,
         Option("--compare", metavar="RUN", help="Also print the differences from another run of the same stacks."),
     ] = None,
-    times: Annotated[
-        bool, Option("--times", help="Print the overhead of the trials beside their loads, and nothing else.")
-    ] = False,
+    times: Annotated[bool, Option("--times", help="Print only the times of the trials: load and overhead.")] = False,
 ) -> None:
-    """Print the answer of a run or of a load and write its HTML report, from the run file alone.
+    """Print the answer of a run or of a load, and write its HTML report. The command reads only the run file.
 
     Example: weir report runs/sync-vs-async-1
     """
@@ -85,7 +83,7 @@ def _render(path: Path, form: str) -> str:
 
 @contextmanager
 def open_study_run(run: Path, place: str = "") -> Iterator[RunReader]:
-    """Opens a run of a study. Raises UsageError, at `place`, if there is none or if it is a single load."""
+    """Opens the run of a study. Raises UsageError with `place` if there is no run, or if the run is a single load."""
     with RunReader(find_run(run)) as reader:
         if reader.info.is_load:
             problem = "found a single load, expected a run of a study"
@@ -94,12 +92,12 @@ def open_study_run(run: Path, place: str = "") -> Iterator[RunReader]:
 
 
 def beside(path: Path) -> Path:
-    """Returns the path of a run file's report. A run has a folder of its own; several loads share one."""
+    """Returns the path of a run file's report. A run has its own folder, but several loads share one folder."""
     return path.with_name(REPORT_NAME) if path.name == RUN_FILE_NAME else path.with_suffix(".html")
 
 
 def interim_answer(path: Path) -> RenderableType:
-    """Returns the present answer of a run that may still go on."""
+    """Returns the current answer of a run that may still be in progress."""
     from weir.findings import of_run
     from weir.report import render_answer
 
@@ -110,7 +108,7 @@ def interim_answer(path: Path) -> RenderableType:
 def show(path: Path, *, html: Path, compare: Path | None = None, json: bool = False) -> None:
     """Prints the answer of the run file `path`, or its findings as JSON, and writes its report to `html`.
 
-    `compare` is another run file, with which the report compares this one.
+    `compare`: another run file. The report compares this run with it.
     """
     # Here and not above: findings take as long to import as all else, and `weir load` does not need it.
     from weir.findings import LoadFindings, of_run, regression

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 def run(
     study: Annotated[str | None, options.STUDY] = None,
     scale: options.Scale = None,
-    out: Annotated[Path | None, Option("--out", help="Run folder to create. Default: runs/STUDY-N.")] = None,
+    out: Annotated[Path | None, Option("--out", help="New folder for the run. Default: runs/STUDY-N.")] = None,
     resume_: Annotated[Path | None, Option("--resume", metavar="RUN", help="Continue an interrupted run.")] = None,
     skip_missing: Annotated[
         bool,
-        Option("--skip-missing", help="Leave out stacks whose needs this machine lacks, and print a line for each."),
+        Option("--skip-missing", help="Leave out stacks that this machine cannot run, and print a line for each."),
     ] = False,
     fast: Annotated[
-        bool, Option("--fast", help="End after the first answer of a quick run; --resume measures the rest.")
+        bool, Option("--fast", help="End a quick run after its first answer. --resume measures the rest.")
     ] = False,
     cluster: options.Cluster = None,
     agents: options.Agents = None,
@@ -51,27 +51,24 @@ def run(
     share_nodes: options.ShareNodes = False,
     stacks_here: Annotated[
         bool,
-        Option("--stacks-here", help="With --cluster: keep stacks on this machine, also if a node offers weir_stack."),
+        Option("--stacks-here", help="With --cluster: run stacks on this machine, even if a node offers weir_stack."),
     ] = False,
     services_here: Annotated[
         bool,
         Option(
-            "--services-here", help="With --cluster: keep services beside their stacks, not on a weir_service node."
+            "--services-here", help="With --cluster: run services on their stacks' machine, not on a weir_service node."
         ),
     ] = False,
     live: options.Live = False,
     listen: options.Listen = None,
     quiet: options.Quiet = False,
     json_: options.Json = False,
-    driven: Annotated[
-        bool, Option("--driven", hidden=True, help="The weir of another machine controls this run.")
-    ] = False,
+    driven: Annotated[bool, Option("--driven", hidden=True, help="weir on another machine controls this run.")] = False,
     typed: Annotated[
-        str | None, Option("--typed", hidden=True, help="Command line on that machine, for the run file.")
+        str | None, Option("--typed", hidden=True, help="Command line on the other machine, for the run file.")
     ] = None,
 ) -> None:
-    """Run a study: build and check its stacks, measure them in random order on fresh processes, and answer its
-    question.
+    """Run a study: build and check its stacks, measure them in random order on fresh processes, and print the answer.
 
     Example: weir run sync-vs-async --scale quick
     """
@@ -101,10 +98,10 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A run, and the uses of its records."""
+    """A run, and what weir does with its records."""
 
     study: Study | None
-    """None: the run at `path` is resumed."""
+    """None: weir resumes the run at `path`."""
     path: Path
     shown: Shown
     flags: ClusterFlags
@@ -122,7 +119,7 @@ class _Request:
 
 
 def _begin_study(name: str | None, scale: str | None, out: Path | None, *, fast: bool) -> tuple[Study, Path, Shown]:
-    """Reads the study, and returns it with the path of its new run file and the subject of its page."""
+    """Reads the study. Returns the study, the path of the new run file, and the subject of the page."""
     if name is None:
         raise UsageError("STUDY: missing, expected a study's name or file", hint="weir run sync-vs-async --scale quick")
     study = read_study(name, scale=scale)
@@ -135,7 +132,7 @@ def _begin_study(name: str | None, scale: str | None, out: Path | None, *, fast:
 
 
 def _run_elsewhere(request: _Request, cluster: "RayCluster", words: Sequence[str]) -> int:
-    """Runs on the cluster's node for stacks with words of `weir run`, shows the answer here, and returns the exit
+    """Runs `weir run` with these words on the cluster's node for stacks. Shows the answer here and returns the exit
     code."""
     from weir.cluster.remote_run import resume_remotely, run_remotely
     from weir.study.remote_files import collect_study_files

@@ -1,4 +1,4 @@
-"""`weir run --live`: a page of a run. Connects the lab with `weir.live`; neither knows the other."""
+"""`weir run --live`: shows a run on a page. This module connects the lab with `weir.live`; neither imports the other."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,9 +24,9 @@ class Shown:
     title: str
     question: str
     control: tuple[int, ...] = ()
-    """CPUs of weir's control; empty: any."""
+    """CPUs of weir's control. Empty: any CPU."""
     last_block: int | None = None
-    """None if the stopping rule decides, or if it is unknown."""
+    """The last block. None: the stopping rule decides, or the last block is unknown."""
 
 
 @contextmanager
@@ -39,9 +39,9 @@ def run_page(
     report: Path,
     is_here: bool = True,
 ) -> Iterator["EventQueue"]:
-    """Serves a page of a run, whose future report is at `report`, within the context; yields the events of the page.
+    """Serves a page of a run within the context. Yields the events of the page.
 
-    Its buttons call `skip` and `extend`. `is_here`: the run is on this machine.
+    `report`: future path of the report. The page's buttons call `skip` and `extend`. `is_here`: the run is on this machine.
     """
     from weir.live import Controls, EventQueue, PageInfo
 
@@ -55,7 +55,7 @@ def run_page(
 class BoardObserver(LoadObservers, RunObserver):
     """Passes a run's progress and records to a board: a page, or lines to the page of another machine.
 
-    `controls` know the blocks that viewers have requested. `last_block` is None if the stopping rule decides.
+    `controls` have the blocks that viewers have requested. `last_block`: None if the stopping rule decides.
     """
 
     def __init__(self, board: "EventQueue | BoardLines", controls: RunControls, last_block: int | None) -> None:

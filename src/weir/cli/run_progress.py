@@ -1,4 +1,4 @@
-"""Progress of a run at a terminal: a line for each step, and the current trial's load as `weir load` shows it."""
+"""Shows the progress of a run at a terminal: a line for each step, and the current trial's load as `weir load` shows loads."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from weir.study.time_estimate import format_duration
 
 
 class ProgressLines(RunObserver):
-    """Prints a run's progress on standard error, and interim answers from the run file `answers_of`."""
+    """Prints a run's progress on standard error. Also prints interim answers from the run file `answers_of`."""
 
     def __init__(self, answers_of: Path | None = None) -> None:
         self._answers_of = answers_of
@@ -50,9 +50,9 @@ class ProgressLines(RunObserver):
 
 
 class RunView(RunObserver):
-    """Shows the current trial's load; always `close` it.
+    """Shows the current trial's load. The caller must `close` it.
 
-    The main thread reports trials, the reader's thread intervals: a trial's view exists before its load begins.
+    The main thread reports trials, and the reader's thread reports intervals. The view of a trial exists before its load begins.
     """
 
     def __init__(self) -> None:

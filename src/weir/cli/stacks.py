@@ -65,7 +65,7 @@ def _list_missing(stack: Stack) -> list[str]:
 
 
 def _list_missing_of_variants(stack: Stack) -> dict[str, list[str]]:
-    """Returns the missing needs of each variant that the stack itself does not lack."""
+    """Returns the missing needs of each variant, without the missing needs of the stack itself."""
     own = _list_missing(stack)
     of_variants = {
         str(one.variant): [need for need in _list_missing(one) if need not in own] for one in stack.variants()
@@ -76,12 +76,12 @@ def _list_missing_of_variants(stack: Stack) -> dict[str, list[str]]:
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, Argument(help="Stacks, as ID or ID[VARIANT].", autocompletion=completed_stacks)
+        list[str] | None, Argument(help="Stacks to check, as ID or ID[VARIANT].", autocompletion=completed_stacks)
     ] = None,
-    all_: Annotated[bool, Option("--all", help="Every stack and every variant.")] = False,
+    all_: Annotated[bool, Option("--all", help="Check every stack and every variant.")] = False,
     json_: options.Json = False,
 ) -> None:
-    """Build and start stacks, check their answers to every workload, load them for 3 s, and stop them."""
+    """Build and start stacks, check their responses to every workload, load the stacks for 3 s, and stop them."""
     if bool(names) == all_:
         problem = f"found {'both stacks and --all' if all_ else 'nothing to check'}, expected names of stacks, or --all"
         raise UsageError(f"weir stacks check: {problem}", hint="weir stacks list")
@@ -122,9 +122,9 @@ def check(
 @app.command()
 def start(
     name: Annotated[
-        str, Argument(metavar="STACK", help="Stack, as ID or ID[VARIANT].", autocompletion=completed_stacks)
+        str, Argument(metavar="STACK", help="Stack to start, as ID or ID[VARIANT].", autocompletion=completed_stacks)
     ],
-    port: Annotated[int, Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")] = 0,
+    port: Annotated[int, Option("--port", min=0, max=65535, help="Port to listen on. 0 means any free port.")] = 0,
     json_: options.Json = False,
 ) -> None:
     """Start a stack and keep it running until Ctrl-C."""
@@ -155,7 +155,7 @@ def _print_step(step: str) -> None:
 
 
 def _wait_for_end(host: Host, names: list[str]) -> str:
-    """Waits until one of these processes or the host ends; returns which, and how."""
+    """Waits until one of these processes or the host ends. Returns the name of what ended, and how it ended."""
     ended = threading.Event()
     host.on_exit, host.on_gone = lambda _: ended.set(), ended.set
     # A process may have ended before.

@@ -29,7 +29,7 @@ _ASSUMED_CV = 0.05
 _AIM = 1.05
 """The ratio for which `check` prints the number of blocks."""
 _HUGE = 100
-"""A difference above this factor needs no study."""
+"""No study is needed for a difference above this factor."""
 _MOST_CELLS = 60
 _MOST_BLOCKS = 10
 
@@ -53,7 +53,7 @@ def schema() -> None:
 
     Example: weir study schema > study.schema.json
 
-    Then begin the study's file with the line #:schema ./study.schema.json
+    Then write this line at the top of the study's file: #:schema ./study.schema.json
     """
     print_json(build_json_schema())
 
@@ -64,17 +64,17 @@ def check(
     scale: options.Scale = None,
     assume_cv: Annotated[
         str | None,
-        Option("--assume-cv", metavar="PERCENT", help="Assumed standard deviation of trials of one cell, as 5%."),
+        Option("--assume-cv", metavar="PERCENT", help="Assumed standard deviation of a cell's trials. Default: 5%."),
     ] = None,
     pilot: Annotated[
         Path | None,
-        Option("--pilot", metavar="RUN", help="Earlier run that shows the spread and the overhead of trials."),
+        Option("--pilot", metavar="RUN", help="Earlier run that gives the spread and the overhead of trials."),
     ] = None,
     json_: options.Json = False,
 ) -> None:
-    """Print what a study will run, in which order and for how long, and the smallest difference it can detect.
+    """Print the trials of a study, their order and duration, and the smallest difference that the study can detect.
 
-    Starts nothing. Exits with 2 if the machine does not suffice.
+    The command starts no server. The exit code is 2 if the machine is insufficient.
 
     Example: weir study check sync-vs-async --scale quick --assume-cv 5%
     """
@@ -113,7 +113,7 @@ def check(
 
 
 def _estimate_spread(assume_cv: str | None, pilot: Path | None) -> tuple[Overhead, dict[str, int], float, str]:
-    """Returns overheads, memory, the spread of log ratios, and its source in words."""
+    """Returns overheads, memory, the spread of log ratios, and the source of the spread in words."""
     if pilot is None:
         cv = _ASSUMED_CV if assume_cv is None else options.read_flag("--assume-cv", options.parse_percent, assume_cv)
         how = "(--assume-cv changes this, --pilot measures it)"
@@ -173,7 +173,7 @@ def _print_cells(cells: Sequence[PlannedCell]) -> None:
 
 
 def _print_generators(study: Study) -> None:
-    """Prints the generators beside weir's own engine, and their paths."""
+    """Prints the generators other than weir's own engine, and their paths."""
     others = [name for name in study.file.matrix.generators if name != WEIR]
     missing = study.missing_generators()
     for name in others:

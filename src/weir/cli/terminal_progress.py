@@ -1,7 +1,7 @@
-"""Progress of a load at a terminal: a few lines, redrawn in place from the interval records, removed at the end.
+"""Shows the progress of a load at a terminal: a few lines, which weir redraws in place and removes at the end.
 
-`LiveFigures` computes the lines, `LiveView` draws them. It runs on the engine's reader thread at nice 19 and must not
-take CPU from the load: at most four redraws a second, one write each, and no layout library such as rich.
+`LiveFigures` computes the lines, and `LiveView` draws them. Both run on the engine's reader thread at nice 19 and must
+not take CPU from the load: at most four redraws a second, one write each, and no layout library such as rich.
 """
 
 import contextlib
@@ -30,9 +30,9 @@ Line = list[tuple[str, str]]
 
 
 class LiveFigures:
-    """The figures of a running load, from its intervals.
+    """The figures of a running load, computed from its intervals.
 
-    `generator_cpu_s` returns the CPU time of the generator so far, None if unknown, and `clock` the seconds meanwhile.
+    `generator_cpu_s` returns the generator's CPU time so far, None if unknown. `clock` returns the time in seconds.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class LiveFigures:
         self._window: deque[tuple[Interval, Hdr]] = deque()
         self._last_second = Hdr()
         self._minute: deque[tuple[float, float | None]] = deque(maxlen=_MINUTE)
-        """Of each second, requests per second and p99 in µs; no p99 without responses."""
+        """For each second: requests per second, and p99 in µs. p99 is None for a second without responses."""
         self._errors: Counter[str] = Counter()
         self._answered = self._failed = 0
         self._cpu: tuple[float, float] | None = None
         self._busy: float | None = None
         self.spins = False
-        """Whether the generator waits by spinning: then its CPU time does not show how busy it is."""
+        """Whether the generator spins while it waits. Then its CPU time does not show how busy the generator is."""
 
     def take(self, interval: Interval) -> None:
         """Adds an interval, and drops intervals that begin more than a second before its end."""
@@ -71,7 +71,7 @@ class LiveFigures:
             self._measure_generator()
 
     def lines(self, width: int, *, unicode: bool = True) -> list[Line]:
-        """Returns the lines for a terminal of `width` columns; the caller crops longer lines."""
+        """Returns the lines for a terminal of `width` columns. The caller crops longer lines."""
         if not self._window:
             return [self._title(), [("  connecting", "dim")]]
         last = self._window[-1][0]
@@ -154,7 +154,7 @@ class LiveFigures:
         return sum(interval.completed for interval, _ in self._window) / span_s if span_s > 0 else 0.0
 
     def _quantiles_us(self, shares: Sequence[float]) -> list[float | None]:
-        """Quantiles of the last second's response times."""
+        """Returns quantiles of the last second's response times."""
         if not self._last_second.counts:
             return [None for _ in shares]
         return [min(value / 1e3, self._longest_us()) for value in self._last_second.quantiles(shares)]
@@ -172,13 +172,13 @@ class LiveFigures:
 
 
 def bars(values: Sequence[float | None], blocks: str) -> str:
-    """Draws each value as one character, scaled from 0 to the highest value; None as a space."""
+    """Draws each value as one character, on a scale from 0 to the highest value. None becomes a space."""
     highest = max((value for value in values if value is not None), default=0.0) or 1.0
     return "".join(" " if value is None else blocks[round(value / highest * (len(blocks) - 1))] for value in values)
 
 
 def process_cpu_s(pid: int) -> float | None:
-    """Returns the CPU time of a process and all its threads; None after its end."""
+    """Returns the CPU time of a process and all its threads. None: the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
             fields = stat.read().rpartition(")")[2].split()
@@ -188,7 +188,7 @@ def process_cpu_s(pid: int) -> float | None:
 
 
 class LiveView(LoadObserver):
-    """Draws the lines. A context manager that leaves nothing behind.
+    """A context manager that draws the lines, and removes them at its end.
 
     The cursor stays visible, at the end of the last line, so that a killed weir leaves a working terminal.
     """

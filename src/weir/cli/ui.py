@@ -1,7 +1,7 @@
-"""`weir ui`: past runs and their reports in a browser, and a form that starts and shows loads.
+"""`weir ui`: shows past runs and their reports in a browser, with a form that starts loads.
 
-The page checks a form as `weir load` checks its flags, makes one load at a time, and keeps it in the folder of runs.
-The form's fields are only text: a body never names a file, and the load goes to the form's URL.
+The page checks a form as `weir load` checks its flags. It runs one load at a time and keeps each load in the folder of
+runs. The form's fields are only text: a body never names a file, and the load goes to the form's URL.
 """
 
 import threading
@@ -33,11 +33,11 @@ _END_S = 10.0
 
 def ui(
     folder: Annotated[
-        Path, Argument(metavar="[FOLDER]", help="Folder of runs; the page keeps its loads there.")
+        Path, Argument(metavar="[FOLDER]", help="Folder of runs. The page keeps its loads in this folder.")
     ] = _FOLDER,
     listen: options.Listen = None,
 ) -> None:
-    """Serve past runs to a browser until Ctrl-C, and start and watch loads there.
+    """Show past runs in a browser, and start and watch loads there. Ctrl-C ends the command.
 
     Example: weir ui runs
     """
@@ -56,7 +56,7 @@ def ui(
 
 
 def form_fields() -> "list[FormField]":
-    """Returns the fields of the form beside the URL: the settings of a load that have a label."""
+    """Returns the fields of the form except the URL: the settings of a load that have a label."""
     from weir.live import FormField
 
     shown = {name: setting for name, setting in SETTINGS.items() if setting.label}
@@ -80,7 +80,7 @@ def parse_form(fields: Mapping[str, str]) -> LoadSpec:
 
 
 class FormLoads:
-    """The loads of one page, kept in a folder of runs, and the board that shows them. Always `close` it."""
+    """The loads of one page, kept in a folder of runs, and the board that shows these loads. The caller must `close` it."""
 
     def __init__(self, folder: Path) -> None:
         from weir.live import Controls, EventQueue, PageInfo
@@ -90,7 +90,7 @@ class FormLoads:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._switch: StopSwitch | None = None
-        """Stops the running load; None without one."""
+        """Stops the running load. None: no load runs."""
         self._is_closed = False
         self._number = 0
 
@@ -112,14 +112,14 @@ class FormLoads:
             self._thread.start()
 
     def stop(self) -> bool:
-        """Ends the running load and keeps its result so far. Returns False if none runs."""
+        """Ends the running load and keeps its result so far. Returns False if no load runs."""
         with self._lock:
             if self._switch is not None:
                 self._switch.stop()
             return self._switch is not None
 
     def close(self) -> None:
-        """Ends the running load and waits until it is in its file. No other load starts afterwards."""
+        """Ends the running load and waits until its file is complete. No other load starts afterwards."""
         with self._lock:
             self._is_closed = True
             thread = self._thread

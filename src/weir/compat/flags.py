@@ -159,7 +159,7 @@ class ToolFlags:
 
     def _format_help(self) -> str:
         rows = [(flag.spellings, flag.help) for flag in self.flags]
-        rows += [(spellings, f"not offered; {way}") for spellings, way in self.instead.items()]
+        rows += [(spellings, f"not offered. Instead: {way}") for spellings, way in self.instead.items()]
         lines = [f"  {', '.join(spellings.split()):<22} {text}" for spellings, text in rows]
         return "\n".join([f"Usage: weir {self.tool} [FLAG]... URL", "", *lines, "", f"Example: {self.example}", ""])
 

@@ -31,24 +31,24 @@ _parse_seconds = partial(
     _parse_scaled, scale=60, units=("s", "m", "h"), expected="whole seconds, minutes or hours such as 30s, 2m or 1h"
 )
 _FLAGS = (
-    Flag("connections", "-c --connections", _parse_count, 10, "connections that are kept open (10)"),
-    Flag("duration_s", "-d --duration", _parse_seconds, 10, "how long the load lasts (10s)"),
-    Flag("threads", "-t --threads", _parse_count, 2, "threads, at most as many as there are CPUs (2)"),
-    Flag("headers", "-H --header", str, [], "a header, 'Name: value'; may be repeated"),
+    Flag("connections", "-c --connections", _parse_count, 10, "number of connections, which stay open. Default: 10"),
+    Flag("duration_s", "-d --duration", _parse_seconds, 10, "length of the load. Default: 10s"),
+    Flag("threads", "-t --threads", _parse_count, 2, "number of threads. Maximum: the number of CPUs. Default: 2"),
+    Flag("headers", "-H --header", str, [], "a header, 'Name: value'. The flag may be repeated"),
     Flag("latency", "-L --latency", None, False, "print percentiles"),
-    Flag("timeout_s", "-T --timeout", _parse_seconds, 2, "how long an answer may take (2s)"),
+    Flag("timeout_s", "-T --timeout", _parse_seconds, 2, "maximum time of a response. Default: 2s"),
 )
 _RATE_FLAGS = (
-    Flag("rate_rps", "-R --rate", _parse_count, 0, "requests per second; required"),
-    Flag("uncorrected", "-U --u_latency", None, False, "print percentiles, also since each request was sent"),
-    Flag("batch", "-B --batch_latency", None, False, "changes nothing: only scripts make batches"),
+    Flag("rate_rps", "-R --rate", _parse_count, 0, "requests per second. Required"),
+    Flag("uncorrected", "-U --u_latency", None, False, "also print percentiles from the send time of each request"),
+    Flag("batch", "-B --batch_latency", None, False, "has no effect: only scripts make batches"),
 )
 _TABLES = {
     tool: ToolFlags(
         tool=tool,
         example=TOOLS[tool],
         flags=flags,
-        instead={"-s --script": "weir load URL --scenario FILE, as docs/guides/scenarios.md shows; weir runs no Lua"},
+        instead={"-s --script": "weir load URL --scenario FILE, as docs/guides/scenarios.md shows. weir runs no Lua"},
         version="wrk 4.1.0",
         version_flags=("-v", "--version"),
         version_code=_FAILED,

@@ -16,7 +16,7 @@ from weir.toml_file import DataFile, Table, read_data_file
 
 _DATABASE_FIELDS = frozenset({"url", "jdbc_url", "r2dbc_url", "host", "port", "user", "password", "database"})
 SYSTEM_PROGRAMS = ("/usr/sbin", "/sbin")
-"""Debian's folders of servers, which are not on the PATH of users."""
+"""Folders of servers on Debian, which are not on the PATH of users."""
 
 
 class Package(Table):
@@ -24,7 +24,7 @@ class Package(Table):
 
     tool: Literal["npm", "mvn"]
     name: str
-    """The tool's name of it: an npm package, or GROUP:ARTIFACT."""
+    """Name of the package in the tool: an npm package, or GROUP:ARTIFACT."""
     version: str
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     """Digest of the fetched file."""
@@ -33,19 +33,19 @@ class Package(Table):
 
 
 class Service(DataFile):
-    """The file `services/ID.toml`; each kind of service adds keys."""
+    """The file `services/ID.toml`. Each kind of service adds keys."""
 
     settings: dict[str, str] = Field(default_factory=dict)
-    """Settings of the server; a stack may add to them, and a study to those."""
+    """Settings of the server. A stack may add settings, and a study may add further settings."""
 
     fields: ClassVar[frozenset[str]] = frozenset()
-    """Fields for a stack's command and environment: `{postgres.url}`."""
+    """Fields for a stack's command and environment. Example: `{postgres.url}`."""
     settings_type: ClassVar[type[Table] | None] = None
-    """Type of its settings, with which weir checks them before a start; None: only the server can check them."""
+    """Type of the settings, with which weir checks them before a start. None: only the server can check its settings."""
 
     @property
     def own_url(self) -> str | None:
-        """The URL of a server of the user's own; None: weir starts one."""
+        """URL of the user's own server. None: weir starts a server."""
         return None
 
     def check(self, settings: Mapping[str, str]) -> None:
@@ -58,9 +58,9 @@ class DatabaseService(Service):
     """A database. It can have a dataset."""
 
     own_server: str
-    """Environment variable with the URL of a server of the user's own."""
+    """Environment variable with the URL of the user's own server."""
     packages: dict[str, Package]
-    """By the machine's architecture (`uname -m`)."""
+    """Packages of the service. The keys are architectures of machines (`uname -m`)."""
 
     fields: ClassVar[frozenset[str]] = _DATABASE_FIELDS
 
@@ -70,7 +70,7 @@ class DatabaseService(Service):
 
     @property
     def package(self) -> Package:
-        """The package for this machine; raises UsageError if there is none."""
+        """The package for this machine. Raises UsageError if there is none."""
         machine = platform.machine()
         if machine not in self.packages:
             found = f"{self.id}: found no package for {machine}, expected one of: {', '.join(self.packages)}"
@@ -88,7 +88,7 @@ class StandbyService(Service):
 
 
 class UpstreamService(Service):
-    """An upstream server of the stack; weir's engine serves it, only for workloads that name it."""
+    """An upstream server of the stack. weir's engine runs it, but only for workloads that name it."""
 
     fields: ClassVar[frozenset[str]] = frozenset({"url", "host", "port"})
     settings_type: ClassVar[type[Table] | None] = DelaySettings
@@ -103,7 +103,7 @@ class FrontService(Service):
     settings_type: ClassVar[type[Table] | None] = NginxSettings
 
     def find_program(self) -> str | None:
-        """Returns the path of the program; None if it is not installed."""
+        """Returns the path of the program. None: the program is not installed."""
         return shutil.which(self.program, path=os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_PROGRAMS]))
 
 
@@ -117,5 +117,5 @@ _TYPES: Mapping[str, type[Service]] = {
 
 
 def read_service(service_id: str) -> Service:
-    """Reads a service's manifest; raises UsageError if it does not exist or is not valid."""
+    """Reads a service's manifest. Raises UsageError if it does not exist or is not valid."""
     return read_data_file(_TYPES.get(service_id, Service), "services", service_id)

@@ -1,6 +1,6 @@
 """A stack's manifest, `stack.toml`: its build, start, settings, services and workloads.
 
-`fill_fields` replaces fields such as `{port}` and `{python}`; nothing else in a manifest is interpreted.
+`fill_fields` replaces fields such as `{port}` and `{python}`. weir interprets nothing else in a manifest.
 """
 
 import os
@@ -27,7 +27,7 @@ from weir.toml_file import Table, list_data_files, read_toml, validate
 _FIELD = re.compile(r"\{([a-z0-9_.-]+)\}")
 RUN_FIELDS = frozenset({"host", "port", "artifact", "cpus", "python"})
 """Fields of the run command and its environment: host and port to listen on, built artifact, number of CPUs, weir's
-Python. Fields of the services come on top, such as `{postgres.url}`."""
+Python. Services add fields such as `{postgres.url}`."""
 BUILD_FIELDS = frozenset({"python", "npm"})
 """Fields of the build command: weir's Python, and npm."""
 
@@ -40,7 +40,7 @@ def _check_needs(needs: list[str]) -> list[str]:
 
 
 Needs = Annotated[list[str], AfterValidator(_check_needs)]
-"""Required tools: `mvn`, `java>=17`."""
+"""Required tools. Examples: `mvn`, `java>=17`."""
 
 
 def _check_fields(text: str, known: frozenset[str]) -> str:
@@ -54,17 +54,17 @@ BuildCommand = Annotated[str, AfterValidator(lambda command: _check_fields(comma
 
 
 class Build(Table):
-    """Build of the stack in a copy of its folder in the cache, once for each version of its sources."""
+    """Build of the stack. weir builds each version of the sources once, in a copy of the stack's folder in the cache."""
 
     command: BuildCommand
-    """Command for `sh`, with the copy as its working directory."""
+    """Shell command (`sh`). The copy is its working directory."""
     artifact: str | None = None
     """File or folder that the build creates, relative to the copy. Reports show its size."""
     beside: list[str] = Field(default_factory=list)
-    """Patterns of sources beside the stack's folder, such as a parent's `pom.xml` or a folder of shared code. weir
-    copies these files beside the copy, and builds again if they change."""
+    """Patterns of sources next to the stack's folder. Examples: a parent's `pom.xml`, a folder of shared code. weir
+    copies these files next to the copy, and builds again if these files change."""
     needs: Needs = Field(default_factory=list)
-    """Tools for the build and the stack, with minimum versions: `["mvn", "java>=17"]`. `weir doctor` looks for them."""
+    """Tools for the build and the stack, with minimum versions. `weir doctor` looks for these tools. Example: `["mvn", "java>=17"]`."""
 
     @field_validator("beside")
     @classmethod
@@ -87,7 +87,7 @@ class VariantBuild(Table):
 
 
 class Ready(Table):
-    """The stack is ready when a request to this path has a status below 500."""
+    """The stack is ready when the response to a request to this path has a status below 500."""
 
     path: str = "/"
     """Path of the request."""
@@ -96,15 +96,15 @@ class Ready(Table):
 
 
 class Run(Table):
-    """Start of the stack, with the built copy as its working directory."""
+    """Start of the stack. The built copy is the working directory."""
 
     command: list[str] = Field(min_length=1)
-    """The program and its arguments. A relative path is in the built copy. `{port}` is required here or in `env`."""
+    """The program and its arguments. A relative path is in the built copy. `command` or `env` must contain `{port}`."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Environment variables, in addition to those of every stack (environment.md)."""
+    """Environment variables, in addition to the variables of every stack (environment.md)."""
     ready: Ready = Field(default_factory=Ready)
     runtime: Runtime | Literal["none"] | None = None
-    """The runtime. weir passes the number of CPUs by the runtime's convention. Default: inferred from command and needs."""
+    """The runtime. weir passes the number of CPUs by the runtime's convention. Default: inferred from `command` and `needs`."""
 
     @model_validator(mode="after")
     def _port_is_passed(self) -> "Run":
@@ -114,17 +114,17 @@ class Run(Table):
 
 
 class Limit(Table):
-    """A setting that bounds concurrency: workers, threads, a pool. weir passes it as an argument or in the environment."""
+    """A setting that bounds concurrency: workers, threads, a pool. weir passes its value as an argument or in the environment."""
 
     default: int | Literal["cpus"]
-    """Default value; `cpus`: the stack's number of CPUs."""
+    """Default value. `cpus`: the stack's number of CPUs."""
     arg: str | None = None
-    """Argument for the command: `--workers={value}`."""
+    """Argument for the command. Example: `--workers={value}`."""
     env: str | None = None
     """Name of the environment variable."""
     requests_each: int | None = Field(default=None, ge=1)
-    """Number of requests that each unit handles at once, each from start to end. Default: the setting bounds no
-    requests. If requests wait for an upstream, reports show the resulting upper bound of throughput."""
+    """Number of requests that each unit handles at the same time, each from start to end. Default: the setting does not
+    bound requests. If requests wait for an upstream, reports show the resulting upper bound of throughput."""
 
     @model_validator(mode="after")
     def _is_passed_somehow(self) -> "Limit":
@@ -139,23 +139,23 @@ class Needed(Table):
     """A service that the stack needs."""
 
     dataset: str | None = None
-    """Its content at the start of the stack."""
+    """Content of the service at the start of the stack."""
     settings: dict[str, str] = Field(default_factory=dict)
-    """Settings of the server, in addition to its manifest's: `max_connections = "200"`."""
+    """Settings of the server, in addition to the settings of its manifest. Example: `max_connections = "200"`."""
 
 
 class Tier(Table):
     """A tier of processes."""
 
     root: bool = False
-    """The tier of the process that weir starts, with its descendants."""
+    """Whether the process that weir starts, and its descendants, belong to this tier."""
 
 
 class Serves(Table):
     """A workload that the stack serves."""
 
     path: str | None = None
-    """Its path on this stack. Default: the workload's path."""
+    """Path of the workload on this stack. Default: the workload's own path."""
 
 
 class Variant(Table):
@@ -170,16 +170,16 @@ class Variant(Table):
     env: dict[str, str] = Field(default_factory=dict)
     """Environment variables. They replace the stack's variables of the same name."""
     needs: Needs = Field(default_factory=list)
-    """Tools in addition to the stack's."""
+    """Tools that the variant needs in addition to the stack's tools."""
     services: dict[str, Needed] = Field(default_factory=dict)
-    """Services in addition to the stack's."""
+    """Services that the variant needs in addition to the stack's services."""
     build: VariantBuild | None = None
     """Keys of the build that differ."""
     limits: dict[str, Limit] | None = None
     """Replaces the stack's limits."""
     answers_wrong: bool = False
-    """The variant gives wrong answers on purpose. `weir stacks check --all` passes if it finds a wrong answer. `weir
-    stacks check` of the variant itself reports that answer."""
+    """The variant sends wrong responses on purpose. `weir stacks check --all` passes if it finds a wrong response.
+    `weir stacks check` of the variant itself reports the wrong response."""
 
 
 class Manifest(Table):
@@ -192,20 +192,20 @@ class Manifest(Table):
     title: str
     """Title in reports."""
     model: str
-    """Concurrency model for reports: "event loop per process, non-blocking I/O"."""
+    """Concurrency model for reports. Example: "event loop per process, non-blocking I/O"."""
     build: Build | None = None
     """Build of the stack. Default: no build."""
     run: Run
     limits: dict[str, Limit] = Field(default_factory=dict)
-    """Settings that a study may vary, by names of your choice: `workers`, `threads`, `pool`."""
+    """Settings that a study may vary, with names of your choice. Examples: `workers`, `threads`, `pool`."""
     services: dict[str, Needed] = Field(default_factory=dict)
-    """Services that run beside the stack, by name (services.md)."""
+    """Services that run with the stack. The keys are names of services (services.md)."""
     tiers: dict[str, Tier] = Field(default_factory=lambda: {"app": Tier(root=True)})
     """Tiers of the stack's processes. Default: one tier `app`."""
     serves: dict[str, Serves] = Field(min_length=1)
-    """Its workloads, by name: `hello = {}`. At least one."""
+    """Workloads of the stack, at least one. The keys are names of workloads. Example: `hello = {}`."""
     variants: dict[str, Variant] = Field(default_factory=dict)
-    """The same stack with other settings: `ID[VARIANT]` in studies and on the command line."""
+    """The same stack with other settings. Studies and the command line call a variant `ID[VARIANT]`."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> "Manifest":
@@ -237,7 +237,7 @@ class Stack:
     folder: Path
     variant: str | None = None
     in_place: bool = False
-    """Whether it starts in `folder` itself and with the user's environment, without a build or a copy."""
+    """Whether the stack starts in `folder` itself with the user's environment, without a build or a copy."""
 
     @property
     def id(self) -> str:
@@ -253,16 +253,16 @@ class Stack:
 
     @property
     def serves(self) -> tuple[str, ...]:
-        """Names of its workloads."""
+        """Names of the stack's workloads."""
         return tuple(self.manifest.serves)
 
     @property
     def services(self) -> dict[str, Needed]:
-        """Its services for all workloads together."""
+        """The stack's services for all workloads together."""
         return {**self.manifest.services, **self._variant.services}
 
     def services_for(self, workload: Workload) -> dict[str, Needed]:
-        """Returns its services for a workload: its databases, and the upstreams that the workload names."""
+        """Returns the stack's services for a workload: its databases, and the upstreams that the workload names."""
         needed = self.services
         for name in workload.services:
             if name not in needed:
@@ -273,7 +273,7 @@ class Stack:
         return {name: needed[name] for name in wanted}
 
     def find_path(self, workload: str) -> str | None:
-        """Returns its own path for a workload; None: the workload's path."""
+        """Returns the stack's own path for a workload. None: the stack uses the workload's path."""
         return self.manifest.serves[workload].path
 
     @property
@@ -300,7 +300,7 @@ class Stack:
 
     @property
     def needs(self) -> list[str]:
-        """Tools for its build and its start."""
+        """Tools for the build and the start of the stack."""
         return [*(self.build.needs if self.build else []), *self._variant.needs]
 
     def unmet(self) -> list[UnmetRequirement]:
@@ -321,35 +321,35 @@ class Stack:
 
     @property
     def takes_address(self) -> bool:
-        """Whether it listens on a given address, not on loopback only."""
+        """Whether the stack listens on a given address, not only on loopback."""
         run, variant = self.manifest.run, self._variant
         texts = [*run.command, *run.env.values(), *variant.args, *variant.env.values()]
         return any("{host}" in text for text in texts)
 
     def settings(self, stack_cpus: int, chosen: Mapping[str, int] | None = None) -> dict[str, str]:
-        """Returns the values of its limits: the chosen ones, else its defaults for this number of CPUs."""
+        """Returns the values of the stack's limits. A limit without a chosen value has its default for this number of CPUs."""
         own = {name: stack_cpus if limit.default == "cpus" else limit.default for name, limit in self.limits.items()}
         return {name: str(value) for name, value in (own | dict(chosen or {})).items()}
 
     def command(self, settings: dict[str, str], fields: dict[str, str]) -> list[str]:
-        """Returns the command that starts it."""
+        """Returns the command that starts the stack."""
         limits = [arg.replace("{value}", value) for name, value in settings.items() if (arg := self.limits[name].arg)]
         return [fill_fields(part, fields) for part in (*self.manifest.run.command, *limits, *self._variant.args)]
 
     def environment(self, settings: dict[str, str], fields: dict[str, str]) -> dict[str, str]:
-        """Returns its own environment variables."""
+        """Returns the stack's own environment variables."""
         limits = {env: value for name, value in settings.items() if (env := self.limits[name].env)}
         environment = {**self.manifest.run.env, **self._variant.env, **limits}
         return {name: fill_fields(value, fields) for name, value in environment.items()}
 
 
 def fill_fields(text: str, fields: dict[str, str]) -> str:
-    """Replaces every `{name}` of `fields` in a text; other braces stay."""
+    """Replaces every `{name}` of `fields` in a text. Other braces stay."""
     return _FIELD.sub(lambda match: fields.get(match.group(1), match.group(0)), text)
 
 
 def read_stack(label: str) -> Stack:
-    """Reads the stack `id` or `id[variant]`; raises UsageError if it does not exist, or its manifest is not valid."""
+    """Reads the stack `id` or `id[variant]`. Raises UsageError if the stack does not exist, or its manifest is not valid."""
     hint = "weir stacks list"
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
     if match is None:
@@ -366,7 +366,7 @@ def read_stack(label: str) -> Stack:
 
 
 def read_manifest(path: Path) -> Stack:
-    """Reads the manifest at `path`; raises UsageError if it is not valid."""
+    """Reads the manifest at `path`. Raises UsageError if the manifest is not valid."""
     manifest = validate(Manifest, read_toml(path, what="a stack's manifest", hint="weir stacks list"), path=path)
     if manifest.id != path.parent.name:
         raise UsageError(f"{path}: id: found {manifest.id!r}, expected {path.parent.name!r}, the folder's name")
@@ -374,7 +374,7 @@ def read_manifest(path: Path) -> Stack:
 
 
 def read_all_stacks() -> list[Stack]:
-    """Reads every known stack; its variants follow it."""
+    """Reads every known stack. The variants of a stack follow it."""
     return [one for stack in map(read_manifest, list_manifest_files()) for one in (stack, *stack.variants())]
 
 
@@ -388,7 +388,7 @@ def list_manifest_files() -> list[Path]:
 def _check_services(
     key: str, services: Mapping[str, Needed], *, beside: Mapping[str, Needed], tiers: Mapping[str, Tier]
 ) -> None:
-    """Checks the services under `key` of a manifest against the existing ones and against those `beside` them."""
+    """Checks that the services under `key` of a manifest exist and fit the services in `beside`."""
     for name, needed in services.items():
         if name not in (known := sorted(list_data_files("services"))):
             raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(known)}")

@@ -1,8 +1,8 @@
-"""A workload, `workloads/NAME.toml`: a request, and the conditions of a correct answer. The same for all stacks.
+"""A workload, `workloads/NAME.toml`: a request, and the conditions of a correct response. It is the same for all stacks.
 
-A template may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`, random for every check. In `answer.json` the string
-`{{body}}` means the JSON value of the request, and `{{sha256 TIMES INPUT}}` a digest of a random input of its path
-(from 1). `answer.rows` is SQL on the workload's dataset, with a `?` for each of these inputs.
+A template may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`. Every check draws new random values for them. In
+`answer.json`, the string `{{body}}` is the JSON value of the request. `{{sha256 TIMES INPUT}}` is a digest of a random
+input of the path; the first input is 1. `answer.rows` is SQL on the workload's dataset, with a `?` for each random input of the path.
 """
 
 import hashlib
@@ -33,9 +33,9 @@ class RequestTemplate(Table):
     path: str
     """Path and query, beginning with /."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Headers by name."""
+    """Headers. The keys are names of headers."""
     body: str | None = None
-    """Body, without the white space around it."""
+    """Body. weir removes white space around the body."""
 
     @field_validator("path")
     @classmethod
@@ -52,17 +52,17 @@ class RequestTemplate(Table):
 
 
 class Rows(Table):
-    """Rows of the dataset in a correct answer, as JSON objects by column name."""
+    """Rows of the dataset in a correct response, as JSON objects. The keys are column names."""
 
     sql: str
     match: Literal["all", "one"] = "all"
-    """`all`: an array of all these rows, in any order; `one`: one of them, as an object."""
+    """`all`: the response is an array of all these rows, in any order. `one`: the response is one of them, as an object."""
     lists: dict[str, str] = Field(default_factory=dict)
-    """Further keys of each object: a query by key, whose rows are an array in order, equal in all objects."""
+    """Further keys of each object, each with an SQL query. The value is an array of its rows in order, equal in all objects."""
 
     def read(self, dataset_id: str, inputs: Sequence[str]) -> list[dict[str, Any]]:
         """Returns the rows of a dataset, each with its lists, for the random inputs of a request's path. Raises
-        ValueError, which names the key, for a query that is not valid for this dataset."""
+        ValueError, which names the key, if a query is not valid for this dataset."""
 
         def query(key: str, sql: str) -> list[dict[str, Any]]:
             try:
@@ -81,9 +81,9 @@ class Work(Table):
     statements: float | None = Field(default=None, ge=0)
     """Data statements per request."""
     rows: float | None = Field(default=None, ge=0)
-    """Rows that they return or change, per request."""
+    """Rows that these statements return or change, per request."""
     rows_differ: str = ""
-    """Why correct stacks may differ in rows. Reports then show rows without a comparison."""
+    """Reason why correct stacks may differ in rows. If it is given, reports show rows without a comparison."""
 
     @model_validator(mode="after")
     def _rows_are_known_or_differ(self) -> "Work":
@@ -93,10 +93,10 @@ class Work(Table):
 
 
 class PlainAnswer(Table):
-    """Conditions of a correct answer without a database. All given keys must hold."""
+    """Conditions of a correct response without a database. All given keys must hold."""
 
     status: int = 200
-    """Status."""
+    """Status code."""
     text_matches: str | None = None
     """A regular expression that must match somewhere in the body."""
     json_: Any = Field(default=None, alias="json")
@@ -114,7 +114,7 @@ class PlainAnswer(Table):
 
 
 class Answer(PlainAnswer):
-    """Conditions of a correct answer. All given keys must hold."""
+    """Conditions of a correct response. All given keys must hold."""
 
     rows: Rows | None = None
 
@@ -126,12 +126,12 @@ class Workload(DataFile):
     dataset: str | None = None
     """Dataset of the stack's database."""
     services: list[str] = Field(default_factory=list)
-    """Upstreams for this workload; they run only for workloads that name them."""
+    """Upstreams for this workload. They run only for workloads that name them."""
     request: RequestTemplate
     answer: Answer
     work: Work = Field(default_factory=Work)
     invariant: dict[str, Invariant] = Field(default_factory=dict)
-    """Invariants of the database after a trial, by name."""
+    """Conditions that the database must meet after a trial. The keys are names of your choice."""
 
     @model_validator(mode="after")
     def _answers_can_be_told(self) -> "Workload":
@@ -151,7 +151,7 @@ class Workload(DataFile):
         return self
 
     def draw(self, base_url: str, inputs: random.Random, *, path: str | None = None) -> Request:
-        """Draws a request with random inputs, for the stack's own path if there is one."""
+        """Draws a request with random inputs. Uses the stack's own path if there is one."""
         body = None if self.request.body is None else render(self.request.body, inputs).strip()
         return Request(
             method=self.request.method,
@@ -161,14 +161,14 @@ class Workload(DataFile):
         )
 
     def inputs(self, path: str, template: str | None = None) -> list[str]:
-        """Returns the random inputs in a request's path, drawn for `template`; None: the workload's path."""
+        """Returns the random inputs in the path of a request that was drawn for `template`. None: the workload's path."""
         parts = pieces(template or self.request.path)
         match = re.fullmatch("".join(re.escape(one) if isinstance(one, str) else "(.+?)" for one in parts), path)
         return list(match.groups()) if match else []
 
     def step(self, request: Request, *, path: str | None = None) -> dict[str, Any]:
-        """Returns `request`, drawn for `path`, as a step of a scenario, so that the generator checks every answer. If
-        several answers are correct it only looks for a column's name; `why_wrong` checks more."""
+        """Returns `request`, drawn for `path`, as a step of a scenario, so that the generator checks every response. If
+        several responses are correct, the step looks only for a column's name; `why_wrong` checks more."""
         asked = _split_path(request)
         inputs = self.inputs(asked, path)
         check: dict[str, Any] = {"status": [self.answer.status]}
@@ -184,7 +184,7 @@ class Workload(DataFile):
         return {"method": request.method, "path": asked, "headers": list(headers), "check": check, **body}
 
     def why_wrong(self, request: Request, status: int, body: bytes, *, path: str | None = None) -> str | None:
-        """Returns what is wrong with an answer to `request`, drawn for `path`; None if it is correct."""
+        """Returns what is wrong with a response to `request`, drawn for `path`. Returns None if the response is correct."""
         inputs, pattern = self.inputs(_split_path(request), path), self.answer.text_matches
         if status != self.answer.status:
             return f"status: found {status}, expected {self.answer.status}; body {_shorten(body)}"
@@ -207,12 +207,12 @@ class Workload(DataFile):
 
 
 def read_workload(workload_id: str) -> Workload:
-    """Reads a workload; raises UsageError if it does not exist, or its file is not valid."""
+    """Reads a workload. Raises UsageError if the workload does not exist, or its file is not valid."""
     return read_data_file(Workload, "workloads", workload_id)
 
 
 def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
-    """Returns the JSON value of a correct answer to a request with this body and these inputs of its path. Raises
+    """Returns the JSON value of a correct response to a request with this body and these inputs of its path. Raises
     ValueError if `template`, which is `answer.json`, has a digest of an input that does not exist."""
     if isinstance(template, dict):
         return {key: _expect_json(value, body, inputs) for key, value in template.items()}
@@ -234,7 +234,7 @@ def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
 
 
 def _compare_rows(body: bytes, found: Any, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
-    """Returns what is wrong with `found`, the JSON value of `body`; None if it is right."""
+    """Returns what is wrong with `found`, the JSON value of `body`. Returns None if it is right."""
     if match == "one":
         if any(_is_same_json(found, row) for row in rows):
             return None
@@ -265,7 +265,7 @@ def _subtract(rows: list[Any], others: list[Any]) -> list[Any]:
 
 
 def _is_same_json(found: Any, expected: Any) -> bool:
-    """Compares JSON values. In Python True == 1, in JSON it is not."""
+    """Compares JSON values. True == 1 holds in Python, but not in JSON."""
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
     if isinstance(found, dict) and isinstance(expected, dict):

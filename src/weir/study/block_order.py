@@ -20,9 +20,9 @@ class HeadStart:
 def order_block(
     cells: Sequence[PlannedCell], seed: int, block: int, head_start: HeadStart | None = None
 ) -> list[PlannedCell]:
-    """Returns the cells in the order of a block: random, and the same for the same seed and block, so that a resumed
-    run keeps its order. In a block of a head start the short trials come first, in random order, then the long ones, in
-    random order."""
+    """Returns the cells in the order of a block. The order is random, but the same for the same seed and block, so that
+    a resumed run keeps its order. In a block of a head start the short trials come first, then the long trials. Both
+    groups are in random order."""
     shuffled = list(cells)
     random.Random(f"{seed}/{block}").shuffle(shuffled)
     if head_start is not None and block <= head_start.blocks:

@@ -1,7 +1,7 @@
-"""Upper bounds of a cell's throughput, by arithmetic alone. Pure. A request that waits w seconds for an upstream holds
-a thread, if the stack has one thread per request: n threads complete at most n ÷ w requests per second, in any
-framework. So do n users who wait for responses. The lower bound shows whether a study measures the stack or its
-load."""
+"""Computes upper bounds of a cell's throughput by arithmetic alone. Pure. A request that waits w seconds for an
+upstream holds a thread, if the stack has one thread for each request. So n threads complete at most n ÷ w requests per
+second, in any framework. The same bound applies to n users who wait for responses. The smaller bound shows whether a
+study measures the stack or its load."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,8 +20,8 @@ _WAITS_ON = "delay"
 def find_upper_bounds(
     cell: Cell, load: LoadSpec, limits: Mapping[str, Limit], services: Mapping[str, Needed]
 ) -> tuple[UpperBound, ...]:
-    """Returns the upper bounds of a cell's throughput, the lowest first; none if its requests wait for no upstream.
-    `services` are the stack's, with the study's settings."""
+    """Returns the upper bounds of a cell's throughput, the smallest first. Returns none if its requests wait for no
+    upstream. `services`: the stack's services, with the study's settings."""
     if _WAITS_ON not in services:
         return ()
     settings = parse_settings(DelaySettings, {**read_service(_WAITS_ON).settings, **services[_WAITS_ON].settings})

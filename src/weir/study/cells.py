@@ -28,7 +28,7 @@ from weir.study.matrix import DEFAULT_VARIANT
 from weir.toml_file import list_data_files, validate
 
 ASSUMED_OVERHEAD_S = 1.5
-"""Start, check and stop of a stack without a pilot: Flask takes 0.5 s, Sanic 1.2 s, a JVM two to three."""
+"""Time to start, check and stop a stack, if no pilot measured it. Flask takes 0.5 s, Sanic 1.2 s, a JVM two to three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class PlannedCell:
     method: Method
     """`[method]` with overrides."""
     services: Mapping[str, Needed] = field(default_factory=dict)
-    """The stack's services, with the study's settings over their own."""
+    """The stack's services. The study's settings replace the services' own settings."""
     table: LoadTable | None = None
-    """`[load]` of the study file with overrides; None for a cell without a file."""
+    """`[load]` of the study file with overrides. None: the cell comes from no file."""
 
     @property
     def duration_s(self) -> float:
@@ -55,7 +55,7 @@ class PlannedCell:
 
     @property
     def load_key(self) -> tuple[object, ...]:
-        """Everything that the generator's limit depends on: cells with equal keys share one measurement of it."""
+        """Everything that the generator's limit depends on. Cells with equal keys share one measurement of the limit."""
         how = self.load.keep_alive, self.load.pipeline, self.load.kernel_timestamps
         return self.cell.generator, self.workload.id, self.cell.load.connections, *how
 
@@ -66,16 +66,16 @@ class PlannedCell:
 
     @property
     def extension_s(self) -> float:
-        """Additional seconds of load without a steady state."""
+        """Additional seconds for a load without a steady state."""
         return self.duration_s if self.method.extension_s is None else self.method.extension_s
 
     def request(self, base_url: str) -> Request:
-        """Returns the request of its load to a process of the stack: the same in every trial."""
+        """Returns the request that the load sends to a process of the stack. It is the same in every trial."""
         path = self.stack.find_path(self.workload.id)
         return self.workload.draw(base_url, random.Random(self.method.seed), path=path)
 
     def find_unsupported(self) -> str | None:
-        """Returns why its generator does not support its load; None: it does."""
+        """Returns why the cell's generator does not support its load. None: the generator supports the load."""
         if self.cell.generator == WEIR:
             return None
         request = self.request("http://127.0.0.1:1")
@@ -84,8 +84,8 @@ class PlannedCell:
         return get_tool(self.cell.generator).unsupported_reason(plan)
 
     def restrict_placement(self, placement: Placement) -> Placement:
-        """Returns the run's placement with this cell's number of CPUs for the stack; an external stack has its own
-        CPUs. It takes the last CPUs, since CPU 0 handles most interrupts."""
+        """Returns the run's placement, limited to this cell's number of CPUs for the stack. The cell uses the last
+        CPUs, because CPU 0 handles most interrupts. An external stack has its own CPUs."""
         if isinstance(self.stack, ExternalStack):
             return replace(placement, stack=self.stack.cpus(), limits={}, network=None)
         return placement if self.cell.cpus is None else replace(placement, stack=placement.stack[-self.cell.cpus :])
@@ -93,8 +93,8 @@ class PlannedCell:
     def plan(
         self, request: Request, *, targets: tuple[str, ...], duration_s: float, interval_s: float, cpus: tuple[int, ...]
     ) -> LoadPlan:
-        """Returns the plan of a trial's load. `request` goes to the first process of the stack; `targets` has the URL
-        of each process, if there are several. The generator has one thread on each of `cpus`."""
+        """Returns the plan of a trial's load. `request` goes to the first process of the stack. `targets` has the URL
+        of each process, if there are several processes. The generator has one thread on each of `cpus`."""
         # A scenario's steps have their own paths, which are appended to the path of the target.
         has_steps = self.load.scenario is not None
         own = {"seed": self.method.seed, "threads": len(cpus), "cpus": cpus}
@@ -112,9 +112,9 @@ class PlannedCell:
 def plan_cells(
     file: StudyFile, path: Path, stack_cpus: int, *, omitted_stacks: Set[str], omitted_generators: Set[str]
 ) -> list[PlannedCell]:
-    """Returns every cell of the matrix and of the A/A arm. Scenarios are relative to `path`, which messages name; some
-    limits depend on `stack_cpus`, the default number of CPUs of a stack. Raises UsageError: a stack, workload or limit
-    does not exist, keys contradict each other, an override matches no cell, or a generator does not support a load."""
+    """Returns every cell of the matrix and of the A/A arm. Scenarios are relative to `path`, and messages name `path`.
+    Some limits depend on `stack_cpus`, the default number of CPUs of a stack. Raises UsageError if a stack, workload or
+    limit does not exist, keys contradict each other, an override matches no cell, or a generator does not support a load."""
     try:
         cells = _CellPlanner(file, path, stack_cpus).cells()
         kept = [one for one in cells if one.stack.label not in omitted_stacks]
@@ -346,7 +346,7 @@ def _check_replicas(cell: Cell, load: LoadSpec) -> None:
 
 
 def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
-    """Adds coordinates for request options that overrides change: cells with different options are not compared."""
+    """Adds coordinates for request options that overrides change. weir does not compare cells with different options."""
     conditions = [
         {
             "keep-alive": "on" if one.load.keep_alive else "off",
@@ -368,8 +368,8 @@ def _add_conditions(planned: list[PlannedCell]) -> list[PlannedCell]:
 
 
 def _describe_scenario(load: LoadSpec) -> str:
-    """Returns the scenario's name, and eight digits of a digest of its content; the folders of its files do not
-    matter."""
+    """Returns the scenario's name, and eight digits of a digest of its content. The folders of its files do not change
+    the digest."""
     plan = load.scenario
     if plan is None:
         return "none"

@@ -1,4 +1,4 @@
-"""A comparison at the prompt, written as a study: each side is a command, a URL, or a stack that weir knows."""
+"""Writes a comparison at the prompt as a study. Each side is a command, a URL, or a stack that weir knows."""
 
 import re
 import shlex
@@ -20,9 +20,9 @@ from weir.study.load import drop_decimal_point, write_load_table
 WORKLOAD = "request"
 """The name of the workload in the study."""
 QUICK_BLOCKS = 4
-"""From this many blocks on the comparison may end: with fewer looks an interval that is narrow by luck ends too many."""
+"""Blocks before the comparison may end. With fewer, an interval that is narrow by chance would end too many."""
 EVIDENCE_BLOCKS, EVIDENCE_S = 10, 10
-"""Blocks, and seconds of load, of the scale `evidence` of a saved study."""
+"""Number of blocks, and seconds of load, in the scale `evidence` of a saved study."""
 _INTERPRETERS = frozenset(
     {"python", "python3", "node", "java", "php", "ruby", "perl", "sh", "bash", "deno", "bun", "uv", "npx", "npm", "env"}
 )
@@ -36,13 +36,13 @@ class Side:
     """One side of a comparison."""
 
     text: str
-    """The command or the URL; the label of a stack."""
+    """The command, the URL, or the label of the stack."""
     kind: str
     """`command`, `url` or `stack`."""
     title: str = ""
     """Short name for sentences, unique among the sides."""
     name: str = ""
-    """Its name in the study."""
+    """Name of the side in the study."""
     folder: str = "."
     """Working directory of a command."""
     env: Mapping[str, str] | None = None
@@ -51,13 +51,13 @@ class Side:
 
     @property
     def path(self) -> str | None:
-        """Path and query of a URL; None without one."""
+        """Path and query of a URL. None if the URL has none, or the side is no URL."""
         url = urlsplit(self.text) if self.kind == "url" else None
         return None if url is None or url.path in ("", "/") else f"{url.path}{'?' if url.query else ''}{url.query}"
 
 
 def parse_side(text: str) -> Side:
-    """Returns the side that a word of the command line names."""
+    """Returns the side for a word of the command line."""
     if text.startswith(("http://", "https://")):
         return Side(text, "url")
     match = _STACK.fullmatch(text)
@@ -67,7 +67,7 @@ def parse_side(text: str) -> Side:
 
 
 def name_sides(sides: Sequence[Side]) -> list[Side]:
-    """Returns the sides with their titles and names, each of them once."""
+    """Returns the sides with titles and names. All titles are different, and all names are different."""
     titles = [side.title or _suggest_title(side) for side in sides]
     if len(set(titles)) < len(titles):
         titles = [
@@ -105,7 +105,7 @@ def _suggest_title(side: Side) -> str:
 
 
 def _add_differences(title: str, side: Side, sides: Sequence[Side]) -> str:
-    """Returns the title with the words that other sides lack."""
+    """Returns the title and the words that other sides do not have."""
     others = [set(_split(one.text)) for one in sides if one is not side]
     differing = [word for word in _split(side.text) if not all(word in words for words in others)]
     both = " ".join([title, *(word for word in differing if word != title)])
@@ -121,7 +121,7 @@ def _split(command: str) -> list[str]:
 
 
 def choose_path(sides: Sequence[Side], path: str | None) -> str:
-    """Returns the path that all sides are asked for: the given one, or that of the URLs."""
+    """Returns the path of the request to all sides: the given path, or the path of the URLs."""
     of_urls = {side.path for side in sides if side.kind == "url"}
     if path is not None:
         if of_urls - {None, path}:
@@ -144,14 +144,14 @@ def write_study(
     budget_s: float,
     ready: Mapping[str, Any],
 ) -> str:
-    """Returns the study, as TOML, that compares the sides under a load.
+    """Returns a study, as TOML text, that compares the sides under a load.
 
     Args:
-        sides: with names; the first one is the baseline, and runs twice.
-        spec: the load, with a URL whose path is the request's.
-        workload: a workload of weir, for stacks; None: the request of `spec`.
+        sides: sides with names. The first side is the baseline, and runs twice.
+        spec: the load. The path of its URL is the path of the request.
+        workload: a workload of weir, for stacks. None: the request of `spec`.
         answer: `[workload.request.answer]`.
-        warmups_s: seconds of warm-up by the name of the side.
+        warmups_s: a dict from the name of a side to seconds of warm-up.
         precision: relative half width of the interval that ends the run.
         budget_s: time of all trials.
         ready: `server.ready`.

@@ -1,5 +1,5 @@
-"""Makes the study of one experiment: a cell of another study, and the same cell with one setting changed. Starts
-nothing."""
+"""Makes the study of one experiment: a cell of another study, and the same cell with one setting changed. This module
+starts nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from weir.study.study import PlannedCell, Study, parse_study
 def make_experiment_study(
     study: Study, planned: PlannedCell, *, of: str, name: str, before: int, after: int, blocks: int
 ) -> Study:
-    """Returns a study of one cell with the value `before` and with the value `after` of a setting. `of` is the kind of
-    setting: `replicas`, `cpus`, `users` or `limit`; `name` is a limit's name, `connections` or `users`. Raises
-    UsageError: the setting is a profile over time."""
+    """Returns a study of one cell, with the value `before` and with the value `after` of a setting. `of`: the kind of
+    setting, `replicas`, `cpus`, `users` or `limit`. `name`: a limit's name, `connections` or `users`. Raises UsageError
+    if the setting is a profile over time."""
     cell, file, table = planned.cell, study.file, planned.table
     assert table is not None
     both = [before, after]

@@ -1,5 +1,5 @@
-"""The format of study files: one type for each table. `study` and `cells` interpret it, `matrix` and `load` hold the
-largest tables."""
+"""The format of study files, with one type for each table. `study` and `cells` interpret the format. `matrix` and
+`load` hold the largest tables."""
 
 import re
 import shlex
@@ -23,14 +23,14 @@ Invariant = Literal["reject", "report"]
 MainMetric = Literal[
     "throughput_rps", "response_time_us.p50", "response_time_us.p99", "cpu_us_per_request", "pss_bytes", "ready_s"
 ]
-"""Metrics whose ratio can end a run by the width of its interval."""
+"""Metrics whose ratio has an interval that can end a run."""
 METHOD_KEYS = ("warmup_s", "pause_s", "extension_s")
-"""Keys of `[method]` that apply to single trials; the others apply to the whole run."""
+"""Keys of `[method]` that apply to single trials. The other keys apply to the whole run."""
 CpuRequest = int | list[int] | Literal["auto"]
 """A number of CPUs, a list of CPUs, or a share of the free ones."""
 _UNITS_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _MIN_TIME_MS = 1.0
-"""The kernel's smallest quota of a period."""
+"""Smallest quota of a period that the kernel allows."""
 _MIN_MEMORY_BYTES = 2**20
 
 Value = str | int | float
@@ -44,8 +44,8 @@ class Method(Table):
     most_blocks: int | None = Field(default=None, ge=1)
     """With `width`: maximum number of blocks."""
     width: float | None = Field(default=None, gt=0, lt=1)
-    """Run blocks until the confidence interval of every main comparison is narrow enough. Maximum relative half width:
-    0.05 is ±5 %."""
+    """Run blocks until the confidence interval of every main comparison is narrow enough. The value is the maximum
+    relative half width. Example: 0.05 is ±5 %."""
     width_of: MainMetric = "throughput_rps"
     """The metric of `width`, as a ratio to the baseline. With fixed rates, choose another metric than throughput:
     throughput equals the rate."""
@@ -55,34 +55,34 @@ class Method(Table):
     seed: int = 1
     """Seed of the order of cells in each block, and of the inputs of checks."""
     baseline: str
-    """The stack with which the others are compared."""
+    """The stack with which weir compares the other stacks."""
     aa: str | None = None
     """The stack that runs twice in every block."""
     warmup_s: float = Field(default=2, ge=0)
-    """Duration of the warm-up: the same load, without measurement. The warm-up ends with its last response, at most
-    `load.timeout_s` later. If weir runs as root, compiler threads of JVMs have a higher priority during the warm-up."""
+    """Duration of the warm-up, which is the same load without measurement. The warm-up ends with its last response, at
+    most `load.timeout_s` later. If weir runs as root, compiler threads of JVMs have a higher priority during the warm-up."""
     pause_s: float = Field(default=1, ge=0)
     """Pause between warm-up and load."""
     extension_s: float | None = Field(default=None, ge=0)
-    """Additional time of a load without a steady state at its end. Default: `load.duration_s`; 0: none. weir looks for
-    a steady state if the load is constant after its ramp for at least 30 intervals. These are 3 s, or 30 s in loads of
-    more than a minute."""
+    """Additional time for a load without a steady state at its end. Default: `load.duration_s`. 0: none. weir looks for
+    a steady state if the load is constant after its ramp for at least 30 intervals. 30 intervals take 3 s, or 30 s in
+    loads of more than a minute."""
     retries: int = Field(default=2, ge=0)
     """Maximum number of retries of a rejected trial, in later blocks."""
     refine: bool = False
-    """After the last block, measure further points around a crossing of a stack's throughput and the baseline's. Each
+    """After the last block, measure further points where a stack's throughput crosses the baseline's throughput. Each
     point halves the gap. weir stops if it knows the crossing within 10 %, further points would not help, or
-    `most_points` are used. For connections, users and rates."""
+    `most_points` are used. Only for connections, users and rates."""
     most_points: int = Field(default=6, ge=1)
     """With `refine`: maximum number of further points in the whole run."""
     failures: Failures = "reject"
     """Effect of failed requests on a trial. `reject`: the trial does not count and runs again. `measure`, for studies
-    of overload: the trial counts. Its throughput is then that of correct responses, and reports show the share of
+    of overload: the trial counts. The throughput then counts only correct responses, and reports show the share of
     failures."""
     tap: bool = False
-    """Capture packets at the stack's port during the load. The response times by the kernel's timestamps exclude the
-    generator's own queueing. weir captures about eight connections, on the CPUs of `control`. Needs root, and a stack
-    on loopback."""
+    """Capture packets at the stack's port during the load. Response times by the kernel's timestamps exclude the
+    generator's own queueing. weir captures about eight connections, on the CPUs of `control`. The capture needs root
+    and a stack on loopback."""
     invariant: Invariant = "reject"
     """Effect of a broken invariant of the workload after the load. `reject`: the trial does not count. `report`: the
     trial counts."""
@@ -103,7 +103,7 @@ class Method(Table):
 
     @property
     def last_block(self) -> int | None:
-        """The last block of a run; None if only width and budget end it."""
+        """The last block of a run. None: only `width` and `budget_s` end the run."""
         return self.blocks if self.width is None else self.most_blocks
 
 
@@ -111,20 +111,20 @@ class Cpus(Table):
     """CPUs of each role, and the limits of CPU time and memory of each tier."""
 
     load: CpuRequest = "auto"
-    """CPUs of the generator, one thread each."""
+    """CPUs of the generator, with one thread on each CPU."""
     stack: CpuRequest = "auto"
     """CPUs of the stack, for all its processes together."""
     services: CpuRequest | Literal["stack", "load"] = "auto"
     """CPUs of the services. `stack`, `load`: the CPUs of that role. `auto`: separate CPUs if the machine has enough,
-    else the stack's."""
+    else the CPUs of the stack."""
     control: CpuRequest = "auto"
-    """CPUs of weir itself: lab, host and observer, at nice 19."""
+    """CPUs of weir itself (lab, host and observer), which runs at nice 19."""
     quota: dict[str, float] = Field(default_factory=dict)
-    """Maximum CPU time of each process of a tier and its descendants, in CPUs: `{ app = 0.5, postgres = 0.3 }`."""
+    """Maximum CPU time of each process of a tier and its descendants, in CPUs. Example: `{ app = 0.5, postgres = 0.3 }`."""
     quota_period_ms: float = Field(default=100, ge=1, le=1000)
-    """Period of the quota. Container runtimes have 100 ms too."""
+    """Period of the quota. Container runtimes also use 100 ms."""
     memory: dict[str, str] = Field(default_factory=dict)
-    """Maximum memory of each process of a tier and its descendants, without swap: `{ app = "512 MB" }`."""
+    """Maximum memory of each process of a tier and its descendants, without swap. Example: `{ app = "512 MB" }`."""
 
     @field_validator("load", "stack", "services", "control", mode="before")
     @classmethod
@@ -162,7 +162,7 @@ def _is_unique(values: Sequence[object]) -> bool:
 
 
 def parse_size(text: str) -> int:
-    """Returns the bytes of a size such as `512 MB` (decimal) or `512 MiB` (binary). Raises ValueError: not a size.
+    """Returns the bytes of a size such as `512 MB` (decimal) or `512 MiB` (binary). Raises ValueError if the text is not a size.
 
     >>> parse_size("512 MB"), parse_size("0.5GiB")
     (512000000, 536870912)
@@ -177,17 +177,17 @@ class Network(Table):
     """`isolation = "netns"`: the stack runs in its own network namespace behind a veth pair, as in a container."""
 
     isolation: Literal["none", "netns"] = "none"
-    """`netns`: a network namespace for the stack. The other keys need `netns`."""
+    """`netns`: the stack has a network namespace. The other keys need `netns`."""
     port: int = Field(default=8000, ge=1, le=65535)
     """Port of the stack inside the namespace."""
     publish: int | None = Field(default=None, ge=1, le=65535)
-    """Port for clients. The namespace translates it to `port`, like a container's published port. Default: `port`."""
+    """Port for clients. The namespace translates this port to `port`, like a container's published port. Default: `port`."""
     delay_ms: float = Field(default=0, ge=0, le=10_000)
-    """Additional delay of a round trip, half in each direction."""
+    """Additional delay of a round trip. Each direction has half of the delay."""
     loss: float = Field(default=0, ge=0, lt=1)
     """Share of lost packets, in each direction."""
     fallback: bool = False
-    """If this machine lacks a feature (namespaces, netem, nft), run without it and report that. Default: an error."""
+    """If this machine lacks a feature (namespaces, netem, nft), run without the feature and report that. Default: an error."""
 
     @model_validator(mode="after")
     def _nothing_without_a_namespace(self) -> "Network":
@@ -202,16 +202,16 @@ class External(Table):
     """A server that runs already. weir loads and checks it, but neither starts nor stops it."""
 
     url: str
-    """Its URL: `http://HOST[:PORT]`. weir appends the workload's path."""
+    """URL of the server: `http://HOST[:PORT]`. weir appends the workload's path."""
     pids: list[int] = Field(default_factory=list)
-    """Its process ids on this machine. weir measures CPU, memory and threads of these processes and their
+    """Process ids of the server on this machine. weir measures CPU, memory and threads of these processes and their
     descendants."""
     serves: list[str] = Field(min_length=1)
-    """Names of its workloads."""
+    """Names of the workloads that the server serves."""
     title: str = ""
-    """Title in reports. Default: its name."""
+    """Title in reports. Default: the name of the table."""
     model: str = ""
-    """Concurrency model for reports: "event loop per process, non-blocking I/O"."""
+    """Concurrency model for reports. Example: "event loop per process, non-blocking I/O"."""
 
     @field_validator("url")
     @classmethod
@@ -234,22 +234,22 @@ class External(Table):
 
 
 class Server(Table):
-    """A server that weir starts by a command, in a folder of yours and with your environment. It needs no manifest."""
+    """A server that weir starts with a command, in your folder and with your environment. The server needs no manifest."""
 
     command: str
-    """The command, with `{port}` and `{host}` where it takes the port and the address to listen on. The environment has
-    the port as `PORT`, too. `sh` runs a command with shell syntax."""
+    """The command. It contains `{port}` and `{host}` where it takes the port and the address to listen on. The
+    environment has the port as `PORT`, too. `sh` runs a command with shell syntax."""
     folder: str = "."
-    """Its working directory, relative to the study."""
+    """Working directory of the command, relative to the study."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Environment variables, in addition to yours."""
+    """Environment variables of the command, in addition to yours."""
     ready: Ready = Field(default_factory=Ready)
     serves: list[str] = Field(min_length=1)
-    """Names of its workloads."""
+    """Names of the workloads that the server serves."""
     title: str = ""
-    """Title in reports. Default: its command."""
+    """Title in reports. Default: the command."""
     model: str = ""
-    """Concurrency model for reports: "event loop per process, non-blocking I/O"."""
+    """Concurrency model for reports. Example: "event loop per process, non-blocking I/O"."""
 
     @field_validator("command")
     @classmethod
@@ -280,15 +280,15 @@ class Server(Table):
 
 
 class OwnWorkload(Table):
-    """A workload of the study's own, for external servers and commands: a request, and the conditions of a correct response."""
+    """A workload that the study defines for external servers and commands: a request, and the conditions of a correct response."""
 
     title: str = ""
-    """Title in reports. Default: its name."""
+    """Title in reports. Default: the name of the table."""
     request: RequestTemplate
     """The request. Path and body may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`. Every check draws new random
     values. In the load, the values follow from `method.seed`."""
     answer: PlainAnswer = Field(default_factory=PlainAnswer)
-    """The correct response. weir checks it before and after every trial. During the load weir checks the status."""
+    """The correct response. weir checks it before and after every trial. During the load weir checks only the status."""
 
     def to_workload(self, name: str) -> Workload:
         answer = Answer.model_validate(self.answer.model_dump(by_alias=True))
@@ -296,11 +296,11 @@ class OwnWorkload(Table):
 
 
 class Override(Table):
-    """Other settings for the cells that `where` matches. Later overrides win."""
+    """Other settings for the cells that `where` matches. Later overrides replace earlier overrides."""
 
     where: dict[str, Value | list[Value]] = Field(min_length=1)
-    """The cells, by `stack`, `variant`, `workload`, `connections`, `users`, `rate_rps`, `replicas`, `cpus`,
-    `generator`, or a limit's name. Each key has a value or a list of values."""
+    """The cells to change, selected by `stack`, `variant`, `workload`, `connections`, `users`, `rate_rps`, `replicas`,
+    `cpus`, `generator`, or a limit's name. Each key has a value or a list of values."""
     load: dict[str, Any] = Field(default_factory=dict)
     """Keys of `[load]` with their values for these cells."""
     method: dict[str, Any] = Field(default_factory=dict)
@@ -317,7 +317,7 @@ class Override(Table):
         return self
 
     def matches(self, coordinates: Mapping[str, frozenset[Any]]) -> bool:
-        """Returns whether a cell with these coordinates is affected."""
+        """Returns whether the override changes a cell with these coordinates."""
         return all(
             not coordinates.get(key, frozenset()).isdisjoint(wanted if isinstance(wanted, list) else [wanted])
             for key, wanted in self.where.items()
@@ -328,7 +328,7 @@ class Objective(Table):
     """Conditions for every trial. `weir run` exits with 1 if a trial misses a condition."""
 
     hold: list[str] = Field(min_length=1)
-    """Conditions as for `weir load --objective`: `["p99<50ms", "errors<0.1%"]` (docs/reference/objectives.md)."""
+    """Conditions in the form of `weir load --objective` (docs/reference/objectives.md). Example: `["p99<50ms", "errors<0.1%"]`."""
 
     @field_validator("hold")
     @classmethod
@@ -344,18 +344,18 @@ class Objective(Table):
 
 
 class Published(Table):
-    """A figure of the published study, shown beside the measured one. Never a target."""
+    """A figure of the published study. Reports show it next to the measured figure. It is never a target."""
 
     stack: str
     """A stack of the matrix."""
     metric: str
-    """A key of a load's JSON in dotted form: `throughput_rps`, `response_time_us.p99`."""
+    """A key of a load's JSON in dotted form. Examples: `throughput_rps`, `response_time_us.p99`."""
     value: float
     """The published value, in the metric's unit."""
     note: str = ""
     """Conditions of the published measurement."""
     where: dict[str, str | int | float] = Field(default_factory=dict)
-    """Points of the figure, by `workload`, `connections`, `rate_rps`, and coordinates such as limits. Default: all."""
+    """Points of the figure, selected by `workload`, `connections`, `rate_rps`, and coordinates such as limits. Default: all."""
 
 
 class StudyFile(Table):
@@ -377,15 +377,15 @@ class StudyFile(Table):
     objective: Objective | None = None
     cpus: Cpus = Field(default_factory=Cpus)
     services: dict[str, dict[str, str]] = Field(default_factory=dict)
-    """Settings of the stacks' services (services.md): `services.delay = { delay = "2s" }`. They replace the settings
-    of the manifests."""
+    """Settings of the stacks' services (services.md). They replace the settings of the manifests. Example:
+    `services.delay = { delay = "2s" }`."""
     network: Network = Field(default_factory=Network)
     external: dict[str, External] = Field(default_factory=dict)
-    """Servers that weir does not start, by their names in `matrix.stacks`."""
+    """Servers that weir does not start. `matrix.stacks` uses their names."""
     server: dict[str, Server] = Field(default_factory=dict)
-    """Servers that weir starts by a command, by their names in `matrix.stacks`."""
+    """Servers that weir starts with a command. `matrix.stacks` uses their names."""
     workload: dict[str, OwnWorkload] = Field(default_factory=dict)
-    """Workloads of the study's own, by their names in `matrix.workloads`."""
+    """Workloads that the study defines. `matrix.workloads` uses their names."""
     override: list[Override] = Field(default_factory=list)
     published: list[Published] = Field(default_factory=list)
 

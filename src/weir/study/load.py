@@ -12,7 +12,7 @@ from weir.toml_file import Table
 
 _TABLE = "load."
 _DEFAULTS: Mapping[str, Any] = {"duration_s": ..., "timeout_s": 20}
-"""Defaults that differ from those of `weir load`. These keys come first in the reference."""
+"""Defaults that differ from the defaults of `weir load`. The keys of these defaults come first in the reference."""
 
 
 class _LoadTable(Table):
@@ -30,13 +30,13 @@ class _LoadTable(Table):
 
     @property
     def scenario_source(self) -> str | dict[str, Any] | None:
-        """`scenario` as in the study file: a file name or a table."""
+        """Returns `scenario` as in the study file: a file name or a table."""
         source: str | dict[str, Any] | None = self.__dict__["scenario"]
         return source
 
 
 def write_load_table(spec: LoadSpec) -> dict[str, Any]:
-    """Returns `[load]` of a load, without its scenario; keys with their default values are left out."""
+    """Returns the table `[load]` of a load, without its scenario. Keys with default values are left out."""
     table: dict[str, Any] = {}
     for name, one in LoadTable.model_fields.items():
         value = getattr(spec, name)
@@ -66,7 +66,7 @@ _TYPES_BY_READER: Mapping[Any, Any] = {
     parse_duration: Annotated[float, Field(gt=0)],
     parse_think_time: Annotated[str, AfterValidator(_check_pause)],
 }
-"""By `Setting.read`. A setting without a value on the command line is a `bool`."""
+"""A dict from `Setting.read` to the type of the key. A setting without a value on the command line is a `bool`."""
 
 
 def _build_fields() -> dict[str, Any]:

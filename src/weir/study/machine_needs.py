@@ -12,7 +12,7 @@ from weir.stacks.unmanaged import ExternalStack
 from weir.study.study import PlannedCell, Study
 
 SPARE_FILES = 64
-"""Open files of a generator or server besides its connections: libraries, logs, pipes, its listening socket."""
+"""Number of open files of a generator or server besides its connections: libraries, logs, pipes, the listening socket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class MachineResources:
     memory_bytes: int
     """Memory available without swapping."""
     open_files: int
-    """Soft limit of open files, which servers have."""
+    """Soft limit of open files, which applies to servers."""
     most_open_files: int
-    """Hard limit of open files, to which the generator raises its own."""
+    """Hard limit of open files. The generator raises its own limit to it."""
     local_ports: int
     """Maximum number of connections from one address to one server."""
 
@@ -50,8 +50,8 @@ def find_shortages(
     *,
     memory_bytes: Mapping[str, int] | None = None,
 ) -> list[str]:
-    """Returns a sentence for each insufficient resource, with the cell that needs most. `memory_bytes` has the measured
-    memory of a process by the stack's label; without a measurement the limit in `placement` counts."""
+    """Returns a sentence for each insufficient resource, with the cell that needs most of it. `memory_bytes`: a dict
+    from a stack's label to the measured memory of a process. Without a measurement, weir uses the limit in `placement`."""
     return [
         *_find_connection_shortages(cells, machine),
         *_find_memory_shortages(cells, machine, placement, memory_bytes or {}),
@@ -100,7 +100,7 @@ def _find_memory_shortages(
     cells: Sequence[PlannedCell], machine: MachineResources, placement: Placement, memory_bytes: Mapping[str, int]
 ) -> Iterator[str]:
     def each(planned: PlannedCell) -> tuple[int, str]:
-        """Returns the memory of one process, and its source."""
+        """Returns the memory of one process, and where the figure comes from."""
         if planned.stack.label in memory_bytes:
             return memory_bytes[planned.stack.label], "as in the pilot"
         if isinstance(planned.stack, ExternalStack):
@@ -119,5 +119,5 @@ def _find_memory_shortages(
 
 
 def _count_connections_each(planned: PlannedCell) -> int:
-    """Returns the connections to the process of a cell that has most."""
+    """Returns the largest number of connections to one process of a cell."""
     return -(-planned.cell.load.connections // planned.cell.replicas)

@@ -60,34 +60,34 @@ def _schema(item: dict[str, Any]) -> WithJsonSchema:
 
 _PROFILE = {"type": "string", "description": "A profile: 0s:10,30s:100"}
 Counts = Annotated[list[int], BeforeValidator(_parse_counts), _schema({"type": "integer", "minimum": 1})]
-"""Whole numbers from 1 on: a list `[4, 50, 100]`, one number, or text with numbers and ranges, `"4, 50..500 step 50"`."""
+"""Whole numbers from 1: a list `[4, 50, 100]`, one number, or a text with numbers and ranges. Example: `"4, 50..500 step 50"`."""
 Levels = Annotated[
     list[Any],
     BeforeValidator(_parse_levels),
     _schema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _PROFILE]}),
 ]
-"""Numbers above 0, and profiles over time: `["0s:10,30s:100"]`. Each is a `Profile`."""
+"""Numbers above 0, and profiles over time. Example: `["0s:10,30s:100"]`. Each item is a `Profile`."""
 
 DEFAULT_VARIANT = "default"
-"""Among `variants`: the stack without a variant."""
+"""Name of the stack without a variant in `variants`."""
 
 
 class Matrix(Table):
-    """Factors of the study: every combination is a cell."""
+    """Factors of the study. Every combination of their values is a cell."""
 
     stacks: list[str] = Field(min_length=1)
-    """Stacks, as `ID` or `ID[VARIANT]`, and names of external ones."""
+    """Stacks, as `ID` or `ID[VARIANT]`, and names of external servers."""
     variants: list[str] = Field(default_factory=list)
-    """Variants of each stack that has them. `default` is the stack without a variant. A stack with none of the
-    variants runs unchanged."""
+    """Variants of each stack. `default` is the stack without a variant. A stack that has none of these variants runs
+    unchanged."""
     workloads: list[str] = Field(min_length=1)
-    """Names of workloads that every stack serves."""
+    """Names of workloads. Every stack must serve each workload."""
     connections: Counts | None = None
-    """Closed load: numbers of connections. Each connection has one request at a time. Beside `rate_rps`: maximum number
-    of connections (64)."""
+    """Closed load: numbers of connections. Each connection has one request at a time. With `rate_rps`: the maximum
+    number of connections. Default with `rate_rps`: 64."""
     users: Levels | None = None
-    """Closed load: numbers of users with a connection each, or profiles over time such as `"0s:0,30s:500"`.
-    `load.think` sets their think time."""
+    """Closed load: numbers of users, or profiles over time. Example: `"0s:0,30s:500"`. Each user has a connection.
+    `load.think` sets the think time of users."""
     rate_rps: Levels | None = None
     """Open load: arrivals per second, as numbers or as profiles over time. Arrivals do not wait for responses."""
     generators: list[str] = Field(
@@ -95,17 +95,17 @@ class Matrix(Table):
         min_length=1,
         json_schema_extra={"items": {"type": "string", "enum": list(GENERATORS)}, "uniqueItems": True},
     )
-    """Load generators: `weir` (its own engine) and other tools. weir runs, samples and audits these tools. Each tool
-    supports some loads only (docs/guides/generators.md). weir compares stacks under the same generator, and generators
-    on the same stack."""
+    """Load generators: `weir` (its own engine) and other tools, which weir runs, samples and audits. Each tool supports
+    only some loads (docs/guides/generators.md). weir compares stacks under the same generator, and generators on the
+    same stack."""
     replicas: Counts = Field(default=[1])
     """Numbers of processes of the stack. Each process has its own port. The processes share the load's connections."""
     limits: dict[str, Counts] = Field(default_factory=dict)
-    """Values of the stacks' settings, by their names under `[limits]` in the manifests: `threads = [50, 200]`. A stack
-    without the setting runs once; weir compares it at each value."""
+    """Values of the stacks' settings. The keys are the names under `[limits]` in the manifests. Example: `threads =
+    [50, 200]`. A stack without the setting runs once. weir compares such a stack at each value."""
     services: dict[str, list[str]] = Field(default_factory=dict)
-    """Values of the services' settings, as `SERVICE.SETTING`: `services."delay.delay" = ["50ms", "2s"]`. A stack
-    without the service runs once; weir compares it at each value."""
+    """Values of the services' settings. The keys are `SERVICE.SETTING`. Example: `services."delay.delay" = ["50ms",
+    "2s"]`. A stack without the service runs once. weir compares such a stack at each value."""
     cpus: Counts | None = None
     """Numbers of CPUs of the stack. Default: as in `[cpus]`."""
 
@@ -135,7 +135,7 @@ class Matrix(Table):
         return self
 
     def amounts(self) -> list[dict[str, Profile | int]]:
-        """Returns every amount of load, by the keys above: `{"connections": 50, "rate_rps": 100.0}`."""
+        """Returns every amount of load as a dict with the keys above. Example: `{"connections": 50, "rate_rps": 100.0}`."""
         if self.users is not None:
             return [{"users": users} for users in self.users]
         if self.rate_rps is not None:

@@ -1,5 +1,5 @@
-"""Collects the files that a study needs on another machine: its own file, files with relative paths, and builds of its
-stacks. A file with an absolute path is not copied: the study means the file on that machine."""
+"""Collects the files that a study needs on another machine: the study file, files with relative paths, and builds of
+the stacks. weir does not copy a file with an absolute path, because the study means the file on the other machine."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -21,16 +21,16 @@ class StudyFiles:
     """Files of a study for another machine."""
 
     study: str
-    """The study there: its name, or its path among the files."""
+    """The study on the other machine: its name, or its path among the files."""
     files: Mapping[str, Path]
-    """Files by their relative paths in a common folder; empty if every weir has the study."""
+    """A dict from relative paths in a common folder to files. Empty if the study is part of weir."""
     built: tuple[Path, ...]
-    """Cache folders with builds of its stacks. Their names contain a digest of sources and tools, so equal paths mean
+    """Cache folders with builds of the stacks. Their names contain a digest of sources and tools, so equal paths mean
     equal builds."""
 
 
 def collect_study_files(study: Study) -> StudyFiles:
-    """Returns the files that a study needs on another machine. Raises UsageError: a scenario does not exist, or is not
+    """Returns the files that a study needs on another machine. Raises UsageError if a scenario does not exist or is not
     valid."""
     if list_data_files("studies").get(study.name) == study.path:
         return StudyFiles(study.name, {}, _find_builds(study))
@@ -48,7 +48,7 @@ def _find_builds(study: Study) -> tuple[Path, ...]:
 
 
 def _read_stacks(study: Study) -> Iterator[Stack]:
-    """Yields the stacks of the study that this machine knows: others, and external ones, have no build here."""
+    """Yields the stacks of the study that this machine knows. Other stacks and external stacks have no build here."""
     for label in study.file.matrix.stacks:
         with suppress(UsageError):
             stack = read_stack(label)
@@ -57,7 +57,7 @@ def _read_stacks(study: Study) -> Iterator[Stack]:
 
 
 def _list_files(study: Study) -> Iterator[tuple[Path, Path]]:
-    """Yields each file's path relative to the study's folder, and its location."""
+    """Yields the path of each file relative to the study's folder, and the location of the file."""
     yield Path(study.path.name), study.path
     loads = [("", study.file.load.scenario_source)]
     loads += [(f"override.{at}.", override.load.get("scenario")) for at, override in enumerate(study.file.override)]
@@ -72,7 +72,7 @@ def _list_files(study: Study) -> Iterator[tuple[Path, Path]]:
 
 
 def _list_feeders(scenario: dict[str, Any], place: Path, file: Path, below: str = "") -> Iterator[tuple[Path, Path]]:
-    """Yields the feeders' files; their paths are relative to the file that names them."""
+    """Yields the files of the feeders. Their paths are relative to the file that names the feeders."""
     for feeder in validate(Scenario, scenario, path=file, below=below).feeders.values():
         if not os.path.isabs(feeder.file):
             yield place.parent / feeder.file, file.parent.resolve() / feeder.file

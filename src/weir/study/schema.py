@@ -1,5 +1,5 @@
-"""The JSON Schema of study files, generated from their types, for editors and the reference. Scales and `[[override]]`
-have the keys of the tables that they override, none of them required."""
+"""Generates the JSON Schema of study files from their types, for editors and the reference. Scales and `[[override]]`
+have the keys of the tables that they override, but no required keys."""
 
 import copy
 from typing import Any
@@ -35,7 +35,7 @@ def build_json_schema() -> dict[str, Any]:
 
 
 def _retarget(value: Any) -> Any:
-    """Replaces references to tables by references without required keys, except in lists, whose entries are
+    """Replaces references to tables by references without required keys. Lists are unchanged, because their entries are
     complete."""
     if isinstance(value, list):
         return [_retarget(one) for one in value]

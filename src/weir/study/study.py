@@ -1,4 +1,4 @@
-"""A study: a study file at one of its scales, with its cells and the order of its blocks. Starts nothing."""
+"""A study: a study file at one of its scales, with its cells and the order of its blocks. This module starts nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,14 +19,14 @@ __all__ = ["PlannedCell", "Study", "parse_study", "read_study"]
 ONLY_SCALE = "default"
 """The scale of a study without scales."""
 EVIDENCE_BLOCKS = 10
-"""A claim needs at least this many blocks (Kalibera & Jones 2013); fewer give an indication."""
+"""A claim needs at least this many blocks (Kalibera & Jones 2013). Fewer blocks give only an indication."""
 QUICK = "quick"
 """The scale whose runs print an interim answer after each block."""
 INTERVAL_BLOCKS = 2
 """An interval needs at least this many blocks."""
 FIRST_ANSWER_BLOCKS = 3
-"""Blocks of the short trials before the first answer: an interval from 2 blocks is three times as wide as one from
-3."""
+"""Number of blocks of short trials before the first answer. An interval from 2 blocks is three times as wide as an
+interval from 3 blocks."""
 SHORT_TRIAL = 2.0
 """A trial is short if it takes at most this many times as long as the shortest of the study."""
 
@@ -41,9 +41,9 @@ class Study:
     scale: str
     file: StudyFile
     omitted_stacks: frozenset[str] = frozenset()
-    """Labels of stacks to omit: this machine does not meet their needs."""
+    """Labels of stacks to omit, because this machine does not meet their needs."""
     omitted_generators: frozenset[str] = frozenset()
-    """Generators to omit: they are not installed."""
+    """Generators to omit, because they are not installed."""
     ends_with_first_answer: bool = False
     """Whether the run ends after its first interim answer."""
 
@@ -69,9 +69,9 @@ class Study:
         return self.scale == QUICK
 
     def head_start(self, cells: Sequence[PlannedCell]) -> HeadStart | None:
-        """Returns the short trials that run first; None if all trials take about as long, or if the short ones compare
-        nothing. Only studies with interim answers have one. A budget decides by itself how many blocks there are, so a
-        study with one has none."""
+        """Returns the short trials that run first. Returns None if all trials take about as long, or if the short
+        trials compare nothing. Only studies with interim answers have a head start. Studies with a budget have none,
+        because the budget decides the number of blocks."""
         method = self.file.method
         if not self.has_interim_answers or method.budget_s is not None or method.blocks < INTERVAL_BLOCKS:
             return None
@@ -100,8 +100,8 @@ class Study:
 
     def without_unmet(self) -> tuple["Study", list[str]]:
         """Omits stacks whose needs this machine does not meet, and generators that are not installed. Returns the study
-        without them, and a line for each of them. Raises UsageError: the baseline is among them, or nothing is left to
-        compare."""
+        without them, and a line for each omission. Raises UsageError if the baseline is omitted, or if nothing is left
+        to compare."""
         stacks = {one.stack.label: one.stack for one in self.cells(1)}
         needs = {label: stack.unmet() for label, stack in stacks.items() if isinstance(stack, Stack)}
         unmet = {label: found for label, found in needs.items() if found}
@@ -119,8 +119,8 @@ class Study:
 
 
 def read_study(name_or_path: str, *, scale: str | None = None) -> Study:
-    """Reads a study by name or file, at one of its scales. Raises UsageError: the study or scale does not exist, or the
-    file is not valid."""
+    """Reads a study by name or file, at one of its scales. Raises UsageError if the study or scale does not exist, or
+    if the file is not valid."""
     known = list_data_files("studies")
     if name_or_path in known:
         path = known[name_or_path]
@@ -149,7 +149,7 @@ def parse_study(path: Path, text: str, content: dict[str, Any], scale: str | Non
 
 
 def _merge_tables(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns `base` with the keys of `override`, table by table. Lists of tables are appended, other lists
+    """Returns `base` with the keys of `override`, table by table. Lists of tables are appended, and other lists are
     replaced."""
     merged = dict(base)
     for key, value in override.items():

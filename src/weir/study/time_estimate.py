@@ -9,19 +9,19 @@ from weir.study.cells import ASSUMED_OVERHEAD_S, PlannedCell
 from weir.study.study import EVIDENCE_BLOCKS, INTERVAL_BLOCKS, Study
 
 NULL_SERVER_S = 1.5
-"""Measurement of the limit of weir's generator on a null server, once per load."""
+"""Time to measure the limit of weir's generator on a null server, once for each load."""
 OTHER_NULL_SERVER_S = 3.0
-"""Start and end of another generator, whose limit is measured with a load of full length,"""
+"""Time to start and end another generator. weir measures its limit with a load of full length."""
 MAX_NULL_SERVER_S = 10.0
-"""but at most this long."""
+"""Maximum length of that load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """Time of a trial beyond its load, warm-up and pause."""
+    """Time of a trial in addition to its load, warm-up and pause."""
 
     by_stack_s: Mapping[str, float] = field(default_factory=dict)
-    """Measured by a pilot, by the stack's label."""
+    """A dict from a stack's label to the overhead that a pilot measured."""
     otherwise_s: float = ASSUMED_OVERHEAD_S
 
     def for_stack(self, label: str) -> float:
@@ -36,20 +36,20 @@ class TimeEstimate:
     order: tuple[tuple[int, ...], ...]
     """Ids of the cells of each block, in order."""
     load_s: float
-    """Of all trials; the maximum if something else may end them."""
+    """Load time of all trials. If something else may end them: the maximum."""
     warmup_s: float
     pauses_s: float
     starts_and_stops_s: float
     extensions_s: float
-    """Additional time if no trial shows a steady state in time."""
+    """Additional time if no trial reaches a steady state in time."""
     checks_s: float
-    """Checks of stacks and measurements of generators' limits, before the first trial."""
+    """Time for the checks of stacks and the measurements of generators' limits, before the first trial."""
     first_answer_s: float | None
-    """Trials before the first interim answer, starts and stops included; None if the run has no interim answer."""
+    """Time of the trials before the first interim answer, including starts and stops. None: the run has no interim answer."""
     first_answer_of: tuple[str, ...]
     """Labels of the stacks in the first interim answer."""
     is_most: bool
-    """Whether something other than time may end a load, so that these times are maxima."""
+    """Whether something other than time may end a load. Then these times are maxima."""
 
     @property
     def total_s(self) -> float:
