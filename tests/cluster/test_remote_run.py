@@ -82,7 +82,7 @@ def test_what_only_loads_of_this_machine_can_have_is_refused(
     file = study("good", method="tap = true")
     done = weir("run", file, "--out", tmp_path / "run", "--cluster", nodes.address, "--agents", "2")
     assert done.returncode == ExitCode.USAGE
-    assert "method.tap: found beside --cluster" in done.stderr
+    assert "method.tap: found together with --cluster" in done.stderr
 
 
 @pytest.mark.parametrize(

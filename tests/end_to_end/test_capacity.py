@@ -103,7 +103,7 @@ def test_the_knee_of_a_server_that_waits_is_its_servers(monkeypatch: pytest.Monk
         (["--objective", "p99<=5s"], "--timeout: found 2s"),
         (["--objective", "p99<=50ms", "--width", "2"], "--width: found 2"),
         (["--objective", "p99<=50ms", "--max-duration", "1s"], "--max-duration: found 1s"),
-        (["hello", "--objective", "p99<=50ms"], "WORKLOAD: found 'hello' beside a URL"),
+        (["hello", "--objective", "p99<=50ms"], "WORKLOAD: found 'hello' together with a URL"),
     ],
 )
 def test_what_does_not_fit_together_is_said_before_anything_is_asked(

@@ -97,8 +97,8 @@ def test_numbers_are_lists_or_ranges(tmp_path: Path, value: str, numbers: list[i
         ('users = ["5s:9,0s:1"]', "expected points in the order of their times"),
         ("users = [-1]", "expected numbers above 0 or profiles such as '0s:10,30s:100', not -1"),
         ("users = [4.5]", "matrix.users: found 4.5, expected a whole number"),
-        ("users = [4]\nrate_rps = [4]", "users: found beside rate_rps, expected one of them"),
-        ("users = [4]\nconnections = [4]", "users: found beside connections, expected one of them"),
+        ("users = [4]\nrate_rps = [4]", "users: found together with rate_rps, expected one of them"),
+        ("users = [4]\nconnections = [4]", "users: found together with connections, expected one of them"),
         ("", "expected one of connections, users and rate_rps"),
         (
             'connections = [4]\ngenerators = ["weir", "wkr"]',
@@ -150,10 +150,10 @@ def test_a_matrix_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, matr
         (
             'users = ["0s:1,5s:2"]',
             "ramp_s = 5",
-            "load.ramp_s: found beside matrix.users 0s:1,5s:2, expected one number of users",
+            "load.ramp_s: found together with matrix.users 0s:1,5s:2, expected one number of users",
         ),
-        ("rate_rps = [4]", 'think = "1s"', "load.think: found beside matrix.rate_rps without load.loops"),
-        ("rate_rps = [4]", "pace_s = 1", "load.pace_s: found beside matrix.rate_rps, expected one of them"),
+        ("rate_rps = [4]", 'think = "1s"', "load.think: found together with matrix.rate_rps and without load.loops"),
+        ("rate_rps = [4]", "pace_s = 1", "load.pace_s: found together with matrix.rate_rps, expected one of them"),
         (
             "users = [4]",
             'think = "long"',
@@ -162,12 +162,12 @@ def test_a_matrix_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, matr
         (
             "users = [4]",
             'think = "1s"\npipeline = 2',
-            "load.pipeline: found 2 beside users over time, load.think, load.loops or load.pace_s",
+            "load.pipeline: found 2 together with users over time, load.think, load.loops or load.pace_s",
         ),
         (
             "connections = [4]",
             "keep_alive = false\npipeline = 2",
-            "load.pipeline: found 2 beside load.keep_alive = false",
+            "load.pipeline: found 2 together with load.keep_alive = false",
         ),
         ("connections = [4]", "pipeline = 2000", "load.pipeline: found 2000; should be less than or equal to 1024"),
         ("connections = [4]", 'scenario = "none.toml"', "none.toml: not found; expected a scenario"),
@@ -252,7 +252,7 @@ def test_an_override_may_be_for_one_generator(tmp_path: Path) -> None:
 def test_a_tap_needs_the_stack_on_loopback(tmp_path: Path) -> None:
     path = study(tmp_path, rest='[network]\nisolation = "netns"\n')
     Path(path).write_text(Path(path).read_text().replace('baseline = "pool"', 'baseline = "pool"\ntap = true'))
-    assert "method.tap: found beside network.isolation, expected a stack on loopback" in problem(path)
+    assert "method.tap: found together with network.isolation, expected a stack on loopback" in problem(path)
 
 
 def test_generators_that_are_not_here_are_named_and_can_be_left_out(
@@ -438,9 +438,9 @@ def test_a_scenario_stands_in_for_the_request_and_its_content_is_part_of_the_cel
     scenario.write_text('[[steps]]\npath = "/b"\n')
     assert cells(path)[0].cell.coordinates["scenario"] != before.cell.coordinates["scenario"]
     two = study(tmp_path, "connections = [4]", 'scenario = "shop.toml"', workloads='["hello", "echo"]')
-    assert "load.scenario: found beside several matrix.workloads, expected one" in problem(two)
+    assert "load.scenario: found together with several matrix.workloads, expected one" in problem(two)
     spread = study(tmp_path, "connections = [4]\nreplicas = [2]", 'scenario = "shop.toml"')
-    assert "load.scenario: found beside matrix.replicas above 1" in problem(spread)
+    assert "load.scenario: found together with matrix.replicas above 1" in problem(spread)
 
 
 def test_a_scale_adds_to_lists_of_tables_and_replaces_other_lists(tmp_path: Path) -> None:

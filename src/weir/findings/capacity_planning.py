@@ -199,7 +199,7 @@ def plan_machines(
         UsageError: the run lacks the demands of that stack.
     """
     if objective is not None and objective.quantile is None and objective.metric != "mean":
-        raise UsageError(f"--objective: found {objective.text!r}, expected a limit on response times, as 'p99<=50ms'")
+        raise UsageError(f"--objective: found {objective.text!r}, expected a response time limit like 'p99<=50ms'")
     found, cell = _find_bottleneck(reader, stack)
     trials = [trial for trial in reader.trials() if trial.id in set(found.evidence.used) and is_used(trial)]
     servers = _size_machines(found, cell)
@@ -333,7 +333,7 @@ def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, 
     labels = sorted({one.label for one in found})
     if not labels:
         raise UsageError(
-            f"{reader.path}: found no trial with CPU time by tier, expected a run of stacks that weir starts",
+            f"{reader.path}: found no trial with the CPU time of each tier, expected a run of stacks that weir starts",
             hint="weir run api-capacity",
         )
     if stack not in labels and (stack is not None or len(labels) > 1):
@@ -346,8 +346,8 @@ def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, 
     worked = {tier for resources in used if resources for tier, use in resources.tiers.items() if use.cpu_s > 0}
     if missing := worked - {tier.tier for tier in best.tiers}:
         raise UsageError(
-            f"{reader.path}: found no CPUs of {reader.info.placement.services_on} (environment.services_on), where "
-            f"{listed(sorted(missing))} ran, expected their number: without it the capacity of that machine is unknown",
+            f"{reader.path}: found no number of CPUs of {reader.info.placement.services_on} (environment.services_on), where "
+            f"{listed(sorted(missing))} ran, expected the number: without it the capacity of that machine is unknown",
             hint=f"weir run {reader.info.study} --services-here",
         )
     return best, cells[best.cell]

@@ -43,7 +43,7 @@ def measure_pilot(reader: RunReader) -> Pilot:
                 squares += variance(logs) * (len(logs) - 1)
                 degrees += len(logs) - 1
     if not degrees:
-        problem = "found no two blocks in which two stacks can be compared, expected some"
+        problem = "found fewer than two blocks in which two stacks can be compared, expected at least two"
         raise UsageError(f"--pilot: {reader.path}: {problem}", hint="--assume-cv 5%")
     overheads: dict[str, list[float]] = {}
     for trial, following in pairwise(trials):

@@ -92,13 +92,13 @@ def compare_runs(
     differ = compare_environments(base.info, head.info)
     if differ and not any_environment:
         raise UsageError(
-            f"{base.path} and {head.path} were not measured alike: {'; '.join(differ)}",
-            hint="measure both on one machine, one right after the other; --any-environment compares them all the same",
+            f"{base.path} and {head.path}: found different conditions: {'; '.join(differ)}; expected the same",
+            hint="measure both runs on one machine, one right after the other; --any-environment compares them anyway",
         )
     olds, news = _cells_of(base), _cells_of(head)
     shared = [key for key in news if key in olds]
     if not shared:
-        problem = "found no stack under the same load in both, expected at least one"
+        problem = "found no stack with the same load in both runs, expected at least one"
         raise UsageError(f"{base.path} and {head.path}: {problem}")
     checked = [_checked(olds[key], news[key], BY_KEY[metric]) for key in shared for metric in metrics]
     judged = _judged(checked, threshold)

@@ -159,7 +159,7 @@ def _load(reader: RunReader) -> LoadFindings:
     """Returns the findings of a single load: one trial of one cell, and nothing that needs a second one."""
     cells, trials, info = reader.cells(), trials_to_show(reader), reader.info
     if not trials:
-        raise UsageError(f"{reader.path}: found no load in it, expected a file of weir load --out")
+        raise UsageError(f"{reader.path}: found no load, expected a file that weir load --out wrote")
     (trial,), (group,) = trials, group_points(cells, trials)
     summary = trial.result.summary
     assert summary is not None

@@ -20,7 +20,7 @@ def restore_further_cells(
         at_point = plan_cells_at(study, read_amount(cell), stack_cpus)
         matching = [one for one in at_point if replace(one.cell, id=cell.id) == cell]
         if not matching:
-            differs = f"{writer.path}: this machine or its stacks differ from those of the run"
+            differs = f"{writer.path}: found another machine or other stacks than in the run, expected the same ones"
             raise UsageError(f"{differs}; their trials are not comparable", hint=f"weir run {study.name}")
         found.append(replace(matching[0], cell=cell))
     return found

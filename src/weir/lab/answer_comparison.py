@@ -103,7 +103,7 @@ def _ask(planned: PlannedCell, request: Request) -> SideAnswer:
         answers = [send_request(request, timeout_s=planned.load.timeout_s) for _ in range(_ASKED)]
     except (OSError, http.client.HTTPException) as error:
         why = str(error) or type(error).__name__
-        raise TargetError(f"{title}: {request.method} {request.target}: no answer: {why}") from None
+        raise TargetError(f"{title}: {request.method} {request.target}: no response: {why}") from None
     status, body = answers[-1]
     return SideAnswer(title, status, body, all(one == answers[0] for one in answers))
 

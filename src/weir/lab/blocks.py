@@ -36,7 +36,7 @@ def find_time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]
 def require_time(study: Study, cells: Sequence[PlannedCell]) -> None:
     """Raises UsageError if the budget is shorter than one block."""
     for lacking in find_time_shortages(study, cells):
-        raise UsageError(lacking, hint="a shorter load.duration_s, fewer stacks or points, or a larger budget_s")
+        raise UsageError(lacking, hint="choose a shorter load.duration_s, fewer stacks or points, or a larger budget_s")
 
 
 def run_blocks(

@@ -78,7 +78,7 @@ def open_stack_target(
     """Builds a stack; each search starts, checks and warms up a fresh process. They end with the context. Raises
     UsageError if the stack does not serve the workload or CPUs are missing, TargetError if the build failed."""
     if workload not in stack.serves:
-        expected = f"expected one that {stack.label} serves: {', '.join(stack.serves)}"
+        expected = f"expected a workload that {stack.label} serves: {', '.join(stack.serves)}"
         raise UsageError(f"WORKLOAD: found {workload!r}, {expected}", hint="weir stacks list")
     planned = next(one for one in build_check_cells(stack, place(Cpus())) if one.workload.id == workload)
     placement = place(Cpus(), with_services=bool(planned.services))
@@ -196,7 +196,7 @@ def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
         if found_us is not None and condition.holds(found_us):
             return
         if time.monotonic() > until:
-            took = "it did not answer" if found_us is None else f"it took {found_us / 1e3:,.0f} ms"
-            late = f"{_REST_S:g} s after a load a single request still misses {condition.text}: {took}"
-            hint = "use an objective that the server meets without load, or let it drop requests of closed connections"
-            raise TargetError(f"the server did not come to rest: {late}", hint=hint)
+            took = "the server did not respond" if found_us is None else f"the response took {found_us / 1e3:,.0f} ms"
+            late = f"{_REST_S:g} s after the load, a single request still misses {condition.text}: {took}"
+            hint = "use an objective that the server meets without load, or let the server drop requests of closed connections"
+            raise TargetError(f"the server did not recover from the load: {late}", hint=hint)

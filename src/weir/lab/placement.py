@@ -45,16 +45,16 @@ def place(
         wishes["stack"] = stack_cpus
     if not with_services and wishes.pop("services") != "auto":
         found = f"cpus.services: found {cpus.services!r}"
-        raise UsageError(f"{found}, but no stack of this study needs a service; leave it out")
+        raise UsageError(f"{found}, expected none: no stack of this study needs a service")
     placed = {role: _take_listed(role, wish, usable) for role, wish in wishes.items() if isinstance(wish, list)}
     free = [cpu for cpu in usable if not any(cpu in cpus_of for cpus_of in placed.values())]
     counts = {role: wish for role, wish in wishes.items() if isinstance(wish, int)}
     if sum(counts.values()) > len(free):
         asked = ", ".join(f"{role} {count}" for role, count in counts.items())
-        listed = f" beside those in lists ({len(usable) - len(free)})" if len(free) < len(usable) else ""
-        found = f"cpus: found {asked}, {sum(counts.values())} CPUs altogether{listed}"
-        hint = "weir run … --scale quick, or smaller numbers in [cpus]"
-        raise UsageError(f"{found}; this machine offers {len(usable)}", hint=hint)
+        listed = f" in addition to listed CPUs ({len(usable) - len(free)})" if len(free) < len(usable) else ""
+        found = f"cpus: found {asked}, {sum(counts.values())} CPUs in total{listed}"
+        hint = "weir run STUDY --scale quick, or choose smaller numbers in [cpus]"
+        raise UsageError(f"{found}, expected at most the {len(usable)} CPUs that weir may use", hint=hint)
     counts |= _share_rest([role for role in _ROLES if wishes.get(role) == "auto"], len(free) - sum(counts.values()))
     for role in _ROLES:
         if count := counts.get(role, 0):
@@ -87,7 +87,7 @@ def describe_placement(placement: Placement) -> list[str]:
 
 def _take_listed(role: str, wish: list[int], usable: Sequence[int]) -> tuple[int, ...]:
     if not set(wish) <= set(usable):
-        raise UsageError(f"cpus.{role}: found {wish}, expected some of the CPUs weir may use: {list(usable)}")
+        raise UsageError(f"cpus.{role}: found {wish}, expected CPUs that weir may use: {list(usable)}")
     return tuple(wish)
 
 

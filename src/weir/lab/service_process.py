@@ -74,7 +74,7 @@ class ServiceProcess:
         while True:
             ended = self.place.host.ended(self.name)
             if ended is not None:
-                why = f"{self.name}: it ended {ended.how} before it was ready; log: {self.log}"
+                why = f"{self.name}: the process ended {ended.how} before it was ready; log: {self.log}"
                 lines: list[str] = []
                 with suppress(OSError):
                     lines = self.log.read_text(errors="replace").strip().splitlines()[-5:]

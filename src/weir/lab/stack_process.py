@@ -186,7 +186,7 @@ def _explain_other_port(pid: int, base_url: str) -> tuple[str, str] | None:
     port, found = urlsplit(base_url).port, find_listening_ports(pid)
     if port in found:
         return None
-    hint = "write {port} where the command takes its port; the environment has it as PORT, too"
+    hint = "write {port} where the command takes its port; the environment variable PORT has the same value"
     if not found:
         return f"it listens on no port, expected {port}", hint
     return f"it listens on {', '.join(map(str, found))}, expected {port}", hint

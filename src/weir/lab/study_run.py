@@ -82,7 +82,7 @@ def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        found = f"--out: {folder}: cannot be made: {error.strerror}"
+        found = f"--out: {folder}: cannot be created: {error.strerror}"
         raise UsageError(f"{found}; expected a folder that weir may write to") from None
     environment = describe_environment()
     services_on = setup.services_on
@@ -153,8 +153,8 @@ def resume(path: Path, setup: RunSetup) -> Path:
     require_generators(study)
     is_local = setup.load_source.address is None
     if (info.placement.advertised_address is None) != is_local:
-        had, hint = ("had", "add --cluster ADDRESS") if is_local else ("had no", "leave --cluster out")
-        message = f"{path}: the loads of the run {had} agents on a cluster; its other trials need the same"
+        had, hint = ("had", "add --cluster ADDRESS") if is_local else ("had no", "omit --cluster")
+        message = f"{path}: the run's finished loads {had} agents on a cluster, expected the same for its other trials"
         raise UsageError(message, hint=hint)
     placement = _place_for_agents(plan_placement(study, setup.services_on), study, setup.load_source)
     cells = study.cells(len(placement.stack))
@@ -185,14 +185,14 @@ def _require_same_run(
         threads, had_threads = (",".join(map(str, one.agent_threads)) for one in (placement, info.placement))
         had_flags = f"--agents {len(info.placement.agent_threads)} --agent-threads {had_threads}"
         raise UsageError(
-            f"{path}: load threads of each agent: found {threads}, expected those of the run: {had_threads}",
-            hint=f"{had_flags}, and --share-nodes where there are fewer nodes than that",
+            f"{path}: load threads of each agent: found {threads}, expected the run's numbers: {had_threads}",
+            hint=f"{had_flags}; add --share-nodes if the cluster has fewer nodes than agents",
         )
     if placement.services_on != info.placement.services_on:
         found, had = (place or "beside their stacks" for place in (placement.services_on, info.placement.services_on))
-        raise UsageError(f"{path}: services: found {found}, expected their place in the run: {had}")
+        raise UsageError(f"{path}: services: found the place {found!r}, expected the run's place {had!r}")
     if placement != info.placement or [one.cell for one in cells] != stored_cells[: len(cells)]:
-        text = f"{path}: this machine or its stacks differ from those of the run; their trials are not comparable"
+        text = f"{path}: found another machine or other stacks than in the run, expected the same for comparable trials"
         raise UsageError(text, hint=f"weir run {info.study}")
     have = _hash_stacks(cells)
     environment = {**info.environment, **describe_environment(), _CONTENTS: have}
@@ -262,8 +262,8 @@ def _place_for_agents(placement: Placement, study: Study, source: LoadSource) ->
         "matrix.generators": any(planned.cell.generator != WEIR for planned in study.cells(len(placement.stack))),
     }
     if found := [key for key, is_asked in cannot.items() if is_asked]:
-        text = f"{study.path}: {found[0]}: found beside --cluster, expected loads of this machine for it"
-        raise UsageError(text, hint="leave --cluster out")
+        text = f"{study.path}: {found[0]}: found together with --cluster, expected loads from this machine"
+        raise UsageError(text, hint="omit --cluster")
     threads = source.threads or (len(placement.load),) * len(source.agents)
     return replace(placement, advertised_address=source.address, agent_threads=threads)
 
@@ -322,8 +322,8 @@ def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Plac
             raise
         raise UsageError(f"matrix.cpus: found {max(varied)}: {error.message}", hint=error.hint) from None
     if varied is not None and len(placement.stack) < max(varied):
-        beside = f"beside cpus.stack = {cpus.stack!r}"
-        raise UsageError(f"matrix.cpus: found {max(varied)} {beside}, expected no more than the stack has")
+        beside = f"together with cpus.stack = {cpus.stack!r}"
+        raise UsageError(f"matrix.cpus: found {max(varied)} {beside}, expected at most the stack's CPUs")
     placement = replace(placement, services_on=elsewhere)
     validate_stacks(placement, stacks, {name for one in cells for name in one.services})
     if placement.limits or placement.network:
@@ -340,8 +340,8 @@ def _find_services_machine(study: Study, services: Sequence[str], place: Service
     if len(in_front) == len(services):
         return None
     if not in_front and study.file.cpus.services != "auto":
-        found = f"cpus.services: found {study.file.cpus.services!r} beside a node for services, {place.node}"
-        raise UsageError(f"{found}; expected it left out", hint="--services-here, which has them beside their stacks")
+        found = f"cpus.services: found {study.file.cpus.services!r} together with a node for services, {place.node}"
+        raise UsageError(f"{found}, expected no cpus.services", hint="--services-here runs them beside their stacks")
     return place.node
 
 

@@ -344,7 +344,7 @@ class Services(Closing):
             lines = folder.read(f"{scratch}/{log.name}").strip().splitlines()
             # MariaDB's last lines name its bug tracker, not the error.
             errors = [line for line in lines if "ERROR" in line or "FATAL" in line][-5:] or lines[-5:]
-            raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *errors]))
+            raise TargetError("\n  ".join([f"{service.id}: creating the data folder ended {ended.how}", *errors]))
         with self._serve(prepared, service.settings, process) as (session, admin):
             login = self._stack_login(admin)
             session.create(DATABASE, login)
@@ -383,8 +383,8 @@ def _require_dataset(planned: PlannedCell) -> None:
     stack, workload, needs = planned.stack, planned.workload, planned.services
     if not isinstance(stack, Stack) or workload.dataset in (None, *(needed.dataset for needed in needs.values())):
         return
-    held = ", ".join(f"{name}: {needed.dataset or 'nothing'}" for name, needed in needs.items()) or "no service"
-    expected = f"workload {workload.id} expects one with dataset {workload.dataset!r}"
+    held = ", ".join(f"{name}: {needed.dataset or 'nothing'}" for name, needed in needs.items()) or "no services"
+    expected = f"workload {workload.id} expects a service with dataset {workload.dataset!r}"
     raise UsageError(f"{stack.folder / 'stack.toml'}: services: found {held}; {expected}")
 
 

@@ -34,7 +34,7 @@ def write_page(page: str, path: Path) -> None:
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         problem = f"{path}: cannot write the report: {error.strerror}"
-        raise WeirError(problem, hint="check the folder's permissions and its space") from error
+        raise WeirError(problem, hint="check the folder's permissions and the space left on the disk") from error
 
 
 def render_page(template: str, data: str, **values: Any) -> str:

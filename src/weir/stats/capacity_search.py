@@ -95,7 +95,7 @@ def search_capacity(
     ValueError: not 0 < least < most.
     """
     if not 0 < least < most:
-        raise ValueError(f"expected 0 < least < most: {least}, {most}")
+        raise ValueError(f"found least = {least} and most = {most}, expected 0 < least < most")
     # A slow import: findings import this module, and few runs are searches.
     from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 

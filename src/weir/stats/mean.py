@@ -62,7 +62,7 @@ def blocks_for_precision(variation: float, half_width: float) -> int:
     Raises ValueError: `half_width` is not positive, or `variation` is negative.
     """
     if half_width <= 0 or variation < 0:
-        raise ValueError(f"half_width {half_width} must be positive and variation {variation} not negative")
+        raise ValueError(f"found half_width {half_width} and variation {variation}, expected above 0 and at least 0")
     blocks = 2
     while blocks < MAX_BLOCKS and t_quantile(blocks - 1) * variation / math.sqrt(blocks) > half_width:
         # Jump to the number that the normal quantile gives, then step: Student's t never needs fewer.

@@ -84,7 +84,7 @@ def fit_scalability(throughput: Sequence[Mapping[float, float]]) -> Scalability 
     if any(place < 1 for place in places) or any(
         not (value > 0 and math.isfinite(value)) for block in blocks for value in block.values()
     ):
-        raise ValueError("expected concurrencies from 1 on and positive throughput")
+        raise ValueError("expected concurrencies of at least 1 and positive throughput")
     if len(places) < MIN_POINTS:
         return None
     axis = np.array(places, dtype=np.float64)

@@ -13,12 +13,12 @@ from weir.model.errors import UsageError, WeirError
 from weir.store.schema import APPLICATION_ID, SCHEMA_NUMBER
 
 RUN_FILE_NAME = "run.weir"
-_NEXT_STEP = "name a run folder that `weir run` made, or run the study again"
+_NEXT_STEP = "name a run folder that `weir run` created, or run the study again"
 
 
 def find_run(path: Path) -> Path:
     """Returns the run file that `path` names: itself, or `run.weir` in it. Raises UsageError: there is no such file."""
-    hint = "weir run STUDY makes one"
+    hint = "weir run STUDY creates a run folder"
     if path.is_dir():
         inside = path / RUN_FILE_NAME
         if inside.is_file():
@@ -26,7 +26,7 @@ def find_run(path: Path) -> Path:
         raise UsageError(f"{path}: found a folder without {RUN_FILE_NAME}, expected the folder of a run", hint=hint)
     if path.is_file():
         return path
-    found = "something that is not a file" if path.exists() else "nothing there"
+    found = "something that is not a file" if path.exists() else "no such file"
     raise UsageError(f"{path}: found {found}, expected a run folder or a {RUN_FILE_NAME} file", hint=hint)
 
 
@@ -44,8 +44,8 @@ def explained(path: Path) -> Iterator[None]:
         if "not a database" in text:
             raise of_kind("a file of another kind") from error
         if any(sign in text for sign in ("malformed", "disk image", "no such table", "no such column")):
-            raise of_kind(f"a damaged or truncated file ({text})", "a whole weir run file") from error
-        hint = "check the permissions of the file and of its folder, and the space on the disk"
+            raise of_kind(f"a damaged or truncated file ({text})", "a complete weir run file") from error
+        hint = "check the permissions of the file and of its folder, and the space left on the disk"
         raise WeirError(f"{path}: {text}", hint=hint) from error
     except (ValueError, KeyError, TypeError) as error:
         # Values that weir does not write: invalid JSON, an unknown arm, a summary that lacks keys.
@@ -61,7 +61,7 @@ def check_identity(connection: sqlite3.Connection, path: Path) -> None:
         raise UsageError(f"{path}: found a file of another kind, expected a weir run file", hint=_NEXT_STEP)
     if schema != SCHEMA_NUMBER:
         is_newer = schema > SCHEMA_NUMBER
-        found = f"{path}: found run file schema {schema}, expected {SCHEMA_NUMBER}: it comes from"
+        found = f"{path}: found run file schema {schema}, expected {SCHEMA_NUMBER}: the file comes from"
         hint = "pip install --upgrade weirbench" if is_newer else _NEXT_STEP
         raise UsageError(f"{found} {'a newer' if is_newer else 'an older'} weir", hint=hint)
 

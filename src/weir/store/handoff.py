@@ -28,8 +28,8 @@ class AwayRun:
             with closing(open_read_only(self.path)) as here:
                 missing = _finished(here.connection, self.path) - _finished(source.connection, returned)
             if missing:
-                lost = f"the returned file lacks {len(missing)} of its finished trials, expected them all"
-                raise TargetError(f"{self.path}: {lost}; it stays as it was")
+                lost = f"found a returned file without {len(missing)} of the finished trials, expected all"
+                raise TargetError(f"{self.path}: {lost}; the file here is unchanged")
             with explained_write(self.path), closing(sqlite3.connect(self.path)) as target:
                 source.connection.backup(target)
 

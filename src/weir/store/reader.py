@@ -49,7 +49,7 @@ class RunReader:
             with explained(self.path):
                 found = self._select("run", (*rows.RUN.columns, "ended", "finished_unix_ns", "stopped"))
                 if not found:
-                    raise UsageError(f"{self.path}: found no run in it, expected a weir run file")
+                    raise UsageError(f"{self.path}: found an empty run file, expected a weir run file with a run")
                 *columns, self.ended, self.finished_unix_ns, stopped = found[0]
                 self.stopped = None if stopped is None else StopReason(**json.loads(stopped))
                 self.info = RunInfo(**rows.RUN.decode(columns))

@@ -58,14 +58,14 @@ class RunWriter:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            problem = f"{path.parent}: cannot make the run folder: {error.strerror}"
-            raise WeirError(problem, hint="name another with --out DIR") from error
+            problem = f"{path.parent}: cannot create the run folder: {error.strerror}"
+            raise WeirError(problem, hint="name another folder with --out DIR") from error
         with ExitStack() as resources:
             if not info.is_load:
                 resources.enter_context(locked_folder(path))
             if path.exists():
                 load, run = f"weir report {path}, or another --out", f"weir run --resume {path}, or another --out DIR"
-                raise UsageError(f"{path}: found a file, expected none", hint=load if info.is_load else run)
+                raise UsageError(f"{path}: found an existing file, expected none", hint=load if info.is_load else run)
             _write_whole(path, _serialize_new(info, cells))
             with explained(path):
                 connection = resources.enter_context(_open(path))
@@ -76,7 +76,7 @@ class RunWriter:
         """Opens an earlier run to continue it, and deletes its unfinished trials. Raises UsageError: no file, not a
         weir run, of another schema, or another weir is writing it."""
         if not path.is_file():
-            problem = f"{path}: found nothing there, expected a run file to resume"
+            problem = f"{path}: found no such file, expected a run file to resume"
             raise UsageError(problem, hint="weir run STUDY starts a new run")
         with ExitStack() as resources:
             resources.enter_context(locked_folder(path))
@@ -125,7 +125,7 @@ class RunWriter:
             histograms = [(trial_id, clock, data) for clock, data in result.histograms.items()]
             connection.executemany(insert_into("histogram", ("trial_id", "clock", "data")), histograms)
             if connection.execute(statement, (*rows.RESULT.encode(result), trial_id)).rowcount != 1:
-                raise ValueError(f"trial {trial_id} was not begun, or is finished already")
+                raise ValueError(f"trial {trial_id}: not started or already finished, expected in progress")
         # Between trials the disk disturbs no measurement. From here on the trial survives a power cut, too.
         with self._lock, explained_write(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -250,8 +250,8 @@ def locked_folder(path: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
-        problem = f"{path}: found another weir writing this run, expected none"
-        raise UsageError(problem, hint="wait for it, or end it first") from error
+        problem = f"{path}: found another weir that writes this run, expected none"
+        raise UsageError(problem, hint="wait until the other weir ends, or stop it") from error
     try:
         yield
     finally:

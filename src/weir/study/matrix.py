@@ -17,7 +17,7 @@ def _parse_counts(value: Any) -> list[int]:
     found = _parse_list(value)
     for one in found:
         if isinstance(one, bool) or not isinstance(one, int | float) or one != int(one) or one < 1:
-            raise ValueError(f"expected whole numbers from 1 on, not {one!r}")
+            raise ValueError(f"found {one!r}, expected whole numbers of at least 1")
     return [int(one) for one in _check_unique(found)]
 
 
@@ -27,7 +27,7 @@ def _parse_levels(value: Any) -> list[Profile]:
         if isinstance(one, str):
             one = parse_profile(one)
         elif isinstance(one, bool) or not isinstance(one, int | float) or one <= 0:
-            raise ValueError(f"expected numbers above 0 or profiles such as '0s:10,30s:100', not {one!r}")
+            raise ValueError(f"found {one!r}, expected numbers above 0 or profiles such as '0s:10,30s:100'")
         levels.append(one if isinstance(one, tuple) else float(one))
     return _check_unique(levels)
 
@@ -35,7 +35,7 @@ def _parse_levels(value: Any) -> list[Profile]:
 def _parse_list(value: Any) -> list[Any]:
     if isinstance(value, str):
         if ":" in value:
-            raise ValueError(f"expected a profile inside a list: [{value!r}]")
+            raise ValueError(f"found a profile, expected a list with the profile: [{value!r}]")
         return list(parse_numbers(value))
     found = value if isinstance(value, list) else [value]
     if not found:
@@ -48,7 +48,7 @@ def _parse_list(value: Any) -> list[Any]:
 def _check_unique(found: list[Any]) -> list[Any]:
     twice = next((one for index, one in enumerate(found) if one in found[:index]), None)
     if twice is not None:
-        raise ValueError(f"expected every value once, found {twice!r} twice")
+        raise ValueError(f"found {twice!r} twice, expected every value only once")
     return found
 
 
@@ -114,7 +114,7 @@ class Matrix(Table):
     def _are_generators(cls, names: list[str]) -> list[str]:
         for name in names:
             if name not in GENERATORS:
-                raise ValueError(f"expected names among {', '.join(GENERATORS)}, not {name!r}")
+                raise ValueError(f"found {name!r}, expected names among {', '.join(GENERATORS)}")
         return names
 
     @model_validator(mode="after")
@@ -122,14 +122,14 @@ class Matrix(Table):
         for key in ("stacks", "variants", "workloads", "generators"):
             names = getattr(self, key)
             if len(set(names)) != len(names):
-                raise ValueError(f"{key}: expected every name once")
+                raise ValueError(f"{key}: expected every name only once")
         for name, values in self.services.items():
             if not values or len(set(values)) != len(values):
-                raise ValueError(f"services.{name}: expected values, every one once")
+                raise ValueError(f"services.{name}: expected at least one value, and every value only once")
         if self.users is not None:
             for name, other in (("connections", self.connections), ("rate_rps", self.rate_rps)):
                 if other is not None:
-                    raise ValueError(f"users: found beside {name}, expected one of them")
+                    raise ValueError(f"users: found together with {name}, expected only one of the two")
         elif self.connections is None and self.rate_rps is None:
             raise ValueError("expected one of connections, users and rate_rps")
         return self
