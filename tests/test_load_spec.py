@@ -44,7 +44,7 @@ def test_flags_make_the_load_they_name(flags: dict[str, Any], load: Load) -> Non
     [
         ({"rate_rps": "fast"}, "-R/--rate: found 'fast', expected a number above 0, or points such as 0s:100,30s:1000"),
         ({"rate_rps": "0"}, "-R/--rate: found '0', expected a value above 0"),
-        ({"rate_rps": "30s:1,10s:2"}, "-R/--rate: found '30s:1,10s:2', expected points in the order of their times"),
+        ({"rate_rps": "30s:1,10s:2"}, "-R/--rate: found '30s:1,10s:2', expected points sorted by time"),
         ({"rate_rps": "0s:1,5"}, "expected a time before each value"),
         ({"rate_rps": "0:1,5:2"}, "-R/--rate: found '0:1,5:2'"),
         ({"rate_rps": "1", "users": "5"}, "--users: found together with -R/--rate"),
@@ -112,14 +112,17 @@ def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
         (LoadSpec(urls=("a:80",)), "URL: found 'a:80', expected http://HOST[:PORT]/PATH"),
         (LoadSpec(urls=(URL, "b")), "URL: found 'b', expected http://HOST[:PORT]/PATH"),
         (LoadSpec(urls=(URL, URL), scenario={}), "URL: found 2 together with --scenario, expected one"),
-        (LoadSpec(urls=("unix:/a", URL)), "URL: found http and unix, expected URLs of one scheme"),
-        (LoadSpec(urls=(URL, URL), connections=1), "URL: found 2 for 1 connections, expected a connection for each"),
+        (LoadSpec(urls=("unix:/a", URL)), "URL: found http and unix, expected the same scheme in all URLs"),
+        (
+            LoadSpec(urls=(URL, URL), connections=1),
+            "URL: found 2 for 1 connections, expected at least one connection for each",
+        ),
         (LoadSpec(scenario={}, method="PUT"), "-m/--method: found 'PUT' together with --scenario"),
         (LoadSpec(tls_insecure=True), "--insecure: found with 'http://127.0.0.1:8000/'"),
         (LoadSpec(urls=("https://a/",), tls_key="k"), "--key: found without --cert, expected both or neither"),
         (
             LoadSpec(urls=("https://a/",), tls_ca="c", tls_insecure=True),
-            "--insecure: found with --cacert, expected one of the two",
+            "--insecure: found together with --cacert, expected only one of the two",
         ),
         (LoadSpec(urls=("http://a:b@h/", "http://c:d@h/")), "--user: found two names and passwords"),
         (

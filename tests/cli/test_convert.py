@@ -159,7 +159,7 @@ def test_a_locustfile_or_test_plan_is_a_scenario_and_a_study(
     assert without_comments((tmp_path / "study.toml").read_text()) == without_comments(convert(*words, "--study"))
     app(["study", "check", str(tmp_path / "study.toml")], standalone_mode=False)
     assert "4 trials (4 blocks of 1)" in capsys.readouterr().out
-    with pytest.raises(UsageError, match="--command: found users who do several things"):
+    with pytest.raises(UsageError, match="--command: found users with several requests"):
         convert("--command", *words)
 
 
@@ -167,7 +167,7 @@ def test_it_is_written_to_a_new_file_and_never_over_one(convert: Convert, tmp_pa
     path = tmp_path / "study.toml"
     assert convert("-o", str(path), "wrk", "-c10", "-d1s", URL) == ""
     assert tomllib.loads(path.read_text())["load"]["duration_s"] == 1
-    with pytest.raises(UsageError, match="never written over"):
+    with pytest.raises(UsageError, match="weir never overwrites"):
         convert("-o", str(path), "wrk", "-c10", "-d1s", URL)
     with pytest.raises(UsageError, match="cannot be written: No such file"):
         convert("-o", str(tmp_path / "nowhere" / "study.toml"), "wrk", "-c10", "-d1s", URL)
@@ -191,7 +191,7 @@ def test_a_line_break_in_an_argument_stays_in_the_comment(convert: Convert) -> N
             "nowhere.py: cannot be read: No such file or directory; expected a locustfile",
         ),
         (["locust", "-u", "many"], "found 'many', expected a whole number above 0"),
-        (["locust", "-t", "soon"], "found 'soon', expected a time such as 90"),
+        (["locust", "-t", "soon"], "found 'soon', expected a duration such as 90"),
     ],
 )
 def test_what_cannot_be_read_is_told(words: list[str], problem: str, convert: Convert) -> None:

@@ -189,7 +189,7 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     _, err = process.communicate()
     assert process.returncode == ExitCode.USAGE, err
     assert f"{out / 'run.weir'}: cannot be written: Is a directory" in err
-    kept = re.search(r"what was made is in (\S+) on ", err)
+    kept = re.search(r"the result is in (\S+) on ", err)
     assert kept is not None, err
     assert len(kept_trials(Path(kept.group(1)))) == 1
     shutil.rmtree(Path(kept.group(1)).parent)
@@ -204,7 +204,7 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     os.kill(there, signal.SIGKILL)
     _, err = process.communicate()
     assert process.returncode == ExitCode.TARGET, err
-    assert "weir ended by signal 9; what was finished is kept" in err
+    assert "weir was ended by signal 9; finished trials are kept" in err
     assert f"try: weir run --resume {tmp_path / 'other'} --cluster {cluster.address} --agents 1" in err
     with RunReader(tmp_path / "other" / "run.weir") as reader:
         assert len(reader.trials()) == 1

@@ -68,7 +68,7 @@ def test_a_server_that_never_meets_the_objective_is_said_to_have_no_capacity_or_
 ) -> None:
     # In this process, so that it waits for less long.
     monkeypatch.setattr("weir.lab.capacity_probe._REST_S", 1.0)
-    with queue("constant:20ms") as url, pytest.raises(TargetError, match="did not come to rest") as error:
+    with queue("constant:20ms") as url, pytest.raises(TargetError, match="did not recover from the load") as error:
         CliRunner().invoke(app, ["capacity", url, "--objective", "p99<=5ms", "--searches", "1"], catch_exceptions=False)
     assert "p99<=5ms" in error.value.message
 

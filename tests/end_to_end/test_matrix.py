@@ -209,8 +209,11 @@ def test_the_schema_and_the_list_of_studies_are_printed_for_programs(weir: Weir)
     ("arguments", "problem"),
     [
         (["--assume-cv", "much"], "--assume-cv: found 'much', expected a percentage such as 5%"),
-        (["--assume-cv", "5%", "--pilot", "out"], "--assume-cv: found together with --pilot, expected one of them"),
-        (["--pilot", "nowhere"], "nowhere: found nothing there, expected a run folder"),
+        (
+            ["--assume-cv", "5%", "--pilot", "out"],
+            "--assume-cv: found together with --pilot, expected only one of the two",
+        ),
+        (["--pilot", "nowhere"], "nowhere: found no such file, expected a run folder"),
         (["--scale", "huge"], "--scale: found 'huge', expected one of: default"),
     ],
 )

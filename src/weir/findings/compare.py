@@ -14,7 +14,7 @@ CLAIM_BLOCKS = 10
 """Fewer blocks than this make a finding indicative."""
 ALPHA = 0.05
 AIM = 0.05
-"""`would_change` aims at this half-width, ±5 %."""
+"""`would_change` names the blocks for this half-width, ±5 %."""
 
 
 def compare(
@@ -66,7 +66,7 @@ def invert(comparison: Comparison) -> Comparison:
 def _draft(
     one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[int, str], pairs: Pairs, *, indicative: bool
 ) -> Comparison:
-    """Returns a comparison without what depends on its family: the outcome and the sentences."""
+    """Returns a comparison without its outcome and sentences, which depend on the family."""
     ratio = pairs.ratio
     return Comparison(
         metric=metric.key,

@@ -33,10 +33,10 @@ from weir.model.verdict import worst
 LIMITED = 0.95
 """A generator below this share of another one's throughput, beyond noise, is itself the limit."""
 OFF = 1.25
-"""Reported and captured times this far apart measure different things: the report includes the generator's own
-queueing."""
+"""Reported and captured times that differ by this factor measure different things: the report includes the generator's
+own queueing."""
 _Side = Literal["limited", "ahead", "alike", "unclear", "single"]
-"""The outcome of a generator against the reference; `single`: with one block, so without an interval."""
+"""The outcome of a generator against the reference; `single`: one block, and so no interval."""
 _OF_THE_GENERATOR = (
     "generator failed",
     "physics",
@@ -48,7 +48,7 @@ _OF_THE_GENERATOR = (
 )
 """Kinds of verdict reasons that concern the generator and not the server."""
 _MOST_OFF = 2
-"""Most generators in the overall sentence on p99; each has its own sentence too."""
+"""Maximum number of generators in the overall sentence on p99. Each generator also has its own sentence."""
 _METRICS = {metric.key: metric for metric in GENERATOR_METRICS}
 _QUANTILES: tuple[tuple[Literal["p50", "p99"], float, str, str], ...] = (
     ("p50", 0.5, REPORTED_P50, KERNEL_P50),
@@ -227,7 +227,7 @@ def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
 def _describe_differences(
     found: Sequence[GeneratorFindings], sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
 ) -> str:
-    """Names the limit and its cost, the generators that agree, and those with times that are not the server's."""
+    """Names the generator that is the limit, its cost, the generators that agree, and those whose times are wrong."""
     ratios = {side: listed([f"{one.generator} with {_times(one)}" for one in some]) for side, some in sides.items()}
     gets = {side: "gets" if len(some) == 1 else "get" for side, some in sides.items()}
     reach = [f"{one.generator} {_times(one)}{_at_cost(one)}" for one in sides["limited"]]
@@ -267,7 +267,7 @@ def _is_ahead(found: Comparison) -> bool:
 
 
 def _times(one: GeneratorFindings, *, interval: bool = True) -> str:
-    """'0.30× (0.28–0.32)'."""
+    """Formats a ratio with its interval. Example: '0.30× (0.28–0.32)'."""
     found = one.comparison(THROUGHPUT)
     assert found is not None
     assert found.ratio is not None

@@ -17,7 +17,7 @@ from weir.model.run_types import Cell, Trial, coordinate_text
 
 @dataclass(frozen=True, slots=True)
 class PointCells:
-    """The cells of a point with their trials: by id, an A/A copy right after its original."""
+    """The cells of a point with their trials, sorted by id, but an A/A copy follows right after its original."""
 
     workload: str
     load: Load
@@ -37,12 +37,12 @@ class PointCells:
 
     @property
     def where(self) -> str:
-        """Everything but the load: 'echo, threads 200'."""
+        """Everything but the load. Example: 'echo, threads 200'."""
         return format_where(self.workload, self.coordinates)
 
     @property
     def place(self) -> dict[str, str]:
-        """The point's place, in the keys of a published figure."""
+        """The point's coordinates, with the keys of a published figure."""
         place = {"workload": self.workload, "connections": str(self.load.connections), **self.coordinates}
         if isinstance(self.load, OpenLoad) and not isinstance(self.load.rate_rps, tuple):
             place["rate_rps"] = f"{self.load.rate_rps:g}"
@@ -50,7 +50,7 @@ class PointCells:
 
 
 def format_where(workload: str, coordinates: Mapping[str, str]) -> str:
-    """Names a workload and its coordinates: 'echo, threads 200'."""
+    """Names a workload and its coordinates. Example: 'echo, threads 200'."""
     return ", ".join([workload, *(coordinate_text(name, value) for name, value in coordinates.items())])
 
 
@@ -99,12 +99,12 @@ class PointNames:
         self._varying = [name for name, values in _values(cells).items() if len(values) > 1]
 
     def of(self, place: PointCells | Cell) -> str:
-        """Names a point or a cell, without coordinates that it lacks: '50 connections, threads 200'."""
+        """Names a point or a cell without the coordinates that it lacks. Example: '50 connections, threads 200'."""
         workload = [place.workload] if len(self._workloads) > 1 else []
         return ", ".join(workload + self._parts(place)) or f"{place.workload}, {place.load.label}"
 
     def where(self, point: PointCells) -> str:
-        """Returns the beginning of a sentence: 'With 50 connections on echo: '; empty with a single point."""
+        """Returns the beginning of a sentence; empty with a single point. Example: 'With 50 connections on echo: '."""
         parts = self._parts(point)
         words = [f"With {', '.join(parts)}"] if parts else []
         if len(self._workloads) > 1:

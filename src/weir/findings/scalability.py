@@ -13,7 +13,7 @@ from weir.model.load import ClosedLoad
 from weir.model.run_types import Trial
 
 _STRONG = 0.02
-"""A coefficient of contention that limits work noticeably: 50 users gain half of what they could."""
+"""A coefficient of contention from which on work is noticeably limited: 50 users reach half of the possible gain."""
 
 
 def fit_scalings(groups: Sequence[PointCells], names: Mapping[int, str]) -> tuple[Scaling, ...]:

@@ -102,7 +102,7 @@ def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]
 def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
     """Measures one metric over the used trials of a cell.
 
-    `quantile`: of a quantile metric, the one of all trials together; None without histograms.
+    `quantile`: the quantile over all trials together, for a quantile metric; None without histograms.
     """
     values = [(trial, metric.of(trial)) for trial in cell.used]
     trials = tuple(TrialValue(trial.id, trial.block, value) for trial, value in values if value is not None)

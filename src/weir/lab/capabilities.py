@@ -19,7 +19,7 @@ def resolve_placement(placement: Placement, able: Capabilities, *, fallback: boo
     this machine cannot limit, isolate or shape as the placement requires."""
     if placement.limits and not able.limits.possible:
         why = f"weir cannot set limits on this machine: {able.limits.detail}"
-        raise UsageError(f"cpus.quota, cpus.memory: found limits, expected none: {why}", hint=_HINT)
+        raise UsageError(f"cpus.quota, cpus.memory: found limits, but {why}", hint=_HINT)
     network = placement.network
     if network is None:
         return placement

@@ -137,7 +137,7 @@ class Workload(DataFile):
     def _answers_can_be_told(self) -> "Workload":
         asking = [name for name, asked in (("answer.rows", self.answer.rows), ("invariant", self.invariant)) if asked]
         if asking and self.dataset is None:
-            raise ValueError(f"{asking[0]}: found without 'dataset', expected both")
+            raise ValueError(f"{asking[0]}: expected 'dataset', too")
         inputs = self.inputs(render(self.request.path, random.Random(0)))
         try:
             _expect_json(self.answer.json_, b"null", inputs)

@@ -17,7 +17,7 @@ _NEXT_STEP = "name a run folder that `weir run` created, or run the study again"
 
 
 def find_run(path: Path) -> Path:
-    """Returns the run file that `path` names: itself, or `run.weir` in it. Raises UsageError: there is no such file."""
+    """Returns the run file `path`, or `run.weir` in the folder `path`. Raises UsageError if there is none."""
     hint = "weir run STUDY creates a run folder"
     if path.is_dir():
         inside = path / RUN_FILE_NAME
@@ -32,7 +32,7 @@ def find_run(path: Path) -> Path:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raises errors of the file at `path` as a `WeirError` that names it."""
+    """Raises SQLite's errors about the file at `path` as a `WeirError` with the file's name."""
 
     def of_kind(found: str, expected: str = "a weir run file") -> UsageError:
         return UsageError(f"{path}: found {found}, expected {expected}", hint=_NEXT_STEP)
@@ -54,7 +54,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def check_identity(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises UsageError: the open file is not a weir run, or this weir does not read its schema."""
+    """Raises UsageError if the open file is not a weir run, or has a schema that this weir cannot read."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
@@ -68,7 +68,7 @@ def check_identity(connection: sqlite3.Connection, path: Path) -> None:
 
 @dataclass(slots=True)
 class ReadOnly:
-    """An open connection for reading, and the temporary copy behind it if it needs one."""
+    """An open connection for reading, and the temporary copy of the file, if the connection needs one."""
 
     connection: sqlite3.Connection
     copy: "tempfile.TemporaryDirectory[str] | None" = None

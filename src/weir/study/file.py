@@ -259,7 +259,7 @@ class Server(Table):
         except ValueError as error:
             raise ValueError(f"found {command!r}, expected a valid shell command: {error}") from None
         if not words:
-            raise ValueError("found an empty text, expected a command")
+            raise ValueError("expected a command")
         return command
 
     def to_stack(self, name: str, base: Path) -> Stack:

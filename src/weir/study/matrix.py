@@ -17,7 +17,7 @@ def _parse_counts(value: Any) -> list[int]:
     found = _parse_list(value)
     for one in found:
         if isinstance(one, bool) or not isinstance(one, int | float) or one != int(one) or one < 1:
-            raise ValueError(f"found {one!r}, expected whole numbers of at least 1")
+            raise ValueError(f"expected whole numbers of at least 1, not {one!r}")
     return [int(one) for one in _check_unique(found)]
 
 
@@ -27,7 +27,7 @@ def _parse_levels(value: Any) -> list[Profile]:
         if isinstance(one, str):
             one = parse_profile(one)
         elif isinstance(one, bool) or not isinstance(one, int | float) or one <= 0:
-            raise ValueError(f"found {one!r}, expected numbers above 0 or profiles such as '0s:10,30s:100'")
+            raise ValueError(f"expected numbers above 0 or profiles such as '0s:10,30s:100', not {one!r}")
         levels.append(one if isinstance(one, tuple) else float(one))
     return _check_unique(levels)
 
@@ -35,7 +35,7 @@ def _parse_levels(value: Any) -> list[Profile]:
 def _parse_list(value: Any) -> list[Any]:
     if isinstance(value, str):
         if ":" in value:
-            raise ValueError(f"found a profile, expected a list with the profile: [{value!r}]")
+            raise ValueError(f"expected a list with the profile in it: [{value!r}]")
         return list(parse_numbers(value))
     found = value if isinstance(value, list) else [value]
     if not found:
@@ -48,7 +48,7 @@ def _parse_list(value: Any) -> list[Any]:
 def _check_unique(found: list[Any]) -> list[Any]:
     twice = next((one for index, one in enumerate(found) if one in found[:index]), None)
     if twice is not None:
-        raise ValueError(f"found {twice!r} twice, expected every value only once")
+        raise ValueError(f"expected every value only once, found {twice!r} twice")
     return found
 
 
@@ -114,7 +114,7 @@ class Matrix(Table):
     def _are_generators(cls, names: list[str]) -> list[str]:
         for name in names:
             if name not in GENERATORS:
-                raise ValueError(f"found {name!r}, expected names among {', '.join(GENERATORS)}")
+                raise ValueError(f"expected names among {', '.join(GENERATORS)}, not {name!r}")
         return names
 
     @model_validator(mode="after")

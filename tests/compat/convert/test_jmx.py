@@ -65,7 +65,7 @@ def test_rows_of_a_data_set_are_written_beside_the_scenario(tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     Path("users.csv").write_text("name\nada\nbob\n")
     Path("plan.jmx").write_text(plan(group(data_set("users.csv"), get(path="/${name}"))))
-    with pytest.raises(UsageError, match="expected a folder to put them in"):
+    with pytest.raises(UsageError, match="expected -o FILE"):
         app(["convert", "jmx", "plan.jmx"], standalone_mode=False)
     Path("out").mkdir()
     app(["convert", "-o", "out/shop.toml", "jmx", "plan.jmx"], standalone_mode=False)
