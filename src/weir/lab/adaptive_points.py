@@ -14,7 +14,7 @@ from weir.study.study import PlannedCell, Study
 def restore_further_cells(
     study: Study, cells: Sequence[PlannedCell], writer: RunWriter, stack_cpus: int
 ) -> list[PlannedCell]:
-    """Returns the further points of a resumed run; raises UsageError if this study or machine would not place them."""
+    """Returns the further points of a resumed run; raises UsageError if they would have another placement now."""
     found = []
     for cell in writer.cells[len(cells) :]:
         at_point = plan_cells_at(study, read_amount(cell), stack_cpus)

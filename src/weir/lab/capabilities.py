@@ -1,4 +1,4 @@
-"""Checks a placement against the capabilities of this machine and against the stacks, before anything starts. Pure."""
+"""Checks a placement against the capabilities of this machine and against the stacks, before a start. Pure."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace

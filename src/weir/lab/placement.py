@@ -1,6 +1,6 @@
 """Chooses CPUs, limits and network of each role. The host applies them.
 
-Roles are disjoint if there are enough CPUs; otherwise the placement lists the shared ones.
+Roles have disjoint CPUs if there are enough CPUs. Otherwise the placement lists the shared CPUs.
 """
 
 import os
@@ -28,15 +28,15 @@ def place(
 ) -> Placement:
     """Assigns CPUs to roles; raises UsageError if a CPU is not available, or there are too few.
 
-    Lists come first, then counts; `auto` roles share the rest: most for the stack, one CPU for control. Without free
-    CPUs control shares the generator's (its readers run at nice 19 and need little time), and the services share the
-    stack's (on the generator's they would disturb the measurement).
+    Lists come first, then counts; `auto` roles divide the rest: most CPUs for the stack, one for control. Without free
+    CPUs, control shares the generator's CPUs, because control's readers run at nice 19 and need little time; and the
+    services share the stack's CPUs, because on the generator's CPUs they would disturb the measurement.
 
     Args:
         cpus: `[cpus]` of the study.
         network: the stack's network.
         with_services: whether any stack of the study needs services.
-        stack_cpus: replaces `cpus.stack`; the largest number if the study varies it.
+        stack_cpus: replaces `cpus.stack`; the largest number if the study varies the number.
         available: the CPUs that weir may use; default: the process's affinity.
     """
     usable = sorted(os.sched_getaffinity(0) if available is None else available)
@@ -67,8 +67,8 @@ def place(
 
 
 def use_all_cpus(placement: Placement | None = None) -> Placement:
-    """Returns a placement of every role on all CPUs, for fast work without a measurement: on those of the given
-    placement, or on all that weir may use."""
+    """Returns a placement of every role on all CPUs of the given placement, or on all CPUs that weir may use. It is for
+    fast work without a measurement."""
     placement = placement or place(Cpus())
     usable = tuple(sorted({cpu for role in _ROLES for cpu in getattr(placement, role)}))
     return replace(placement, load=usable[:1], stack=usable, services=usable, control=usable, shared=())
@@ -92,7 +92,7 @@ def _take_listed(role: str, wish: list[int], usable: Sequence[int]) -> tuple[int
 
 
 def _share_rest(roles: Sequence[str], free: int) -> dict[str, int]:
-    """Divides the `free` CPUs among the `auto` roles, more for the first ones; 0 for a role that must share."""
+    """Divides the `free` CPUs among the `auto` roles; the first roles get more. A role that must share gets 0."""
     for_control = 1 if "control" in roles and free >= len(roles) else 0
     others = [role for role in roles if role != "control"]
     if len(others) > free:

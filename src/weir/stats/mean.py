@@ -34,7 +34,7 @@ def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
     """Returns the mean of independent observations with Student's t interval, mean ± t·s/√n.
 
-    One observation, or several equal ones, have no known spread: no interval.
+    One observation, or several equal observations, have no known spread, and so no interval.
 
     >>> estimate = mean_interval([10.0, 12.0, 14.0])
     >>> round(estimate.value, 2), round(estimate.low, 2), round(estimate.high, 2)

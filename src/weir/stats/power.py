@@ -7,7 +7,7 @@ from weir.stats.distributions import noncentral_student_cdf, student_quantile
 from weir.stats.mean import CONFIDENCE, MAX_BLOCKS
 
 POWER = 0.8
-"""The usual value: four of five studies find a difference of the given size."""
+"""Probability with which a study finds a difference of the given size. The value 0.8 is usual."""
 
 
 def minimum_detectable_ratio(spread: float, blocks: int, comparisons: int = 1) -> float | None:
