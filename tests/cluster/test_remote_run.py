@@ -70,7 +70,7 @@ def test_a_run_of_agents_is_resumed_with_agents_alone(study: Study, weir: Weir, 
     ):
         done = weir("run", "--resume", out, "--cluster", nodes.address, *flags)
         assert done.returncode == ExitCode.USAGE
-        assert f"load threads of each agent: found {found}, expected those of the run: 2,1" in done.stderr
+        assert f"load threads of each agent: found {found}, expected the run's numbers: 2,1" in done.stderr
         assert "try: --agents 2 --agent-threads 2,1" in done.stderr
     done = weir("run", "--resume", out, "--cluster", nodes.address, "--agent-threads", "2,1")
     assert done.returncode == 0, done.stderr

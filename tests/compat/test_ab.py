@@ -271,10 +271,10 @@ def test_a_load_that_cannot_begin_has_abs_heading_and_exit_codes() -> None:
         ("-u missing", "-u: missing: cannot be read: No such file or directory", 1),
         (URL, "URL: found 'http://127.0.0.1:8000/' behind it, expected flags in front of the URL", 22),
         *(
-            (f"{flag} 1", f"{flag}: a flag that weir does not offer", 22)
+            (f"{flag} 1", f"{flag}: found a flag that weir does not support", 22)
             for flag in ("-X", "-P", "-b", "-f", "-Z", "-E", "-g", "-x", "-y", "-z")
         ),
-        *((flag, f"{flag}: a flag that weir does not offer", 22) for flag in ("-w", "-S", "-I")),
+        *((flag, f"{flag}: found a flag that weir does not support", 22) for flag in ("-w", "-S", "-I")),
     ],
 )
 def test_a_wrong_command_line_is_told_and_has_abs_exit_code(line: str, message: str, code: int) -> None:

@@ -99,7 +99,7 @@ def test_the_knee_of_a_server_that_waits_is_its_servers(monkeypatch: pytest.Monk
     [
         ([], "--objective: missing"),
         (["--objective", "errors<1%"], "expected a percentile and a time"),
-        (["--objective", "p99<=50ms", "--knee"], "expected one of them"),
+        (["--objective", "p99<=50ms", "--knee"], "expected only one"),
         (["--objective", "p99<=5s"], "--timeout: found 2s"),
         (["--objective", "p99<=50ms", "--width", "2"], "--width: found 2"),
         (["--objective", "p99<=50ms", "--max-duration", "1s"], "--max-duration: found 1s"),

@@ -474,7 +474,7 @@ class BrokenLaw:
     law: str
     """Name of the law."""
     fact: str
-    """The numbers that violate it."""
+    """The trial's numbers that violate the law."""
 
 
 @dataclass(frozen=True, slots=True)

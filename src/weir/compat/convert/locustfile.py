@@ -110,7 +110,7 @@ class _Locustfile:
             raise UsageError(f"{self._path}: found no class of {' or '.join(_USERS)}, expected a class", hint=_USAGE)
         for other in users[1:]:
             kinds = f"a load has users of one kind, here {users[0].name}"
-            self._add_gap(other, f"found a second user class {other.name}: {kinds}; name the one")
+            self._add_gap(other, f"found a second user class {other.name}: {kinds}; name this class")
         return users[0]
 
     def _list_tasks(self, user: ast.ClassDef, prefix: str) -> Iterator[_Task]:
@@ -125,9 +125,9 @@ class _Locustfile:
                         if steps:
                             yield node, weight, steps
                 case ast.ClassDef():
-                    self._add_gap(node, f"found a class {node.name} in a user: a scenario has one level of tasks")
+                    self._add_gap(node, f"found a class {node.name} in a user, expected one level of tasks")
                 case ast.Assign(targets=[ast.Name("tasks")]):
-                    self._add_gap(node, "found a list of tasks: a scenario has those with @task")
+                    self._add_gap(node, "found a list of tasks, expected methods with @task")
 
     def _build_scenario(self, user: ast.ClassDef, tasks: Sequence[_Task]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns a single task as steps, several as a choice of requests, and the load's settings for the wait."""
@@ -137,7 +137,7 @@ class _Locustfile:
             if len(steps) == 1:
                 return {"steps": steps}, waiting
             if "pace_s" in waiting:
-                self._add_gap(user, "found a pace with several requests in a task: a pace is that of requests")
+                self._add_gap(user, "found a pace with several requests in a task, expected one request")
             if "think" in waiting:
                 steps[-1] |= {"think": waiting["think"].to_plan()}
             return {"steps": steps}, {}

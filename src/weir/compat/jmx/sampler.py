@@ -79,7 +79,7 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
         scope.report(element, f"found a body in {encoding}, expected UTF-8")
     texts = (path, body, *(value for _, value in headers.values()))
     if any(isinstance(piece, str) and "{{" in piece for text in texts for piece in text):
-        scope.report(element, "found {{, expected none: a placeholder of weir's templates begins with {{")
+        scope.report(element, "found {{, with which placeholders of weir's templates begin")
         return None
     assertions = [
         assertion for one in reversed(scope.find("ResponseAssertion")) if (assertion := read_assertion(one, scope))
