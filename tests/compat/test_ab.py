@@ -261,7 +261,7 @@ def test_a_load_that_cannot_begin_has_abs_heading_and_exit_codes() -> None:
     [
         ("-n x", "-n: found 'x', expected a whole number such as 100", 22),
         ("-n 0", "-n: found 0, expected 1 or more", 1),
-        ("-c 5 -n 2", "-c: found 5, expected 1 to 2, the requests in all (-n)", 22),
+        ("-c 5 -n 2", "-c: found 5, expected 1 to 2, the number of requests (-n)", 22),
         ("-c 0", "-c: found 0, expected 1 to 1", 22),
         ("-Y", "found -Y, expected a flag of ab", 22),
         ("-m PURGE", "-m: found 'PURGE', expected one of: GET, POST", 22),
@@ -285,6 +285,6 @@ def test_a_wrong_command_line_is_told_and_has_abs_exit_code(line: str, message: 
 
 
 def test_a_url_without_a_path_is_refused_as_by_ab() -> None:
-    with pytest.raises(ToolError, match="expected a path such as / behind the host") as caught:
+    with pytest.raises(ToolError, match="expected a path such as / after the host") as caught:
         ab("", "http://127.0.0.1")
     assert caught.value.code == 22

@@ -32,9 +32,9 @@ def build_answer(
     *,
     indicative: bool,
 ) -> Answer:
-    """Answers from the first point with the baseline and another stack; other points have their own sentences.
+    """Builds the answer from the first point with the baseline and another stack; others have their own sentences.
 
-    A study that varies the generator asks about generators; its answer is the notable differences among them.
+    A study that varies the generator asks about generators; the answer is the notable differences among generators.
     """
     tail = ""
     if progress != "complete":
@@ -140,7 +140,7 @@ def _measured(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
-    """Returns one comparison with the faster stack first, or several against the baseline, best first."""
+    """Returns one comparison with the faster stack first, or several comparisons with the baseline, best first."""
     if len(measured) == 1:
         only = measured[0]
         return [invert(only) if only.ratio is not None and only.ratio < 1 else only]

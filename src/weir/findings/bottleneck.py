@@ -35,7 +35,7 @@ _LISTENS = 0.25
 _FLAT = 0.05
 """Throughputs that differ by at most this share count as equal."""
 _FEWEST_LOOPS = 4
-"""Netty, Vert.x and similar servers start one loop per CPU, or this many on fewer CPUs."""
+"""Netty, Vert.x and similar servers start one event loop per CPU, but at least this number."""
 _BLOCKING_WAITS = ("sleep", "lock", "socket_io", "disk")
 _JVMS_OWN = re.compile(
     "C1 Compiler|C2 Compiler|G1 |GC Thread|VM |Reference Handl|Finalizer|Signal Dispatch|Service Thread|"
@@ -245,7 +245,7 @@ def _compare_tiers(demands: Mapping[str, stats.Demand], resources: Sequence[Reso
 
 
 def _full_limit(heaviest: CellTrials) -> str:
-    """Returns a limit on threads or connections that the concurrent requests fill; empty if none is known.
+    """Returns a limit on threads or connections that the concurrent requests reach; empty if no such limit is known.
 
     A limit declared in the manifest has precedence over a setting with a suggestive name.
     """
@@ -273,10 +273,10 @@ def _full_limit(heaviest: CellTrials) -> str:
 
 
 def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
-    """Describes the waits of a stack's blocked event loops; None if it has no loops, or they wait for events.
+    """Describes the waits of a stack's blocked event loops; None without event loops, or if the loops wait for events.
 
-    The loops are the threads with the most CPU time, since they serve the requests. Unlike a pool of waiting threads
-    they are few per CPU.
+    The loops are the threads with the most CPU time, since they serve the requests. Unlike the threads of a pool, there
+    are few loops per CPU.
     """
     if "event loop" not in heaviest.cell.model:
         return None
@@ -308,7 +308,7 @@ def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
 
 
 def _plateau(loaded: Sequence[CellTrials], heaviest: CellTrials) -> str:
-    """Describes a throughput that twice as many users do not raise while no resource is full; empty otherwise."""
+    """Describes a throughput that twice as many users do not increase while no resource is full; empty otherwise."""
     if not isinstance(heaviest.cell.load, ClosedLoad):
         return ""
     least = (1 - _FLAT) * _mean_throughput_rps(heaviest)

@@ -13,7 +13,7 @@ from weir.findings.types import BreakEven, Evidence
 from weir.model.verdict import worst
 
 METRICS = (THROUGHPUT, P99, CPU)
-"""The metrics with a search for crossings."""
+"""The metrics for which weir searches crossings."""
 
 
 def find_break_evens(

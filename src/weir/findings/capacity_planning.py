@@ -66,12 +66,12 @@ class MachinePlan:
     rate_rps: float
     objective: str | None
     agents: TierMachines | None
-    """None if another generator made the run's load."""
+    """The load agents; None if another generator than weir generated the run's load."""
     tiers: tuple[TierMachines, ...]
     delay_us: float
     """Part of the response time outside the work of the tiers."""
     mean_us: float
-    """The response time, by mean value analysis."""
+    """The mean response time, from mean value analysis."""
     simulated_mean_us: float
     found: float | None
     """The figure that the objective limits, in the objective's unit, from a simulation."""
@@ -95,15 +95,15 @@ class ReplicaPrediction:
     """The load, in words."""
     predicted_rps: float
     low_rps: float | None
-    """With every demand at the upper end of its interval; None without intervals."""
+    """Predicted throughput with every demand at the upper end of its interval; None without intervals."""
     high_rps: float | None
-    """With every demand at the lower end of its interval; None without intervals."""
+    """Predicted throughput with every demand at the lower end of its interval; None without intervals."""
     measured_rps: float | None
     differences: tuple[float, ...]
     """Predicted ÷ measured - 1 in each block with both figures, in ascending order. Predictions use the demands of
     their own block, because the load of neighbours slows both."""
     caution: str | None
-    """A reason for doubt."""
+    """A reason to doubt the prediction; None without such a reason."""
 
     @property
     def error(self) -> float | None:
@@ -135,11 +135,11 @@ class _Goal:
         return stats.mean_interval(found)
 
     def is_met(self, figure: stats.Estimate) -> bool:
-        """Whether the objective holds at the far end of the interval."""
+        """Whether the objective holds even at the unfavourable end of the interval."""
         return self.objective is None or self.objective.holds(_ends(figure)[2])
 
     def find_figure_alone(self, fleets: Mapping[str, Fleet]) -> float | None:
-        """Returns the objective's figure without queueing, if it misses the objective; else None."""
+        """Returns the figure that the objective limits without queueing, if it misses the objective; else None."""
         idle = {tier: replace(fleet, machines=fleet.machines * _IDLE) for tier, fleet in fleets.items()}
         figure = self.simulate_us(idle)
         return None if self.is_met(figure) else figure.value

@@ -1,5 +1,5 @@
-"""Decides which trials count: valid and suspect ones are used, invalid ones left out. Stacks are paired in blocks that
-have both."""
+"""Decides which trials count: averages use valid and suspect trials, but not invalid ones. Two stacks form a pair in
+each block that has both."""
 
 import math
 from collections import defaultdict

@@ -137,7 +137,7 @@ def _identity(cell: Cell) -> tuple[object, ...]:
 
 
 def _predict_gain(found: Bottleneck, cell: Cell, servers: float) -> float | None:
-    """Predicts throughput with more servers of the fullest resource ÷ current throughput."""
+    """Predicts the ratio of throughput with more servers of the fullest resource to current throughput."""
     limited = [use for use in found.resources if use.tiers and use.width_rps is not None]
     if not limited:
         return None
@@ -179,7 +179,7 @@ def _widths(uses: Sequence[ResourceUse]) -> list[float]:
 
 
 def _predict_double(found: Bottleneck, bounds: Sequence[float]) -> float | None:
-    """Predicts throughput with a doubled limit ÷ current throughput: twice as much, or up to the next bound."""
+    """Predicts throughput with a doubled limit ÷ current throughput: 2, or less if another bound is lower."""
     if found.throughput_rps <= 0:
         return None
     return min([_DOUBLE, *(most / found.throughput_rps for most in (*bounds, *_widths(found.resources)))])

@@ -1,7 +1,7 @@
 """Compares generators that drive the same server with the same load.
 
 The server restarts for every trial, so a difference beyond trial-to-trial noise comes from the generators. A generator
-with fewer responses than another is itself the limit: it no longer measures the server.
+with fewer responses than another generator is itself the limit, and no longer measures the server.
 """
 
 import math
@@ -31,7 +31,7 @@ from weir.model.run_types import GENERATOR, WEIR, Cell, Trial
 from weir.model.verdict import worst
 
 LIMITED = 0.95
-"""A generator below this share of another one's throughput, beyond noise, is itself the limit."""
+"""A generator below this share of another generator's throughput, beyond noise, is itself the limit."""
 OFF = 1.25
 """Reported and captured times that differ by this factor measure different things: the report includes the generator's
 own queueing."""
@@ -207,7 +207,7 @@ def _sort_by_outcome(found: Sequence[GeneratorFindings]) -> dict[_Side, list[Gen
 
 
 def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str) -> str:
-    """Names the limit and the generators that agree, with ratios only."""
+    """Names the generator that is the limit, and the generators that agree, with ratios only."""
     names = {side: listed([one.generator for one in some]) for side, some in sides.items()}
     ratios = {
         side: listed([f"{one.generator} {_times(one, interval=side == 'single')}" for one in some])
@@ -281,7 +281,7 @@ def _at_cost(one: GeneratorFindings) -> str:
 
 
 def _describe_wrong_p99(one: GeneratorFindings) -> tuple[float, str] | None:
-    """Returns the distance of a p99 from the kernel's, and words for it; None if they agree or are unknown."""
+    """Returns the ratio of a p99 to the kernel's p99, and a text on it; None if both agree or one is unknown."""
     ratio = next((ratio for ratio in one.against_kernel if ratio.quantile == "p99"), None)
     said_us, seen_us = one.measure(REPORTED_P99).value, one.measure(KERNEL_P99).value
     if ratio is None or not said_us or not seen_us or ratio.within_rounding or 1 / OFF < ratio.ratio < OFF:

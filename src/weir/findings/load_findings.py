@@ -19,7 +19,7 @@ SERVER = "the server"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFindings(RunFindings):
-    """The findings of a load: those of a run, without comparisons, and the load's own summary, plan and events."""
+    """The findings of a load: the findings of a run without comparisons, and the load's summary, plan and events."""
 
     info: RunInfo
     trial: Trial

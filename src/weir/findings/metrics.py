@@ -1,6 +1,6 @@
 """The metrics of comparisons: unit, value of a trial, and the phrase in a sentence.
 
-A metric from the JSON of a load has the same key there (`response_time_us.p99`).
+A metric from the JSON of a load has the same key as in the JSON (`response_time_us.p99`).
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Takes the spread of trials and their overhead from an earlier run, to plan another."""
+"""Reads the spread and the overhead of trials from an earlier run, in order to plan another run."""
 
 import math
 from dataclasses import dataclass

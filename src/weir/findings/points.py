@@ -26,7 +26,7 @@ class PointCells:
 
     @property
     def axis(self) -> Literal["connections", "rate_rps"]:
-        """The unit of `amount`."""
+        """The unit of `amount`: `connections` or `rate_rps`."""
         return "rate_rps" if isinstance(self.load, OpenLoad) else "connections"
 
     @property
@@ -71,7 +71,7 @@ def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCe
 
 
 def find_baseline(members: Sequence[CellTrials], named: str | None) -> CellTrials | None:
-    """Returns the baseline by label or id; else the first stack."""
+    """Returns the stack with the given label or id as baseline; without one, the first stack."""
     main = [member for member in members if member.cell.arm == "main"]
     wanted = [member for member in main if named in (member.cell.stack_label, member.cell.stack)]
     return next(iter([*wanted, *main]), None)
@@ -91,7 +91,7 @@ def count_planned_comparisons(cells: Sequence[Cell], baseline: str | None) -> in
 
 
 class PointNames:
-    """Names points by the parts that vary in a run, or by workload and load if nothing does."""
+    """Names points by the coordinates that vary in a run, or by workload and load if nothing varies."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._workloads = {cell.workload for cell in cells}

@@ -187,7 +187,7 @@ def _load(reader: RunReader) -> LoadFindings:
 
 
 def break_evens_in(reader: RunReader, one: str, other: str, metrics: Sequence[str]) -> tuple[BreakEven, ...]:
-    """Returns the break-evens of two stacks of a run, by their labels, on each of `metrics`.
+    """Returns the break-evens of two stacks of a run, given by label, on each of `metrics`.
 
     Raises:
         WeirError: the run file is damaged.
@@ -209,7 +209,7 @@ def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
 
 
 def _with_actual_blocks(reader: RunReader) -> RunInfo:
-    """Returns the run's info with the blocks that it had: a study with a stopping rule names only their limits."""
+    """Returns the run's info with the actual number of blocks: a study with a stopping rule has only limits."""
     info, stop = reader.info, reader.stopped
     if stop is None or stop.rule == "first_answer":
         return info

@@ -17,7 +17,7 @@ _STRONG = 0.02
 
 
 def fit_scalings(groups: Sequence[PointCells], names: Mapping[int, str]) -> tuple[Scaling, ...]:
-    """Fits each stack with closed loops at `stats.scalability.MIN_POINTS` concurrencies or more, all else equal."""
+    """Fits the law to each stack with closed loops at `stats.scalability.MIN_POINTS` concurrencies or more."""
     curves: dict[tuple[str, str, str], list[tuple[float, Trial]]] = {}
     for group in groups:
         if not isinstance(group.load, ClosedLoad) or isinstance(group.load.users, tuple):

@@ -1,4 +1,4 @@
-"""Splits the time of a trial beside its load into phases: medians over the trials of a stack."""
+"""Splits the time of a trial outside its load into phases, with medians over the trials of a stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

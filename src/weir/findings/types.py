@@ -34,7 +34,7 @@ class StackFinding:
     """The fields of a finding on one stack."""
 
     where: str
-    """The workload and the coordinates that all its points share."""
+    """The workload and the coordinates that all points of the finding share."""
     label: str
     name: str
     indicative: bool
@@ -137,7 +137,7 @@ class WorkPerRequest:
     trials: tuple[int, ...]
     """Numbers of the trials in the run file."""
     note: str = ""
-    """Why the count may be too low."""
+    """Why the count may be too low; empty if it is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An objective of the study, checked on the used trials of a cell."""
+    """An objective of the study, and its result on the used trials of a cell."""
 
     objective: str
     met: bool
@@ -210,7 +210,7 @@ class StackFindings:
     model: str
     """How the stack serves requests, from its manifest."""
     arm: str
-    """`main`, or `aa` for the second copy."""
+    """`main` for the first copy of the stack, or `aa` for the second copy."""
     settings: dict[str, str]
     """A dict from the stack's limits to their values at this point."""
     baseline: bool
@@ -258,7 +258,7 @@ class Point:
     connections: int
     """Users of a closed loop, or the maximum number of connections of an open loop."""
     axis: Literal["connections", "rate_rps"]
-    """The unit of `amount`: users of a closed loop, each with a connection, or arrivals a second of an open one."""
+    """The unit of `amount`: users of a closed loop (each with a connection), or arrivals per second of an open loop."""
     amount: float | None
     """Amount of load; None if it changes over time."""
     coordinates: dict[str, str]
@@ -315,7 +315,7 @@ class TierDemand:
 
     tier: str
     demand: Demand
-    """Seconds of CPU time per request."""
+    """Seconds of CPU time that the tier needs per request."""
     resource: str
     """The narrowest resource that the tier uses."""
     width_rps: float
@@ -495,7 +495,7 @@ class Caution:
     fact: str
     """The observation."""
     threshold: str = ""
-    """The limit from which it matters; empty if it always does."""
+    """The limit from which the fact matters; empty if it always matters."""
     cause: str = ""
     """The probable cause; empty if unknown."""
     next_step: str = ""
@@ -614,9 +614,9 @@ class RunFindings:
     break_evens: tuple[BreakEven, ...] = ()
     """Every stack against the baseline, along each axis on which the study varies a number."""
     scalings: tuple[Scaling, ...] = ()
-    """For every stack with measurements at enough concurrencies."""
+    """The growth of every stack with measurements at enough concurrencies."""
     bottlenecks: tuple[Bottleneck, ...] = ()
-    """For every stack with observed processes."""
+    """The bottleneck of every stack with observed processes."""
     proofs: tuple[Proof, ...] = ()
     """Experiments on these bottlenecks within the run."""
     identical_copies: IdenticalCopies | None = None

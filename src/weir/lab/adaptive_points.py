@@ -29,8 +29,8 @@ def restore_further_cells(
 def refine_crossings(
     run: RunContext, cells: Sequence[PlannedCell], writer: RunWriter, run_cells: Callable[[Sequence[PlannedCell]], None]
 ) -> None:
-    """Measures further points until every crossing is precise enough, or the study's maximum is reached. All blocks of
-    `cells`, the study's own, are done. `run_cells` measures all blocks of the given cells."""
+    """Measures further points until every crossing is precise enough, or the study's maximum is reached. Before the
+    call, all blocks of `cells`, the study's own cells, have run. `run_cells` measures all blocks of the given cells."""
     study, stack_cpus = run.study, len(writer.info.placement.stack)
     # A slow import: only runs with further points need the statistics here.
     from weir.findings.run_findings import wanted_points_in

@@ -1,7 +1,7 @@
 """Searches for the capacity under an objective, and for the knee, on a running server.
 
-If weir starts the server, each search has a fresh process. Each attempt is a load of its own. The server must be at
-rest before it: the queues that an overload leaves would distort the next attempt.
+If weir starts the server, each search has a fresh process. Each attempt is a separate load. The server must have no
+work left before an attempt: the queues that an overload leaves would distort the next attempt.
 """
 
 import itertools
@@ -38,7 +38,7 @@ _BELOW_MOST = 1_000.0
 _RAISES = 3
 """Maximum number of times that the highest rate doubles while the server meets the objective."""
 _REST_S = 30.0
-"""Maximum time for a server to come to rest."""
+"""Maximum time for a server to recover from a load."""
 _MIN_PROBED_RPS = 1.0
 _GENERATOR_REASONS = ("busy", "ports", "slept", "stood_still")
 """Kinds of verdict reasons (docs/reference/engine.md) that concern the generator and its machine."""
@@ -118,7 +118,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class CapacityMeasurement:
-    """One search, with the response times at the highest rate that met the objective."""
+    """The result of one search, with the response times at the highest rate that met the objective."""
 
     search: SearchResult
     histogram: bytes | None

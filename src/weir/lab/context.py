@@ -55,7 +55,7 @@ class TrialContext:
 
     @cached_property
     def placement(self) -> Placement:
-        """The CPUs of each tier."""
+        """The CPUs, limits and network of the trial."""
         return self.planned.restrict_placement(self.run.placement)
 
     @property

@@ -76,5 +76,5 @@ def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: Loa
 
 
 def find_exit(hosts: Collection[Host], names: Collection[str]) -> Ended | None:
-    """Returns how the first of these processes ended; None while all run."""
+    """Returns how the first of these processes ended; None while all of them run."""
     return next((ended for name in names for host in hosts if (ended := host.ended(name)) is not None), None)

@@ -123,7 +123,7 @@ def _build_network(table: NetworkTable | None) -> Network | None:
 
 
 def _note_shared_cpus(placement: Placement) -> Placement:
-    """Adds sentences about shared CPUs, and about work that one role does for another."""
+    """Adds sentences about shared CPUs, and about the work of one role for another role."""
     cpus = {role: set(getattr(placement, role)) for role in _ROLES}
     notes = []
     for one, other in combinations(("load", "stack", "services"), 2):

@@ -30,7 +30,7 @@ class ServiceProcess:
     name: str
     """Name of the service, the process and the tier."""
     log: Path
-    """File for its output, on this machine unless `is_log_there`."""
+    """File for the output of the process, on this machine unless `is_log_there`."""
     cpus: tuple[int, ...]
     """CPUs of the process; empty: all CPUs of the machine."""
     limits: Limits | None

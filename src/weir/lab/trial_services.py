@@ -76,7 +76,7 @@ class RunningServices:
     front: Front | None = None
     """Starts the proxies; None without any."""
     place: ServiceHost | None = None
-    """The machine of databases and upstreams; None: this one."""
+    """The machine of databases and upstreams; None: this machine."""
 
     def read(self, workload: Workload) -> "Readings":
         """Reads the results of the invariants' queries, then the counters of each database."""

@@ -90,7 +90,7 @@ class Facts:
     stack_ended: str | None = None
     """How the stack ended during the load."""
     service_ended: str | None = None
-    """Name of the service that ended during the load, and how."""
+    """Name of the service that ended during the load, with its exit status or signal."""
     after: PostLoadCheck = field(default_factory=PostLoadCheck)
     cut_short_s: float | None = None
     """Time after which the load was ended from outside weir."""

@@ -8,7 +8,7 @@ class ExitCode(IntEnum):
     """The exit status of a weir command."""
 
     DONE = 0
-    """Done. Invalid figures do not change it: `load` prints its verdict, and only `--strict` makes it another code."""
+    """The command is done. Invalid figures do not change this: `load` prints its verdict; only `--strict` does."""
     MISSED = 1
     """A condition did not hold: `load` or `run` missed an objective, `--abort-on` ended a load, `gate` found a
     regression, `audit` found an impossible number, or `prove` did not see the effect that it predicted."""
@@ -24,7 +24,7 @@ class ExitCode(IntEnum):
     DEFECT = 70
     """A defect of weir itself. `WEIR_DEBUG=1` shows its place."""
     INTERRUPTED = 130
-    """Interrupted by Ctrl-C, SIGTERM or a closed terminal. Finished trials are kept."""
+    """Ctrl-C, SIGTERM or a closed terminal interrupted the command. Finished trials are kept."""
 
 
 class WeirError(Exception):

@@ -51,7 +51,7 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class ExponentialThink:
-    """A pause from the exponential distribution with a mean."""
+    """A pause with an exponential distribution and this mean."""
 
     mean_s: float
 
@@ -68,7 +68,7 @@ ThinkTime = Think | ExponentialThink
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One arrival: a user who makes `requests` requests with a pause in between, and leaves."""
+    """One arrival: a user who sends `requests` requests with pauses in between, and then leaves."""
 
     requests: int
     think: ThinkTime | None = None
@@ -319,7 +319,7 @@ class LoadPlan:
     part: tuple[int, int] | None = _plan_key(None, "part", lambda part: {"first": part[0], "of": part[1]})
     """If several engines share the load: this engine's first thread, from 0, and the threads of all engines."""
     held: bool = _plan_key(False, "held")
-    """Whether the load opens its connections and then waits for its start time."""
+    """Whether the load opens its connections and then waits for a start time."""
 
     def answered_to_the_end(self) -> "LoadPlan":
         """Returns the same load without new requests from `duration_s` on. The load ends with the last response, at

@@ -58,7 +58,7 @@ class Quantiles(Record):
 
 
 PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
-"""The percentiles of `Quantiles`, as shares."""
+"""The percentiles of `Quantiles`, with their shares."""
 LIVE_PERCENTILES = {name: PERCENTILES[name] for name in ("p50", "p90", "p99")}
 """The percentiles that weir shows of a part of a load."""
 BUSY_FRACTION = 0.85
@@ -150,7 +150,7 @@ class RequestLogUse(Record):
 
 
 class GeneratorUse(Record):
-    """CPU and memory of the generator itself. Fractions are of the CPU time that its threads could have had."""
+    """CPU and memory of the generator itself. Fractions are shares of the CPU time available to its threads."""
 
     version: str
     """Version of weir-engine, or name and version of another program; empty if the load was killed."""
@@ -424,7 +424,7 @@ class Interval(Record):
 
 
 class LoadEvent(Record):
-    """An event during a load: the first failure of a kind, a stall."""
+    """An event during a load, such as the first failure of a kind or a stall."""
 
     t_s: float
     kind: str
@@ -456,7 +456,7 @@ THREAD_STATES = tuple(THREAD_STATE_WORDS)
 
 
 class PoolTimes(Record):
-    """Threads of one name: their number, and thread-seconds by state since the observation began."""
+    """Threads with one name: their number, and the thread-seconds in each state since the observation began."""
 
     pool: str
     threads: int

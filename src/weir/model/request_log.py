@@ -14,9 +14,9 @@ REQUEST_DTYPE = np.dtype([
 ])  # fmt: skip
 """One record: 64 bytes."""
 OUTCOMES = ("ok", "connect", "timeout", "reset", "protocol", "check", "unanswered")
-"""The meanings of the numbers in `outcome`."""
+"""The outcomes that the numbers in `outcome` mean."""
 NO_STEP = 65535
-"""The `step` of a scenario's request that failed before its step was known."""
+"""Value of `step` for a scenario's request that failed before its step was known."""
 
 
 def read_requests(path: str | PathLike[str]) -> NDArray[Any]:

@@ -20,7 +20,7 @@ class PoolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkUse:
-    """Counters of a network namespace from the last reading before the window to the first one after it."""
+    """Changes of a network namespace's counters from the last reading before the window to the first after it."""
 
     tcp_retransmits: int
     """TCP segments sent again."""
@@ -40,7 +40,7 @@ class NetworkUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierResources:
-    """Resources of the processes of one tier. An optional figure is None if it was not read, or must not be read."""
+    """Resources of the processes of one tier. An optional figure is None if weir did not or may not read it."""
 
     cpu_user_s: float
     """CPU time in user mode, including children that ended."""
@@ -69,13 +69,13 @@ class TierResources:
     disk_read_bytes: int | None = None
     """Bytes read from storage."""
     disk_written_bytes: int | None = None
-    """Bytes to be written to storage."""
+    """Bytes that the processes wrote for storage."""
     rchar_bytes: int | None = None
-    """Bytes through read() and similar calls, on files, pipes and sockets, but not through recv()."""
+    """Bytes read with read() and similar calls from files, pipes and sockets, but not with recv()."""
     wchar_bytes: int | None = None
-    """Bytes through write() and similar calls, but not through send()."""
+    """Bytes written with write() and similar calls, but not with send()."""
     throttled_periods: int | None = None
-    """Number of periods that a CPU quota cut short."""
+    """Number of periods in which a CPU quota stopped the processes."""
     throttled_s: float | None = None
     """Time for which CPU quotas stopped the processes, added up over CPUs."""
     network: NetworkUse | None = None

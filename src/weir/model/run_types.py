@@ -11,7 +11,7 @@ from weir.model.service_work import ServiceWork
 from weir.model.verdict import TrialVerdict
 
 Arm = Literal["main", "aa"]
-"""`aa`: the second copy of a stack in every block. It shows the difference of identical systems."""
+"""`aa`: the second copy of a stack in every block, which shows the difference of identical systems."""
 WEIR = "weir"
 """The name of weir's own engine as a generator."""
 GENERATOR = "generator"
@@ -58,8 +58,8 @@ class Cell:
     generator: str = WEIR
     """The program that generates the load: `weir`, or the name of another tool."""
     coordinates: dict[str, str] = field(default_factory=dict)
-    """Settings that the study varies and this stack has, besides workload and load: limits, replicas, cpus.
-    weir compares two cells only if they agree on all coordinates that both have."""
+    """Settings besides workload and load that the study varies and this stack has: limits, replicas, cpus. weir
+    compares two cells only if they agree on all coordinates that both have."""
     upper_bounds: tuple[UpperBound, ...] = ()
     """Upper bounds of the cell's throughput, the lowest first; empty if none is known in advance."""
 
@@ -205,7 +205,7 @@ class RunInfo:
 
     @property
     def is_load(self) -> bool:
-        """Whether the run is a single load (`weir load --out`): one trial of one cell; `study_text` holds its plan."""
+        """Whether the run is a single load (`weir load --out`): one trial of one cell. `study_text` has its plan."""
         return not self.study
 
 

@@ -36,7 +36,7 @@ class AnswerSeries:
 
 @dataclass(frozen=True, slots=True)
 class PointCharts:
-    """The series of one point."""
+    """The series of the charts of one point."""
 
     series: PointSeries
     answers: AnswerSeries

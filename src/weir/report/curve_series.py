@@ -241,7 +241,7 @@ def _cpus_in_use(stack: StackFindings) -> float | None:
 
 
 def _changes_of_sides(crossings: Sequence[CurveCrossing], metric: str) -> list[str]:
-    """Returns the texts of the dashed lines of a metric's chart."""
+    """Returns the texts at the dashed lines, the crossings, of a metric's chart."""
     return [crossing.text for crossing in crossings if crossing.metric == metric]
 
 

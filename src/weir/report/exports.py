@@ -62,7 +62,7 @@ class Sampled:
 
     @property
     def answered(self) -> int:
-        """The number of requests with a response time."""
+        """The number of requests with a response."""
         return int(self.times[1].sum())
 
     @property

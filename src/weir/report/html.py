@@ -41,7 +41,7 @@ def render_html(
     reader: RunReader, findings: RunFindings, against: Gate | None = None, *, charts: Charts | None = None
 ) -> str:
     """Returns the report of a run, as a page. `against` is the comparison with another run; `charts` is the result of
-    `begin_charts`, if it was called before the findings."""
+    `begin_charts`, if the caller started the charts before the findings."""
     begun = charts or begin_charts(reader)
     load = findings if isinstance(findings, LoadFindings) else None
     # Compiled once here, and not once by each worker.

@@ -16,9 +16,9 @@ CLOCKS = {
     "tls_handshake": "the TLS handshake after it",
     "time_to_first_byte": "from the moment it was sent to the first byte",
 }
-"""The clocks of a load, and their meanings."""
+"""The clocks of a load, with their meanings."""
 MOST_EVENTS = 30
-"""Events that the page lists one by one."""
+"""Maximum number of events that the page lists."""
 Part = tuple[str, int, int, Quantiles]
 """The name of a part, its number of responses, its number of failures, and its response times."""
 

@@ -51,7 +51,7 @@ def display(metric: str) -> Display:
 
 
 def value_text(measure: Measure, *, unit: bool = False) -> str:
-    """Returns the value of `measure` or a dash; `unit` appends its unit."""
+    """Returns the value of `measure`, or a dash; with `unit`, the text ends with the unit."""
     if measure.value is None:
         return "–"
     shown = display(measure.metric)

@@ -18,7 +18,7 @@ _WORDS = {"same": "the same", "undecided": "undecided", "no interval": "no inter
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The table."""
+    """The table of all points."""
 
     corner: str
     """Heading of the first column: `point`, or `compared` if the table is transposed."""

@@ -140,7 +140,7 @@ def _overlap(one: Path, other: Path) -> bool:
 
 
 def _sentence(paths: Sequence[Path], unit: str) -> str:
-    """Returns which stack is fastest and which is cheapest."""
+    """Returns a sentence that names the fastest stack and the stack with the lowest cost."""
     fastest = min(paths, key=lambda path: min(spot.p99_ms for spot in path.spots))
     cheapest = min(paths, key=lambda path: min(spot.cost for spot in path.spots))
     best = min(fastest.spots, key=lambda spot: spot.p99_ms)

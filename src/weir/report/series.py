@@ -91,7 +91,7 @@ class StackSeries:
     """Failed requests per second of each kind, without kinds that never occurred."""
     memory_mb: list[NamedLine]
     traffic_mb_s: list[NamedLine]
-    """Each tier's reading and writing of disks, and traffic of the loopback device; lines of zeros are left out."""
+    """Reading and writing of disks of each tier, and traffic of the loopback device; lines of zeros are left out."""
     threads: list[NamedLine]
     """Mean number of threads in each state, in the order of `records.THREAD_STATES`, without states that had none."""
 

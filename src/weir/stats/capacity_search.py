@@ -15,7 +15,7 @@ from weir.stats.mean import Estimate, mean_interval
 MIN_SEARCHES = 5
 """Minimum number of searches of an interval. With fewer searches it is too wide to be useful, and is not printed."""
 KNEE_SHARE = 0.95
-"""The knee is the smallest number of users that reaches this share of the highest throughput."""
+"""The knee is the smallest number of users with at least this share of the highest throughput."""
 _FLAT_DOUBLINGS = 2
 """The search for the highest throughput ends after this many doublings of the users without a gain."""
 _FOREVER_S = 1e9

@@ -12,7 +12,7 @@ from weir.stats.mean import CONFIDENCE, Estimate, mean_interval, t_quantile
 from weir.stats.sequential import widen_interval
 
 EQUIVALENCE_MARGIN = 0.02
-"""Two systems within ±2 % are the same for our purposes."""
+"""Two systems with a ratio within ±2 % count as equal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Crossing:
 
     @property
     def next_place(self) -> float:
-        """The next place to measure: the geometric middle of the gap."""
+        """The next place to measure: the geometric mean of both ends of the gap."""
         return math.sqrt(self.between[0] * self.between[1])
 
 
@@ -125,8 +125,8 @@ def _sign_changes(values: Array) -> list[int]:
 
 
 def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, int]:
-    """Returns the part of the axis in which a draw's crossing counts as this one: between the neighbouring extremes of
-    the mean."""
+    """Returns the part of the axis, between the neighbouring extremes of the mean, in which a draw's crossing counts as
+    this one."""
     first = 0 if number == 0 else changes[number - 1] + 1
     last = len(means) - 1 if number == len(changes) - 1 else changes[number + 1]
     here = changes[number]

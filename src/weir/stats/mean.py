@@ -1,4 +1,4 @@
-"""Means of trials with intervals, the number of trials for a precision, and drift within a trial."""
+"""Computes means of trials with intervals, the number of trials for a precision, and the drift within a trial."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 MAX_BLOCKS = 100_000
-"""The upper limit of `blocks_for_precision`; no study runs more."""
+"""Maximum result of `blocks_for_precision`; no study runs more blocks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from weir.stats.bootstrap import MIN_BLOCKS, bootstrap_weights, percentile_ranks
 from weir.stats.mean import Array
 
 SAMPLES_BEYOND = 100
-"""A quantile is printed when at least this many samples lie beyond it."""
+"""Minimum number of samples beyond a quantile that is printed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Scalability:
     misfit: float
     """Root mean square of the relative distances between law and measured means."""
     noise: float
-    """Root mean square of the means' relative standard errors over blocks. 0 with one block."""
+    """Root mean square of the relative standard errors of the means over blocks. 0 with one block."""
     highest: float
     """The highest measured concurrency."""
     blocks: int

@@ -28,7 +28,7 @@ POINTS = 30
 TOLERANCE = 0.02
 """Levels that differ by less than this are equal; a level that changes by less than this does not drift."""
 MIN_STEADY_SHARE = 0.5
-"""The last level must last for at least this share of the series."""
+"""Minimum length of the last level, as a share of the series."""
 _SHORTEST = 4
 """Minimum number of points of a level."""
 _NEIGHBOURS = 11

@@ -17,7 +17,7 @@ _BATCHES = 10
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """Relative standard deviations of one trial's figure, by source. Their squares add up."""
+    """Relative standard deviations of one trial's figure, one for each source. Their squares add up to the total."""
 
     within: float
     """Noise of the mean within a trial's window. A longer load reduces this noise."""

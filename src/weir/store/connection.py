@@ -1,5 +1,5 @@
-"""Finds and opens run files, and turns SQLite's errors into errors that a user can act on. A reader must work while the
-run is still being written (WAL), on a read-only medium, and after the writer was killed."""
+"""Finds and opens run files, and turns SQLite's errors into errors that a user can act on. A reader must work while a
+writer still writes the run (WAL), on a read-only medium, and after the writer was killed."""
 
 import shutil
 import sqlite3
@@ -93,8 +93,8 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
 
 
 def open_read_only(path: Path) -> ReadOnly:
-    """Opens the run file at `path` for reading. Raises WeirError: it cannot be opened, is of another kind, truncated,
-    or from a newer weir."""
+    """Opens the run file at `path` for reading. Raises WeirError if the file cannot be opened, is of another kind, is
+    truncated, or is from a newer weir."""
     with explained(path):
         try:
             return ReadOnly(_connect(path))

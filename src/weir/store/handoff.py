@@ -18,7 +18,7 @@ class AwayRun:
 
     path: Path
     content: bytes
-    """The run file in one piece, even if its writer was killed."""
+    """Content of the run file, complete even if its writer was killed."""
 
     def take_back(self, returned: Path) -> None:
         """Replaces the file here with the returned one, completely or not at all; readers that have the file open see

@@ -1,5 +1,5 @@
 """Reads the finished trials of a run file, in the types of `weir.model`. For a load without a study, also reads the
-unfinished trial. The file is opened read-only. Reading works while the run is still being written, on a read-only
+unfinished trial. The file is opened read-only. Reading works while a writer still writes the run, on a read-only
 medium, and after the writer was killed."""
 
 import json

@@ -8,7 +8,7 @@ from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSample
 from weir.store.table import Table, derive_columns
 
 APPLICATION_ID = 0x57454952
-"""'WEIR', in the file's header, so that `file` and weir can tell a run from another SQLite file."""
+"""The text 'WEIR' in the file's header, with which `file` and weir tell a run file from another SQLite file."""
 
 SCHEMA_NUMBER = 6
 """The only schema that this weir reads."""

@@ -140,7 +140,7 @@ class RunWriter:
             connection.execute("UPDATE run SET stopped = ?", (json.dumps(asdict(stop)),))
 
     def close(self, ended: Ended) -> None:
-        """Writes how the run ended and leaves one file behind. Closing twice does nothing."""
+        """Stores how the run ended, and leaves a single file. A second call does nothing."""
         with self._lock:
             if self._closed:
                 return
