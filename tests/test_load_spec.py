@@ -127,7 +127,7 @@ def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
         (LoadSpec(urls=("http://a:b@h/", "http://c:d@h/")), "--user: found two names and passwords"),
         (
             LoadSpec(user=("a", "b"), headers=(("authorization", "x"),)),
-            "--user: found together with an Authorization in -H/--header",
+            "--user: found together with Authorization in -H/--header",
         ),
         (LoadSpec(user=("a", "b"), scenario={}), "--user: found together with --scenario"),
         (LoadSpec(urls=("unix:/a",), kernel_timestamps=True), "--kernel-timestamps: found with 'unix:/a'"),

@@ -184,7 +184,7 @@ def test_a_line_break_in_an_argument_stays_in_the_comment(convert: Convert) -> N
         (["siege", "-c", "1"], "found 'siege', expected one of wrk, wrk2, hey, ab, jmx, locust"),
         (["wrk -c '1"], "expected a command line: No closing quotation"),
         (["--command", "--study", "wrk", "-c1", URL], "--command: found together with --study"),
-        (["hey", "-n", "5", "-c", "10", URL], "-n: found 5, expected 10 or more: one for each worker (-c)"),
+        (["hey", "-n", "5", "-c", "10", URL], "-n: found 5, expected at least 10, one for each worker (-c)"),
         (["wrk", "-t1", "-c1", "https://127.0.0.1/"], "URL: found 'https://127.0.0.1/', expected http://HOST"),
         (
             ["locust", "-f", "nowhere.py"],

@@ -222,7 +222,7 @@ def test_what_the_run_has_not_is_refused(given: dict[str, Any], message: str, tm
 
 
 def test_an_objective_that_is_no_time_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="expected a limit on response times"):
+    with pytest.raises(UsageError, match="expected a response time limit"):
         plan(tmp_path, STUDY, 1_000, "errors<1%")
 
 

@@ -495,7 +495,7 @@ def test_an_older_schema_is_refused(finished: Path) -> None:
         connection.execute("PRAGMA user_version = 3")
     connection.close()
     with pytest.raises(
-        WeirError, match=f"found run file schema 3, expected {SCHEMA_NUMBER}: it comes from an older weir"
+        WeirError, match=f"found run file schema 3, expected {SCHEMA_NUMBER}: the file comes from an older weir"
     ):
         RunReader(finished)
 

@@ -123,9 +123,7 @@ def read_command_line(tool: str, words: Sequence[str]) -> AbFrontEnd:
     if flags.requests < 1:
         raise _TABLE.reject(f"-n: found {flags.requests}, expected 1 or more", code=1)
     if not 1 <= flags.concurrency <= flags.requests:
-        raise _TABLE.reject(
-            f"-c: found {flags.concurrency}, expected 1 to {flags.requests}, the number of requests (-n)"
-        )
+        raise _TABLE.reject(f"-c: found {flags.concurrency}, expected 1 to {flags.requests}, the requests (-n)")
     is_tls, file = flags.url.scheme == "https", flags.post_file or flags.put_file
     method, url, headers, body = _build_request(flags)
     spec = LoadSpec(

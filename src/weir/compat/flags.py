@@ -130,7 +130,7 @@ class ToolFlags:
             return ToolExit(f"{self.version} [weir {__version__}]\n", self.version_code)
         if instead := next((way for spellings, way in self.instead.items() if spelling in spellings.split()), ""):
             return self.reject(
-                f"{spelling}: found a flag that weir does not support", hint=instead, code=self.unreadable_code
+                f"{spelling}: found a flag that weir does not have", hint=instead, code=self.unreadable_code
             )
         return self.reject(f"found {spelling}, expected a flag of {self.tool}", code=self.unreadable_code)
 

@@ -145,8 +145,7 @@ class _Goal:
         return None if self.is_met(figure) else figure.value
 
     def size_fleets(self, stations: Mapping[str, stats.Station]) -> dict[str, Fleet]:
-        """Returns the fewest machines (within 2 % per tier) so that no tier is full and, if possible, the objective
-        holds."""
+        """Returns the fewest machines (within 2 % per tier) with no tier full and, if possible, the objective met."""
         fleets = {tier: Fleet(one, _count_machines(self.rate_rps, one)) for tier, one in stations.items()}
         if self.objective is None or self.find_figure_alone(fleets) is not None:
             return fleets

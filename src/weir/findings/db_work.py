@@ -112,8 +112,7 @@ def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackF
 
 
 def _keys(stacks: Sequence[StackFindings]) -> str:
-    """Returns a note on rows that a driver requests only for keys. They are part of the stack, like BEGIN and
-    COMMIT."""
+    """Returns a note on rows that a driver requests only for keys. These rows are part of the stack, like BEGIN."""
     given = [(stack.name, sum(work.key_rows for work in stack.work)) for stack in stacks]
     told = listed([f"{name} {rows:,.2f}" for name, rows in given if rows >= NOISE])
     return f" Beside these, inserted rows given back for their keys: {told}." if told else ""

@@ -76,8 +76,7 @@ def list_what_ran(
 ) -> tuple[WhatRan, ...]:
     """Returns the build and the runtime of each stack, in the order of the study.
 
-    `trials` are all finished trials in their order, also rejected ones. `names` has the short name of each cell's
-    stack.
+    `trials` are all finished trials in order, even rejected. `names` has the short name of each cell's stack.
     """
     found: list[WhatRan] = []
     for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():

@@ -176,8 +176,7 @@ def _distribution(row: Sampled) -> str:
 
 
 def render_csv(findings: RunFindings) -> str:
-    """Returns every metric of every stack at every point as CSV; for a load, all numbers of its JSON with their
-    keys."""
+    """Returns every metric of every stack at every point as CSV; for a load, all numbers and keys of its JSON."""
     columns = ("workload", "load", "point", "stack", "name", "metric", "unit", "value", "low", "high", "trials", "note")
     if isinstance(findings, LoadFindings):
         target, (point,) = findings.summary.target, findings.points

@@ -85,7 +85,7 @@ def to_line(values: Array) -> Line:
 
 
 def round_for_chart(value: float) -> float:
-    """Rounds to four significant digits, more than a chart shows. A whole number has no decimal point, to save
+    """Rounds to four significant digits, more than a chart shows. Whole numbers have no decimal point, to save
     bytes."""
     rounded = float(f"{value:.4g}")
     return int(rounded) if rounded.is_integer() else rounded

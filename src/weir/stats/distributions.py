@@ -10,8 +10,7 @@ from typing import Any
 
 @cache
 def load_scipy_special() -> Any:
-    """Returns scipy.special. Call it before a fork if children need scipy.special: otherwise each imports its own
-    copy."""
+    """Returns scipy.special. Call it before a fork if children need it; otherwise each imports its own copy."""
     from scipy import special
 
     return special

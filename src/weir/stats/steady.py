@@ -147,7 +147,7 @@ def _apart(observed: Array, changes: Iterable[int]) -> list[int]:
 def _noise(observed: Array) -> tuple[float, float]:
     """Returns the standard deviation of a series around its levels, and its lag-1 autocorrelation.
 
-    Both are computed from differences, because a change of level affects only those across the change: with lag 1 their
+    Both come from differences, because a change of level affects only those across the change: with lag 1 their
     variance is 2σ²(1 − r), with lag 2 it is 2σ²(1 − r²). The largest tenth, which includes changes of level, is left
     out.
     """

@@ -1,5 +1,5 @@
-"""The run file's tables, derived from the record types of their rows, and the numbers that identify a run file. Whoever
-changes a table, and so a field of such a record, raises `SCHEMA_NUMBER` and adds a line to
+"""The run file's tables, derived from the record types of their rows, and the numbers that identify a run file. A
+change of a table, and so of a field of such a record, raises `SCHEMA_NUMBER` and adds a line to
 `docs/reference/run-file.md`. A test compares the tables with their SQL in `tests/store/schema.sql`."""
 
 from weir.model.run_types import Cell, RunInfo, Trial, TrialEvent, TrialResult
