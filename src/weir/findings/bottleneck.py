@@ -31,7 +31,7 @@ _GENERATOR = "generator"
 _BLOCKED = 0.6
 """An event loop is blocked if its threads spend at least this share of the time in waits for anything but events."""
 _LISTENS = 0.25
-"""A loop whose threads wait for events for at least this share of the time is not blocked but idle."""
+"""A loop whose threads wait for events for at least this share of the time is idle and not blocked."""
 _FLAT = 0.05
 """Throughputs that differ by at most this share count as equal."""
 _FEWEST_LOOPS = 4

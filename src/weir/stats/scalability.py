@@ -12,9 +12,9 @@ from weir.stats.mean import Array, Estimate, t_quantile
 MIN_POINTS = 5
 """Minimum number of concurrencies: with 4 points and 3 parameters, 1 degree of freedom cannot detect a poor fit."""
 POOR_FIT = 0.05
-"""The fit is poor if its mean distance from the measured means exceeds both this share ..."""
+"""A fit is poor only if its mean relative distance from the measured means exceeds this share."""
 _NOISE_SIGMAS = 3.0
-"""... and this multiple of the noise of the means."""
+"""A fit is poor only if this distance also exceeds this multiple of the noise of the means."""
 _NONE = 1e-9
 """Smaller coefficients count as 0."""
 
