@@ -44,17 +44,17 @@ def test_flags_make_the_load_they_name(flags: dict[str, Any], load: Load) -> Non
     [
         ({"rate_rps": "fast"}, "-R/--rate: found 'fast', expected a number above 0, or points such as 0s:100,30s:1000"),
         ({"rate_rps": "0"}, "-R/--rate: found '0', expected a value above 0"),
-        ({"rate_rps": "30s:1,10s:2"}, "-R/--rate: found '30s:1,10s:2', expected points in the order of their times"),
+        ({"rate_rps": "30s:1,10s:2"}, "-R/--rate: found '30s:1,10s:2', expected points sorted by time"),
         ({"rate_rps": "0s:1,5"}, "expected a time before each value"),
         ({"rate_rps": "0:1,5:2"}, "-R/--rate: found '0:1,5:2'"),
-        ({"rate_rps": "1", "users": "5"}, "--users: found beside -R/--rate"),
-        ({"rate_rps": "1", "pace_s": "1s"}, "--pace: found beside -R/--rate"),
-        ({"rate_rps": "1", "think": "1s"}, "--think: found beside -R/--rate without --loops"),
+        ({"rate_rps": "1", "users": "5"}, "--users: found together with -R/--rate"),
+        ({"rate_rps": "1", "pace_s": "1s"}, "--pace: found together with -R/--rate"),
+        ({"rate_rps": "1", "think": "1s"}, "--think: found together with -R/--rate and without --loops"),
         ({"arrivals": True}, "--poisson: found without -R/--rate"),
         ({"users": "1.5"}, "--users: found 1.5, expected a whole number"),
-        ({"users": "5", "connections": "5"}, "--users: found beside -c/--connections"),
+        ({"users": "5", "connections": "5"}, "--users: found together with -c/--connections"),
         ({"ramp_s": "5s"}, "--ramp: found without --users"),
-        ({"users": "0s:1,5s:2", "ramp_s": "5s"}, "--ramp: found beside --users 0s:1,5s:2"),
+        ({"users": "0s:1,5s:2", "ramp_s": "5s"}, "--ramp: found together with --users 0s:1,5s:2"),
         ({"users": "5", "ramp_s": "soon"}, "--ramp: found 'soon'"),
         ({"pace_s": "0"}, "--pace: found '0'"),
         ({"think": "long"}, "--think: found 'long'"),
@@ -97,36 +97,39 @@ def test_requests_that_wait_for_no_answer_are_pipelined() -> None:
     ("spec", "problem"),
     [
         (LoadSpec(pipeline=1025), "--pipeline: found 1025, expected a number from 1 to 1024"),
-        (LoadSpec(pipeline=2, keep_alive=False), "--pipeline: found 2 beside --no-keepalive"),
-        (LoadSpec(pipeline=2, scenario={}), "--pipeline: found 2 beside --scenario"),
+        (LoadSpec(pipeline=2, keep_alive=False), "--pipeline: found 2 together with --no-keepalive"),
+        (LoadSpec(pipeline=2, scenario={}), "--pipeline: found 2 together with --scenario"),
         (
             LoadSpec(pipeline=2, think=Think(1, 1)),
-            "--pipeline: found 2 beside users over time, --think, --loops or --pace",
+            "--pipeline: found 2 together with users over time, --think, --loops or --pace",
         ),
-        (LoadSpec(pipeline=2, users=RAMP), "--pipeline: found 2 beside users over time"),
-        (LoadSpec(pipeline=2, rate_rps=10.0, loops=2), "--pipeline: found 2 beside --loops"),
+        (LoadSpec(pipeline=2, users=RAMP), "--pipeline: found 2 together with users over time"),
+        (LoadSpec(pipeline=2, rate_rps=10.0, loops=2), "--pipeline: found 2 together with --loops"),
         (
             LoadSpec(pipeline=1000, connections=1001),
             "--pipeline: found 1000 on each of 1001 connections, expected at most 1,000,000 requests",
         ),
         (LoadSpec(urls=("a:80",)), "URL: found 'a:80', expected http://HOST[:PORT]/PATH"),
         (LoadSpec(urls=(URL, "b")), "URL: found 'b', expected http://HOST[:PORT]/PATH"),
-        (LoadSpec(urls=(URL, URL), scenario={}), "URL: found 2 beside --scenario, expected one"),
-        (LoadSpec(urls=("unix:/a", URL)), "URL: found http and unix, expected URLs of one scheme"),
-        (LoadSpec(urls=(URL, URL), connections=1), "URL: found 2 for 1 connections, expected a connection for each"),
-        (LoadSpec(scenario={}, method="PUT"), "-m/--method: found 'PUT' beside --scenario"),
+        (LoadSpec(urls=(URL, URL), scenario={}), "URL: found 2 together with --scenario, expected one"),
+        (LoadSpec(urls=("unix:/a", URL)), "URL: found http and unix, expected the same scheme in all URLs"),
+        (
+            LoadSpec(urls=(URL, URL), connections=1),
+            "URL: found 2 for 1 connections, expected at least one connection for each",
+        ),
+        (LoadSpec(scenario={}, method="PUT"), "-m/--method: found 'PUT' together with --scenario"),
         (LoadSpec(tls_insecure=True), "--insecure: found with 'http://127.0.0.1:8000/'"),
         (LoadSpec(urls=("https://a/",), tls_key="k"), "--key: found without --cert, expected both or neither"),
         (
             LoadSpec(urls=("https://a/",), tls_ca="c", tls_insecure=True),
-            "--insecure: found with --cacert, expected one of the two",
+            "--insecure: found together with --cacert, expected only one of the two",
         ),
         (LoadSpec(urls=("http://a:b@h/", "http://c:d@h/")), "--user: found two names and passwords"),
         (
             LoadSpec(user=("a", "b"), headers=(("authorization", "x"),)),
-            "--user: found beside an Authorization in -H/--header",
+            "--user: found together with Authorization in -H/--header",
         ),
-        (LoadSpec(user=("a", "b"), scenario={}), "--user: found beside --scenario"),
+        (LoadSpec(user=("a", "b"), scenario={}), "--user: found together with --scenario"),
         (LoadSpec(urls=("unix:/a",), kernel_timestamps=True), "--kernel-timestamps: found with 'unix:/a'"),
     ],
 )
@@ -137,7 +140,7 @@ def test_settings_that_contradict_each_other_are_named(spec: LoadSpec, problem: 
 
 
 def test_settings_of_a_study_are_named_by_their_keys() -> None:
-    with pytest.raises(UsageError, match=r"matrix\.users: found beside matrix\.connections"):
+    with pytest.raises(UsageError, match=r"matrix\.users: found together with matrix\.connections"):
         LoadSpec(users=5.0, connections=5).to_load(KEY_NAMES)
 
 

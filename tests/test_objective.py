@@ -150,18 +150,18 @@ def test_an_objective_is_a_figure_a_comparison_and_a_limit(text: str, metric: st
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "expected a figure, a comparison and a limit"),
-        ("p99=50ms", "expected a figure, a comparison and a limit"),
+        ("", "expected a metric, a comparison and a limit"),
+        ("p99=50ms", "expected a metric, a comparison and a limit"),
         ("p99<50", "one of the units us, µs, ms, s after 50"),
         ("p99<5%", "one of the units"),
         ("p100<1s", "between 0 and 100"),
         ("p0<1s", "between 0 and 100"),
-        ("median<1s", "expected p50, p99.9"),
+        ("median<1s", "expected a percentile such as p50 or p99.9"),
         ("p99>50ms", "expected < or <= after p99"),
         ("throughput<10", "expected > or >= after throughput"),
         ("throughput>10ms", "expected no unit after 10"),
         ("errors<1s", "one of the units % after 1"),
-        ("p9.9.9<1s", "expected p50"),
+        ("p9.9.9<1s", "expected a percentile such as p50"),
     ],
 )
 def test_what_is_no_objective_is_told_by_its_flag(text: str, problem: str) -> None:

@@ -94,7 +94,7 @@ def test_the_work_goes_on_before_anybody_asks_for_it(tmp_path: Path) -> None:
 def test_a_worker_that_was_killed_is_told_with_what_to_look_at(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run.weir", SyntheticStudy())
     (told,) = printed(KILLED, path)
-    assert told.startswith(f"{path}: a worker process was killed")
+    assert told.startswith(f"{path}: found a killed worker process")
     assert "memory" in told
 
 

@@ -77,7 +77,7 @@ def test_a_body_is_itself_or_a_file(tmp_path: Path) -> None:
         (parse_count, ["", "0", "-1", "1e3", "9" * 5000, "٣"], "a whole number above 0"),
         (parse_cpus, ["", "a", "3-1", "0,,1", "99999"], "CPUs"),
         (parse_header, ["nothing", ": x", "a b: c"], "'Name: value'"),
-        (parse_header, ["A: b\r\nEvil: c"], "one line as the value"),
+        (parse_header, ["A: b\r\nEvil: c"], "a value of"),
         (parse_body, ["@/nowhere/none"], "No such file"),
         (parse_endpoint, ["", "here", "here:", ":80", "here:0", "here:65536", "here:99999999"], "HOST:PORT"),
         (parse_pem_path, [__file__], "a PEM file"),

@@ -235,7 +235,7 @@ class Host(Closing):
         try:
             answer = box.get(timeout=wait_s)
         except queue.Empty:
-            raise HostGoneError(f"weir-engine host: no answer to {command!r} within {wait_s:g} s") from None
+            raise HostGoneError(f"weir-engine host: no reply to {command!r} within {wait_s:g} s") from None
         finally:
             with self._lock:
                 self._answers.pop(identity, None)

@@ -244,7 +244,7 @@ class LoadSpec:
         if self.rate_rps is not None:
             return self._open_load(self.rate_rps, names)
         if self.arrivals != "constant":
-            raise _error(names, "arrivals", f"found without {names['rate_rps']}, expected arrivals at a rate")
+            raise _error(names, "arrivals", f"found without {names['rate_rps']}, expected both")
         return ClosedLoad(self._user_profile(names), self.think, self.loops, self.pace_s)
 
     def to_plan(self, names: "Names | None" = None) -> LoadPlan:
@@ -288,11 +288,11 @@ class LoadSpec:
             names["loops"]: isinstance(load, OpenLoad) and load.session is not None,
         }
         if beside := [name for name, is_given in waits.items() if is_given]:
-            expected = "expected connections that are kept and ask again without a pause"
-            raise _error(names, "pipeline", f"found {self.pipeline} beside {beside[0]}, {expected}")
+            expected = "expected keep-alive connections and no pause between requests"
+            raise _error(names, "pipeline", f"found {self.pipeline} together with {beside[0]}, {expected}")
         if load.connections * self.pipeline > _MAX_UNANSWERED:
             each = f"{self.pipeline} on each of {load.connections} connections"
-            raise _error(names, "pipeline", f"found {each}, expected at most {_MAX_UNANSWERED:,} requests at a time")
+            raise _error(names, "pipeline", f"found {each}, expected at most {_MAX_UNANSWERED:,} requests in flight")
 
     def to_arguments(self) -> list[str]:
         """Returns the arguments of `weir load` for this load."""
@@ -335,10 +335,10 @@ class LoadSpec:
     def _open_load(self, rate_rps: Profile, names: "Names") -> OpenLoad:
         for name in ("users", "ramp_s", "pace_s"):
             if getattr(self, name) is not None:
-                expected = "expected one of them: arrivals at a rate do not wait for users"
-                raise _error(names, name, f"found beside {names['rate_rps']}, {expected}")
+                expected = "expected only one of the two: arrivals at a rate do not wait for users"
+                raise _error(names, name, f"found together with {names['rate_rps']}, {expected}")
         if self.think is not None and self.loops is None:
-            problem = f"found beside {names['rate_rps']} without {names['loops']}, expected all three"
+            problem = f"found together with {names['rate_rps']} and without {names['loops']}, expected all three"
             raise _error(names, "think", problem, hint=f"add {names['loops']}: the requests of each arrival")
         session = None if self.loops is None else Session(self.loops, self.think)
         return OpenLoad(rate_rps, self.connections or DEFAULT_CONNECTIONS, self.arrivals, session)
@@ -347,17 +347,17 @@ class LoadSpec:
         users = self.users
         if users is None:
             if self.ramp_s is not None:
-                raise _error(names, "ramp_s", f"found without {names['users']}, expected a number of users")
+                raise _error(names, "ramp_s", f"found without {names['users']}, expected both")
             return self.connections or DEFAULT_CONNECTIONS
         if self.connections is not None:
-            problem = f"found beside {names['connections']}, expected one of them: every user has a connection"
+            problem = f"found together with {names['connections']}, expected only one: every user has a connection"
             raise _error(names, "users", problem)
         if not isinstance(users, tuple) and users != int(users):
             raise _error(names, "users", f"found {users:g}, expected a whole number")
         if self.ramp_s is None:
             return users
         if isinstance(users, tuple):
-            found = f"found beside {names['users']} {parsing.write_profile(users)}"
+            found = f"found together with {names['users']} {parsing.write_profile(users)}"
             raise _error(names, "ramp_s", f"{found}, expected one number of users")
         return ((0.0, 0.0), (self.ramp_s, users))
 
@@ -378,11 +378,11 @@ class LoadSpec:
         if not found:
             return self
         if len(found) > 1:
-            raise _error(names, "user", "found two names and passwords, expected the same in each URL and flag")
+            raise _error(names, "user", "found two names and passwords, expected one for all URLs and the flag")
         if any(name.lower() == "authorization" for name, _ in self.headers):
-            raise _error(names, "user", f"found beside an Authorization in {names['headers']}, expected one of the two")
+            raise _error(names, "user", f"found together with Authorization in {names['headers']}, expected only one")
         if self.scenario is not None:
-            problem = f"found beside {names['scenario']}, expected a header Authorization in its steps"
+            problem = f"found together with {names['scenario']}, expected a header Authorization in its steps"
             raise _error(names, "user", problem)
         token = b64encode(parsing.write_credentials(found.pop()).encode()).decode("ascii")
         headers = (*self.headers, ("Authorization", f"Basic {token}"))
@@ -397,13 +397,13 @@ class LoadSpec:
         if count == 1:
             return ()
         if self.scenario is not None:
-            raise UsageError(f"URL: found {count} beside {names['scenario']}, expected one URL for the scenario")
+            raise UsageError(f"URL: found {count} together with {names['scenario']}, expected one URL for the scenario")
         schemes = sorted({url.partition(":")[0].lower() for url in self.urls})
         if len(schemes) > 1:
-            raise UsageError(f"URL: found {' and '.join(schemes)}, expected URLs of one scheme")
+            raise UsageError(f"URL: found {' and '.join(schemes)}, expected the same scheme in all URLs")
         if load.connections < count:
             found = f"found {count} for {load.connections} connections"
-            raise UsageError(f"URL: {found}, expected a connection for each", hint=f"-c {count}")
+            raise UsageError(f"URL: {found}, expected at least one connection for each URL", hint=f"-c {count}")
         return self.urls
 
     def _check_scenario(self, names: "Names") -> None:
@@ -412,7 +412,7 @@ class LoadSpec:
         for name in ("method", "headers", "body"):
             if value := getattr(self, name):
                 expected = f"expected it in the steps of {self.scenario_file or 'the scenario'}"
-                raise _error(names, name, f"found {value!r} beside {names['scenario']}, {expected}")
+                raise _error(names, name, f"found {value!r} together with {names['scenario']}, {expected}")
 
     def _tls(self, names: "Names") -> Tls | None:
         given = [name for name in SETTINGS if name.startswith("tls_") and getattr(self, name) != _DEFAULTS[name]]
@@ -423,16 +423,16 @@ class LoadSpec:
                 raise _error(names, given[0], f"found with {url!r}, expected a URL that begins with https://")
         if (self.tls_certificate is None) != (self.tls_key is None):
             alone, missing = ("tls_certificate", "tls_key") if self.tls_key is None else ("tls_key", "tls_certificate")
-            raise _error(names, alone, f"found without {names[missing]}, expected both or neither")
+            raise _error(names, alone, f"found without {names[missing]}, expected both or neither of them")
         if self.tls_insecure and self.tls_ca is not None:
-            raise _error(names, "tls_insecure", f"found with {names['tls_ca']}, expected one of the two")
+            raise _error(names, "tls_insecure", f"found together with {names['tls_ca']}, expected only one of the two")
         return Tls(**{one.name: getattr(self, f"tls_{one.name}") for one in fields(Tls)})
 
     def _check_kernel_timestamps(self, names: "Names") -> None:
         url = next((url for url in self.urls if url.startswith("unix:")), None)
         if self.kernel_timestamps and url is not None:
             name, expected = names["kernel_timestamps"], "expected a target over TCP: only packets have timestamps"
-            raise UsageError(f"{name}: found with {url!r}, {expected}", hint=f"leave out {name}")
+            raise UsageError(f"{name}: found with {url!r}, {expected}", hint=f"omit {name}")
 
 
 Names = Mapping[str, str]
@@ -490,5 +490,5 @@ def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def _error(names: Names, name: str, problem: str, *, hint: str = "") -> UsageError:
-    hint = hint or ("weir load --help" if names is FLAG_NAMES else "docs/reference/study.md has every key")
+    hint = hint or ("weir load --help" if names is FLAG_NAMES else "docs/reference/study.md describes every key")
     return UsageError(f"{names[name]}: {problem}", hint=hint)

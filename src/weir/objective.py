@@ -27,7 +27,7 @@ Times = Mapping[int, int]
 """Counts of requests by their time in nanoseconds, as in the buckets of a histogram."""
 
 _EXAMPLES = "'p99<50ms', 'errors<0.1%' or 'throughput>1000'"
-_METRICS = "p50, p99.9 and the like, mean, max, errors, unanswered, unsent or throughput"
+_METRICS = "a percentile such as p50 or p99.9, mean, max, errors, unanswered, unsent or throughput"
 _US = {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6}
 _SHARES = ("errors", "unanswered", "unsent")
 _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
@@ -90,7 +90,7 @@ def parse_abort_condition(text: str) -> Condition:
     """Parses `--abort-on`. Times and errors must be above a limit, throughput below one. Raises UsageError."""
     condition = _parse(text, "--abort-on", wanted=False)
     if condition.metric in ("unanswered", "unsent"):
-        problem = f"found {text!r}, expected another metric: weir counts {condition.metric} requests at the end only"
+        problem = f"found {text!r}, expected another metric: weir counts {condition.metric} requests only at the end"
         raise UsageError(f"--abort-on: {problem}", hint="--abort-on 'errors>5%'")
     return condition
 
@@ -204,7 +204,7 @@ def _times(encoded: str) -> Times:
 def _parse(text: str, flag: str, *, wanted: bool) -> Condition:
     match = re.fullmatch(r"\s*([a-z][\w.]*)\s*(<=|>=|<|>)\s*(\d+(?:\.\d+)?)\s*([a-zµ%]*)\s*", text)
     if match is None:
-        raise UsageError(f"{flag}: found {text!r}, expected a figure, a comparison and a limit: {_EXAMPLES}")
+        raise UsageError(f"{flag}: found {text!r}, expected a metric, a comparison and a limit, such as {_EXAMPLES}")
     metric, comparison, number, unit = match.groups()
     limit = float(number)
     quantile = re.fullmatch(r"p(\d+(?:\.\d+)?)", metric)

@@ -79,7 +79,7 @@ def start_parallel(
                     done = receiving.recv()
                 # OSError if it was killed while sending.
                 except (EOFError, OSError) as error:
-                    problem = f"{reader.path}: a worker process was killed, expected it to end by itself"
+                    problem = f"{reader.path}: found a killed worker process, expected all worker processes to finish"
                     advice = "check whether the machine ran out of memory (dmesg), then repeat the command"
                     raise WeirError(problem, hint=f"{advice}: the run file is unchanged") from error
             process.join()

@@ -76,10 +76,10 @@ def parse_profile(text: str) -> Profile:
             raise InvalidValueError(text, _PROFILE)
         time, unit, value = match.groups()
         if "," in text and time is None:
-            raise InvalidValueError(text, "a time before each value, as in 0s:100,30s:1000")
+            raise InvalidValueError(text, "a time before each value, such as 0s:100,30s:1000")
         t_s = 0.0 if time is None else float(time) * _UNITS_S[unit]
         if points and t_s < points[-1][0]:
-            raise InvalidValueError(text, "points in the order of their times")
+            raise InvalidValueError(text, "points sorted by time")
         points.append((t_s, float(value)))
     if max(value for _, value in points) <= 0:
         raise InvalidValueError(text, "a value above 0")
@@ -133,9 +133,9 @@ def parse_numbers(text: str) -> list[float]:
             raise InvalidValueError(text, "numbers and ranges such as '4, 50..500 step 50'")
         first, last, step = float(match[1]), float(match[2] or match[1]), float(match[3] or 1)
         if last < first:
-            raise InvalidValueError(text, f"a range that goes up, as {match[2]}..{match[1]}")
+            raise InvalidValueError(text, f"a range that goes up, such as {match[2]}..{match[1]}")
         if step == 0:
-            raise InvalidValueError(text, f"a step above 0 in {part.strip()!r}: this range never ends")
+            raise InvalidValueError(text, f"a step above 0 in {part.strip()!r}: without it the range never ends")
         # Multiplied and not added up, so that 0.1 ten times is 1; the tolerance keeps an inexact end.
         count = int((last - first) / step + 1e-9) + 1
         if len(found) + count > MAX_NUMBERS:
@@ -157,7 +157,7 @@ def parse_header(text: str) -> tuple[str, str]:
     if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name.strip()):
         raise InvalidValueError(text, "'Name: value'")
     if "\r" in value or "\n" in value:
-        raise InvalidValueError(text, f"one line as the value of {name.strip()!r}")
+        raise InvalidValueError(text, f"a value of {name.strip()!r} without a line break")
     return name.strip(), value.strip()
 
 
@@ -170,7 +170,7 @@ def parse_credentials(text: str) -> tuple[str, str]:
     """Returns the name and password in `NAME:PASSWORD`. The first colon ends the name (RFC 7617)."""
     name, colon, password = text.partition(":")
     if not colon or any(ord(character) < 32 or ord(character) == 127 for character in text):
-        raise InvalidValueError(name if colon else text, "NAME:PASSWORD, on one line")
+        raise InvalidValueError(name if colon else text, "NAME:PASSWORD without a line break")
     return name, password
 
 
@@ -203,7 +203,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
         first = int(match[1])
         chosen.extend(range(first, int(match[2] or first) + 1))
     if not chosen or not set(chosen) <= usable:
-        raise InvalidValueError(text, f"some of the CPUs weir may use: {sorted(usable)}")
+        raise InvalidValueError(text, f"CPUs that weir may use: {sorted(usable)}")
     return tuple(chosen)
 
 

@@ -63,7 +63,7 @@ def validate(type_: type[T], value: dict[str, Any], *, path: Path, below: str = 
     """Returns `value` as `type_`; raises UsageError with all problems, one per line, and `below` before each key."""
     if "schema" in value and value["schema"] != 1:
         problem = f"{path}: schema: found {value['schema']!r}, expected 1"
-        raise UsageError(problem, hint="this file is from another version of weir")
+        raise UsageError(problem, hint="check the version: the file is for another version of weir")
     try:
         return type_.model_validate(value)
     except ValidationError as error:

@@ -61,7 +61,7 @@ def test_what_the_report_does_not_say_can_be_told() -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("schema = 1\ntitle = 'x'\n", "found no [[claim]]"),
+        ("schema = 1\ntitle = 'x'\n", "found neither [[claim]]"),
         (
             "schema = 1\ntitle = 'x'\n[[claim]]\nname = 'a'\nmean = '6'\n",
             "claim.0.mean: found '6'; expected a time with its unit",
@@ -69,7 +69,7 @@ def test_what_the_report_does_not_say_can_be_told() -> None:
         ("schema = 1\ntitle = 'x'\n[[claim]]\nname = 'a'\nthroughput_rps = 'fast'\n", "throughput_rps: found 'fast'"),
         ("schema = 1\ntitle = 'x'\n[[claim]]\nname = 'a'\nquantiles = { half = '1 s' }\n", "expected percentiles"),
         ("schema = 1\ntitle = 'x'\n[[table]]\nfile = 'none.csv'\n", "none.csv: cannot be read"),
-        ("schema = 1\ntitle = 'x'\n[[table]]\nfile = 'bad.csv'\n", "column 'fast': unknown"),
+        ("schema = 1\ntitle = 'x'\n[[table]]\nfile = 'bad.csv'\n", "found the unknown column 'fast'"),
         ("schema = 1\ntitle = 'x'\n[[table]]\nfile = 'text.csv'\n", "line 3: users: found 'many'"),
     ],
 )

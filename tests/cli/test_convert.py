@@ -159,7 +159,7 @@ def test_a_locustfile_or_test_plan_is_a_scenario_and_a_study(
     assert without_comments((tmp_path / "study.toml").read_text()) == without_comments(convert(*words, "--study"))
     app(["study", "check", str(tmp_path / "study.toml")], standalone_mode=False)
     assert "4 trials (4 blocks of 1)" in capsys.readouterr().out
-    with pytest.raises(UsageError, match="--command: found users who do several things"):
+    with pytest.raises(UsageError, match="--command: found users with several requests"):
         convert("--command", *words)
 
 
@@ -167,7 +167,7 @@ def test_it_is_written_to_a_new_file_and_never_over_one(convert: Convert, tmp_pa
     path = tmp_path / "study.toml"
     assert convert("-o", str(path), "wrk", "-c10", "-d1s", URL) == ""
     assert tomllib.loads(path.read_text())["load"]["duration_s"] == 1
-    with pytest.raises(UsageError, match="never written over"):
+    with pytest.raises(UsageError, match="weir never overwrites"):
         convert("-o", str(path), "wrk", "-c10", "-d1s", URL)
     with pytest.raises(UsageError, match="cannot be written: No such file"):
         convert("-o", str(tmp_path / "nowhere" / "study.toml"), "wrk", "-c10", "-d1s", URL)
@@ -183,15 +183,15 @@ def test_a_line_break_in_an_argument_stays_in_the_comment(convert: Convert) -> N
     [
         (["siege", "-c", "1"], "found 'siege', expected one of wrk, wrk2, hey, ab, jmx, locust"),
         (["wrk -c '1"], "expected a command line: No closing quotation"),
-        (["--command", "--study", "wrk", "-c1", URL], "--command: found beside --study"),
-        (["hey", "-n", "5", "-c", "10", URL], "-n: found 5, expected 10 or more: one for each worker (-c)"),
+        (["--command", "--study", "wrk", "-c1", URL], "--command: found together with --study"),
+        (["hey", "-n", "5", "-c", "10", URL], "-n: found 5, expected at least 10, one for each worker (-c)"),
         (["wrk", "-t1", "-c1", "https://127.0.0.1/"], "URL: found 'https://127.0.0.1/', expected http://HOST"),
         (
             ["locust", "-f", "nowhere.py"],
             "nowhere.py: cannot be read: No such file or directory; expected a locustfile",
         ),
         (["locust", "-u", "many"], "found 'many', expected a whole number above 0"),
-        (["locust", "-t", "soon"], "found 'soon', expected a time such as 90"),
+        (["locust", "-t", "soon"], "found 'soon', expected a duration such as 90"),
     ],
 )
 def test_what_cannot_be_read_is_told(words: list[str], problem: str, convert: Convert) -> None:

@@ -70,7 +70,7 @@ def test_an_objective_that_cannot_be_met_exits_with_1(run_file: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "--target-rate: found none"),
+        ([], "--target-rate: missing"),
         (["--target-rate", "fast"], "--target-rate: found 'fast'"),
         (["--target-rate", "1k"], "--stack: found none, expected one of flask-gunicorn, sanic"),
         (["--target-rate", "1k", "--stack", "sanic", "--cpus", "app"], "--cpus: found 'app'"),

@@ -78,7 +78,7 @@ def test_a_body_is_never_a_file_of_this_machine(tmp_path: Path) -> None:
         ({"url": URL, "requests": "-1"}, "-n/--requests: found '-1'"),
         ({"url": URL, "duration_s": "soon"}, "-d/--duration: found 'soon', expected a duration"),
         ({"url": URL, "rate_rps": "fast"}, "-R/--rate: found 'fast', expected a number above 0"),
-        ({"url": URL, "rate_rps": "5", "users": "5"}, "--users: found beside -R/--rate"),
+        ({"url": URL, "rate_rps": "5", "users": "5"}, "--users: found together with -R/--rate"),
         ({"url": URL, "ramp_s": "5s"}, "--ramp: found without --users"),
         ({"url": URL, "method": "BREW"}, "-m/--method: found 'BREW'"),
         ({"url": URL, "headers": "no colon"}, "-H/--header: found 'no colon'"),

@@ -109,15 +109,15 @@ def test_loads_are_where_ray_finds_room(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_what_ray_cannot_do_is_told_in_a_line_with_what_helps() -> None:
     cluster = RayCluster(Broken())
-    with pytest.raises(TargetError, match=r"Ray says: the head is gone$") as raised:
+    with pytest.raises(TargetError, match=r"Ray reports: the head is gone$") as raised:
         cluster.nodes  # noqa: B018
     assert raised.value.hint == "ray status"
-    with pytest.raises(TargetError, match=r"Ray says: the store is full$"):
+    with pytest.raises(TargetError, match=r"Ray reports: the store is full$"):
         cluster.store(b"an engine")
 
 
 def test_where_the_node_of_this_machine_is_gone_the_next_step_is_told() -> None:
-    with pytest.raises(TargetError, match="the node on this machine is gone") as raised:
+    with pytest.raises(TargetError, match="found no node of this machine") as raised:
         RayCluster(Told(node("id-1"))).own_address  # noqa: B018
     assert raised.value.hint == "ray start --address 10.0.0.1:6379"
     assert RayCluster(Told(node(OWN))).own_address == "10.0.0.6"

@@ -70,7 +70,7 @@ def test_a_run_of_agents_is_resumed_with_agents_alone(study: Study, weir: Weir, 
     ):
         done = weir("run", "--resume", out, "--cluster", nodes.address, *flags)
         assert done.returncode == ExitCode.USAGE
-        assert f"load threads of each agent: found {found}, expected those of the run: 2,1" in done.stderr
+        assert f"load threads of each agent: found {found}, expected the run's numbers: 2,1" in done.stderr
         assert "try: --agents 2 --agent-threads 2,1" in done.stderr
     done = weir("run", "--resume", out, "--cluster", nodes.address, "--agent-threads", "2,1")
     assert done.returncode == 0, done.stderr
@@ -82,7 +82,7 @@ def test_what_only_loads_of_this_machine_can_have_is_refused(
     file = study("good", method="tap = true")
     done = weir("run", file, "--out", tmp_path / "run", "--cluster", nodes.address, "--agents", "2")
     assert done.returncode == ExitCode.USAGE
-    assert "method.tap: found beside --cluster" in done.stderr
+    assert "method.tap: found together with --cluster" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     _, err = process.communicate()
     assert process.returncode == ExitCode.USAGE, err
     assert f"{out / 'run.weir'}: cannot be written: Is a directory" in err
-    kept = re.search(r"what was made is in (\S+) on ", err)
+    kept = re.search(r"the result is in (\S+) on ", err)
     assert kept is not None, err
     assert len(kept_trials(Path(kept.group(1)))) == 1
     shutil.rmtree(Path(kept.group(1)).parent)
@@ -204,7 +204,7 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     os.kill(there, signal.SIGKILL)
     _, err = process.communicate()
     assert process.returncode == ExitCode.TARGET, err
-    assert "weir ended by signal 9; what was finished is kept" in err
+    assert "weir was ended by signal 9; finished trials are kept" in err
     assert f"try: weir run --resume {tmp_path / 'other'} --cluster {cluster.address} --agents 1" in err
     with RunReader(tmp_path / "other" / "run.weir") as reader:
         assert len(reader.trials()) == 1

@@ -189,7 +189,7 @@ def test_an_upstream_runs_on_the_node_for_services_and_is_measured_there(
 
     done = weir("run", "--resume", out, *on_cluster, "--services-here")
     assert done.returncode == ExitCode.USAGE
-    assert f"services: found beside their stacks, expected their place in the run: {node}" in done.stderr
+    assert f"services: found the place 'beside their stacks', expected the run's place '{node}'" in done.stderr
     done = weir("run", "--resume", out, *on_cluster)
     assert done.returncode == 0, done.stderr
 
@@ -316,7 +316,7 @@ def test_cpus_of_this_machine_are_of_no_use_to_services_elsewhere(
     file = study("asks", workloads=["ping"], rest=f"{DELAY}\n[cpus]\nservices = 1")
     done = weir("run", file, "--out", tmp_path / "run", "--cluster", apart.address, "--agents", "1")
     assert done.returncode == ExitCode.USAGE
-    assert "cpus.services: found 1 beside a node for services" in done.stderr
+    assert "cpus.services: found 1 together with a node for services" in done.stderr
     assert "try: --services-here" in done.stderr
 
 

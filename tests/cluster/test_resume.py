@@ -109,8 +109,8 @@ def test_of_a_first_run_whose_node_is_lost_what_was_finished_is_here_and_it_goes
     _, err = process.communicate()
     assert process.returncode == ExitCode.TARGET, err
     assert (
-        f"weir run --resume {out} --cluster {cluster.address} --agents 1 goes on with what had come back; what was finished there is in "
-        in err
+        f"weir run --resume {out} --cluster {cluster.address} --agents 1 continues after the trials "
+        "that this machine received; other finished trials are in " in err
     )
     before = finished(out)
     assert 1 <= len(before) < 6

@@ -261,7 +261,7 @@ def test_a_load_that_cannot_begin_has_abs_heading_and_exit_codes() -> None:
     [
         ("-n x", "-n: found 'x', expected a whole number such as 100", 22),
         ("-n 0", "-n: found 0, expected 1 or more", 1),
-        ("-c 5 -n 2", "-c: found 5, expected 1 to 2, the requests in all (-n)", 22),
+        ("-c 5 -n 2", "-c: found 5, expected 1 to 2, the requests (-n)", 22),
         ("-c 0", "-c: found 0, expected 1 to 1", 22),
         ("-Y", "found -Y, expected a flag of ab", 22),
         ("-m PURGE", "-m: found 'PURGE', expected one of: GET, POST", 22),
@@ -269,12 +269,12 @@ def test_a_load_that_cannot_begin_has_abs_heading_and_exit_codes() -> None:
         ("-i -p body.json", "found flags for POST and HEAD, expected one of -i, -p and -u", 1),
         ("-p missing", "-p: missing: cannot be read: No such file or directory", 1),
         ("-u missing", "-u: missing: cannot be read: No such file or directory", 1),
-        (URL, "URL: found 'http://127.0.0.1:8000/' behind it, expected flags in front of the URL", 22),
+        (URL, "URL: found 'http://127.0.0.1:8000/' after the URL, expected flags before the URL", 22),
         *(
-            (f"{flag} 1", f"{flag}: a flag that weir does not offer", 22)
+            (f"{flag} 1", f"{flag}: found a flag that weir does not have", 22)
             for flag in ("-X", "-P", "-b", "-f", "-Z", "-E", "-g", "-x", "-y", "-z")
         ),
-        *((flag, f"{flag}: a flag that weir does not offer", 22) for flag in ("-w", "-S", "-I")),
+        *((flag, f"{flag}: found a flag that weir does not have", 22) for flag in ("-w", "-S", "-I")),
     ],
 )
 def test_a_wrong_command_line_is_told_and_has_abs_exit_code(line: str, message: str, code: int) -> None:
@@ -285,6 +285,6 @@ def test_a_wrong_command_line_is_told_and_has_abs_exit_code(line: str, message: 
 
 
 def test_a_url_without_a_path_is_refused_as_by_ab() -> None:
-    with pytest.raises(ToolError, match="expected a path such as / behind the host") as caught:
+    with pytest.raises(ToolError, match="expected a path such as / after the host") as caught:
         ab("", "http://127.0.0.1")
     assert caught.value.code == 22

@@ -67,10 +67,10 @@ def test_flags_and_values_stand_together_or_apart(table: ToolFlags, line: str, f
         (GETOPT, f"-Ly {URL}", "found -y, expected a flag of tool", "weir tool -h"),
         (GETOPT, f"--cou 5 {URL}", "found --cou, expected a flag of tool", "weir tool -h"),
         (GETOPT, f"-c 1.5 {URL}", "-c: found '1.5', expected a whole number such as 100", "weir tool -h"),
-        (GETOPT, "-c", "-c: found no value behind it", "weir tool -h"),
+        (GETOPT, "-c", "-c: found no value, expected a value", "weir tool -h"),
         (GETOPT, f"--latency=no {URL}", "--latency: found 'no', expected no value", "weir tool -h"),
-        (GETOPT, f"-xhost {URL}", "-x: a flag that weir does not offer", "weir load --connect-to"),
-        (GETOPT, f"--proxy=host {URL}", "--proxy: a flag that weir does not offer", "weir load --connect-to"),
+        (GETOPT, f"-xhost {URL}", "-x: found a flag that weir does not have", "weir load --connect-to"),
+        (GETOPT, f"--proxy=host {URL}", "--proxy: found a flag that weir does not have", "weir load --connect-to"),
         (GO, f"-Lc5 {URL}", "found -Lc5, expected a flag of tool", "weir tool -h"),
         (GO, f"-keep-alive=2 {URL}", "-keep-alive: found '2', expected no value", "weir tool -h"),
     ],
@@ -100,7 +100,7 @@ def test_a_flag_that_cannot_be_read_is_told_with_what_is_expected(
 def test_a_url_over_http_is_wanted(url: str) -> None:
     with pytest.raises(ToolError) as caught:
         GETOPT.parse([url] if url else [])
-    assert caught.value.message == f"URL: found {url!r}, expected one such as http://127.0.0.1:8000/"
+    assert caught.value.message == f"URL: found {url!r}, expected a URL such as http://127.0.0.1:8000/"
     assert (caught.value.hint, caught.value.code) == ("weir tool URL", 3)
 
 

@@ -134,7 +134,7 @@ def test_the_target_is_the_url_without_credentials(url: str, target: str) -> Non
         (
             "wrk",
             f"-s post.lua {URL}",
-            "-s: a flag that weir does not offer",
+            "-s: found a flag that weir does not have",
             "weir load URL --scenario FILE, as docs/guides/scenarios.md",
         ),
         ("wrk", f"-R 100 {URL}", "found -R, expected a flag of wrk", "weir wrk -h"),
@@ -142,9 +142,9 @@ def test_the_target_is_the_url_without_credentials(url: str, target: str) -> Non
         ("wrk", f"-c 5s {URL}", "-c: found '5s', expected a whole number such as 400, 10k or 1M", "weir wrk -h"),
         ("wrk", f"-d 500ms {URL}", "-d: found '500ms', expected whole seconds, minutes or hours", "weir wrk -h"),
         ("wrk", f"-T 0 {URL}", "-T: found 0, expected 1 or more", "weir wrk -h"),
-        ("wrk", f"-c 1 {URL}", "-c: found 1, expected 2 or more: one for each thread (-t)", "weir wrk -h"),
+        ("wrk", f"-c 1 {URL}", "-c: found 1, expected 2 or more, one per thread (-t)", "weir wrk -h"),
         ("wrk2", URL, "-R: found no rate, expected requests per second", "weir wrk2 -t2 -c100"),
-        ("wrk", "", "URL: found '', expected one such as http://", "weir wrk -t2 -c100"),
+        ("wrk", "", "URL: found '', expected a URL such as http://", "weir wrk -t2 -c100"),
     ],
 )
 def test_a_wrong_command_line_is_told_and_has_wrks_exit_code(tool: str, line: str, message: str, hint: str) -> None:

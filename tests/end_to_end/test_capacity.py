@@ -68,7 +68,7 @@ def test_a_server_that_never_meets_the_objective_is_said_to_have_no_capacity_or_
 ) -> None:
     # In this process, so that it waits for less long.
     monkeypatch.setattr("weir.lab.capacity_probe._REST_S", 1.0)
-    with queue("constant:20ms") as url, pytest.raises(TargetError, match="did not come to rest") as error:
+    with queue("constant:20ms") as url, pytest.raises(TargetError, match="did not recover from the load") as error:
         CliRunner().invoke(app, ["capacity", url, "--objective", "p99<=5ms", "--searches", "1"], catch_exceptions=False)
     assert "p99<=5ms" in error.value.message
 
@@ -99,11 +99,11 @@ def test_the_knee_of_a_server_that_waits_is_its_servers(monkeypatch: pytest.Monk
     [
         ([], "--objective: missing"),
         (["--objective", "errors<1%"], "expected a percentile and a time"),
-        (["--objective", "p99<=50ms", "--knee"], "expected one of them"),
+        (["--objective", "p99<=50ms", "--knee"], "expected only one"),
         (["--objective", "p99<=5s"], "--timeout: found 2s"),
         (["--objective", "p99<=50ms", "--width", "2"], "--width: found 2"),
         (["--objective", "p99<=50ms", "--max-duration", "1s"], "--max-duration: found 1s"),
-        (["hello", "--objective", "p99<=50ms"], "WORKLOAD: found 'hello' beside a URL"),
+        (["hello", "--objective", "p99<=50ms"], "WORKLOAD: found 'hello' together with a URL"),
     ],
 )
 def test_what_does_not_fit_together_is_said_before_anything_is_asked(

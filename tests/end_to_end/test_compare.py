@@ -120,7 +120,7 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         ([server("good"), "--env", "A=1,2"], 2, ["--env: found no command"]),
         ([server("good"), server("slow"), "--fail-if", "speed<1"], 2, ["--fail-if: found 'speed<1'", "throughput, p50"]),
         ([server("good"), server("slow"), "--cpus", "0"], 2, ["--cpus: found in a comparison"]),
-        (["'", server("slow")], 2, ["expected a command as a shell takes it"]),
+        (["'", server("slow")], 2, ["expected a valid shell command"]),
         ([server("good"), server("slow"), "--watch", "1"], 2, ["expected a process id for each URL (0)"]),
         (["--git", "main", "--", "x"], 2, ["--git: found 1 commits"]),
     ],

@@ -88,8 +88,8 @@ def test_what_cannot_be_said_ends_with_2_unless_it_is_to_be_left_out(tmp_path: P
     words = ["locust", "--host", "http://127.0.0.1:1"]
     done = weir("convert", *words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "weir: locust: weir cannot say 1 of it:\n  locustfile.py:12: found on_start()" in done.stderr
-    assert "try: --ignore-unsupported leaves it out" in done.stderr
+    assert "weir: locust: found 1 parts that weir cannot convert:\n  locustfile.py:12: found on_start()" in done.stderr
+    assert "try: --ignore-unsupported omits these parts" in done.stderr
     done = weir("convert", *words, "--ignore-unsupported")
     assert done.returncode == 0, done.stderr
     assert "# - left out: locustfile.py:12: found on_start()" in done.stdout

@@ -51,9 +51,9 @@ def of_trials(run: Path, columns: str, generator: str) -> list[tuple[Any, ...]]:
     ("script", "problem"),
     cases(
         [
-            ("echo boom; exit 3", "ab: it ended with exit status 3"),
+            ("echo boom; exit 3", "ab: the program ended with exit status 3"),
             ("echo boom", "ab: its report cannot be read"),
-            ("echo boom; kill -9 $$", "ab: it ended by signal 9"),
+            ("echo boom; kill -9 $$", "ab: the program ended by signal 9"),
         ],
         kept=1,
     ),
@@ -113,7 +113,7 @@ def test_a_tool_that_hangs_is_ended_and_loses_its_own_trials(
     assert done.returncode == 4, done.stderr
     ((validity, reasons, logs),) = of_trials(tmp_path / "out", "validity, reasons, logs", "ab")
     assert validity == "invalid"
-    assert "ab: it hung after a load of 1 s" in json.loads(reasons)[0]["fact"]
+    assert "ab: the program did not end after a load of 1 s" in json.loads(reasons)[0]["fact"]
     assert "begun" in (tmp_path / "out" / json.loads(logs)["ab output.txt"]).read_text()
     assert [one for (one,) in of_trials(tmp_path / "out", "validity", "weir")] != ["invalid"]
     assert servers_of(tmp_path) == []

@@ -420,7 +420,7 @@ def test_what_is_not_supported_stops_the_run_unless_it_is_to_be_ignored(
     assert "left out: line 4: OnceOnlyController 'Once'" in done.stderr
     nothing_left = weir("jmeter", write(tmp_path, element("AuthManager", "A")), "--ignore-unsupported")
     assert nothing_left.returncode == 2
-    assert "nothing else is in the plan" in nothing_left.stderr
+    assert "no thread group is supported" in nothing_left.stderr
 
 
 @pytest.mark.parametrize(
@@ -433,7 +433,7 @@ def test_what_is_not_supported_stops_the_run_unless_it_is_to_be_ignored(
             ["right.jmx", "-r"],
             2,
             "",
-            "-r: found an option of JMeter's that weir does not offer: there are no remote servers",
+            "-r: found a JMeter option that weir does not support: there are no remote servers",
         ),
         (["-n"], 2, "", "Non-GUI runs require a test plan"),
         (["-n", "-t", "nope.jmx"], 1, "An error occurred: The file ", ""),

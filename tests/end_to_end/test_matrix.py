@@ -209,8 +209,11 @@ def test_the_schema_and_the_list_of_studies_are_printed_for_programs(weir: Weir)
     ("arguments", "problem"),
     [
         (["--assume-cv", "much"], "--assume-cv: found 'much', expected a percentage such as 5%"),
-        (["--assume-cv", "5%", "--pilot", "out"], "--assume-cv: found beside --pilot, expected one of them"),
-        (["--pilot", "nowhere"], "nowhere: found nothing there, expected a run folder"),
+        (
+            ["--assume-cv", "5%", "--pilot", "out"],
+            "--assume-cv: found together with --pilot, expected only one of the two",
+        ),
+        (["--pilot", "nowhere"], "nowhere: found no such file, expected a run folder"),
         (["--scale", "huge"], "--scale: found 'huge', expected one of: default"),
     ],
 )
@@ -235,7 +238,7 @@ def test_a_run_is_resumed_with_the_same_scenario_and_with_no_other(tmp_path: Pat
     scenario.write_text('[[steps]]\npath = "/other"\n')
     again = weir("run", "--resume", "elsewhere/out")
     assert again.returncode == 2
-    assert "differ from those of the run" in again.stderr
+    assert "found another machine or other stacks than in the run" in again.stderr
 
 
 def test_more_cpus_than_there_are_end_a_study_before_it_starts(tmp_path: Path, weir: Weir, study: Study) -> None:

@@ -90,7 +90,7 @@ def test_delay_without_netem_is_refused_before_anything_starts_or_left_out_with_
     wish = '[network]\nisolation = "netns"\ndelay_ms = 20\n'
     refused = weir("run", with_tables(study("good"), wish), "--out", "refused")
     assert refused.returncode == 2
-    assert "network: delay_ms, loss: this machine has no delay and loss" in refused.stderr
+    assert "network: delay_ms, loss: this machine does not support the delay and loss" in refused.stderr
     assert not (tmp_path / "refused" / "run.weir").exists()
     done = weir("run", with_tables(study("good"), wish + "fallback = true\n"), "--out", "out")
     assert done.returncode == 0, done.stderr

@@ -119,8 +119,8 @@ def test_a_report_is_made_again_from_the_run_file_alone(tmp_path: Path, weir: We
         ("never-listens", "not ready within 2 s"),
         ("dies-at-start", "it ended with exit status 5 before it was ready"),
         ("never-answers", "not ready within 2 s"),
-        ("answers-wrong", "wrong answer: body: found 'goodbye'"),
-        ("wrong-now-and-then", "wrong answer: body: found 'goodbye'"),
+        ("answers-wrong", "wrong response: body: found 'goodbye'"),
+        ("wrong-now-and-then", "wrong response: body: found 'goodbye'"),
     ],
 )
 def test_a_stack_that_does_not_answer_right_is_not_timed(

@@ -30,7 +30,7 @@ def test_a_stack_that_answers_one_in_a_hundred_with_nothing_is_caught_by_a_check
     # Each run misses it with a probability of 5 %.
     runs = (weir("run", asked, "--out", f"out-{number}", timeout_s=300) for number in range(4))
     caught = next(run for run in runs if run.returncode == 3)
-    assert "workload user-random: GET /user/random: wrong answer: body: found '', expected JSON" in caught.stderr
+    assert "workload user-random: GET /user/random: wrong response: body: found '', expected JSON" in caught.stderr
 
 
 @pytest.mark.soak

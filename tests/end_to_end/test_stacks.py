@@ -84,7 +84,7 @@ def test_a_check_of_nothing_or_of_some_and_all_says_what_it_expects(weir: Weir, 
 @pytest.mark.parametrize(
     ("mode", "problem"),
     [
-        ("wrong-now-and-then", "under load: workload hello: GET /: wrong answer: body: found 'goodbye'"),
+        ("wrong-now-and-then", "under load: workload hello: GET /: wrong response: body: found 'goodbye'"),
         pytest.param(
             "ignores-sigterm", "it ignored SIGTERM: after 5 s it had to be killed", marks=pytest.mark.thorough
         ),

@@ -83,7 +83,7 @@ def test_a_plan_without_a_tier_that_worked_is_refused(tmp_path: Path) -> None:
     with RunReader(run_elsewhere(tmp_path, None)) as reader:
         for planned in (lambda: plan_machines(reader, rate_rps=40_000), lambda: predict_replicas(reader, replicas=[2])):
             with pytest.raises(
-                UsageError, match=r"no CPUs of 10\.0\.0\.3 \(environment\.services_on\), where postgres ran"
+                UsageError, match=r"no number of CPUs of 10\.0\.0\.3 \(environment\.services_on\), where postgres ran"
             ):
                 planned()
 
@@ -222,7 +222,7 @@ def test_what_the_run_has_not_is_refused(given: dict[str, Any], message: str, tm
 
 
 def test_an_objective_that_is_no_time_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="expected a limit on response times"):
+    with pytest.raises(UsageError, match="expected a response time limit"):
         plan(tmp_path, STUDY, 1_000, "errors<1%")
 
 

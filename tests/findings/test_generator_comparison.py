@@ -214,7 +214,7 @@ def test_a_gate_compares_loads_of_the_same_generator_alone(tmp_path: Path) -> No
         assert where == ["echo, 20 connections"]
         where = [one.where for one in compare_runs(several, heys, [THROUGHPUT], 0.05, any_environment=False).checked]
         assert where == ["echo, 20 connections, generator hey"]
-        with pytest.raises(UsageError, match="found no stack under the same load in both"):
+        with pytest.raises(UsageError, match="found no stack with the same load in both"):
             compare_runs(weirs, heys, [THROUGHPUT], 0.05, any_environment=False)
 
 

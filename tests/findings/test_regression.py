@@ -84,7 +84,7 @@ def test_where_every_trial_was_rejected_nothing_can_be_said(tmp_path: Path) -> N
 
 def test_runs_of_different_machines_are_refused_unless_told(tmp_path: Path) -> None:
     other = replace(STUDY, environment={**STUDY.environment, "kernel": "Linux 7.0"})
-    with pytest.raises(UsageError, match=r"not measured alike: kernel: Linux 6\.1\.0 x86_64 and Linux 7\.0"):
+    with pytest.raises(UsageError, match=r"found different conditions: kernel: Linux 6\.1\.0 x86_64 and Linux 7\.0"):
         held(tmp_path / "one", STUDY, other)
     found = held(tmp_path / "two", STUDY, other, any_environment=True)
     assert found.differences == ("kernel: Linux 6.1.0 x86_64 and Linux 7.0",)
@@ -92,7 +92,7 @@ def test_runs_of_different_machines_are_refused_unless_told(tmp_path: Path) -> N
 
 
 def test_runs_without_a_cell_in_common_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no stack under the same load in both"):
+    with pytest.raises(UsageError, match="no stack with the same load in both"):
         held(tmp_path, STUDY, replace(STUDY, loads=[ClosedLoad(7)]))
 
 

@@ -77,14 +77,14 @@ def test_a_load_that_a_tool_cannot_make_is_refused_before_it_is_started(stands_f
 def test_a_tool_that_ends_badly_fails_with_its_output_kept(stands_for: PutOnPath, tmp_path: Path) -> None:
     stands_for("hey", "echo first; echo the reason >&2; exit 3")
     error = failure(tmp_path / "kept")
-    assert error.message.startswith("hey: it ended with exit status 3; its output: ")
+    assert error.message.startswith("hey: the program ended with exit status 3; its output: ")
     assert error.message.endswith("the reason")
     assert (tmp_path / "kept" / OUTPUT).read_text() == "first\nthe reason\n"
 
 
 def test_a_tool_that_crashes_fails(stands_for: PutOnPath, tmp_path: Path) -> None:
     stands_for("hey", "kill -SEGV $$")
-    assert failure(tmp_path / "kept").message.startswith("hey: it ended by signal 11; ")
+    assert failure(tmp_path / "kept").message.startswith("hey: the program ended by signal 11; ")
 
 
 def test_a_tool_that_hangs_is_killed_with_all_that_it_started(
@@ -92,7 +92,7 @@ def test_a_tool_that_hangs_is_killed_with_all_that_it_started(
 ) -> None:
     stands_for("hey", "echo about to hang\ntrap '' TERM INT\nsleep 1000.123 &\nsleep 1000.123")
     error = failure(tmp_path / "kept")
-    assert error.message.startswith("hey: it hung after a load of 1 s, and was killed; ")
+    assert error.message.startswith("hey: the program did not end after a load of 1 s, and weir killed it; ")
     assert error.message.endswith("about to hang")
     assert running("1000.123") == []
 
@@ -155,7 +155,7 @@ def test_a_load_that_does_not_stop_is_killed(
         while not (tmp_path / "ready").exists():
             assert not load.wait(0.01)
         load.stop()
-        with pytest.raises(GeneratorError, match="it ignored the stop signal, and was killed"):
+        with pytest.raises(GeneratorError, match="the program ignored the stop signal, and weir killed it"):
             load.result()
 
 

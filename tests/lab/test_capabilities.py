@@ -51,9 +51,15 @@ def test_limits_without_the_right_to_set_them_are_an_error_that_says_why() -> No
 @pytest.mark.parametrize(
     ("able", "named"),
     [
-        (Capabilities(YES, NO, YES, YES), "isolation = 'netns': this machine has no network of the stack's own"),
-        (Capabilities(YES, YES, NO, YES), "publish: this machine has no translation of port 1234 to 8000"),
-        (Capabilities(YES, YES, YES, NO), "delay_ms, loss: this machine has no delay and loss"),
+        (
+            Capabilities(YES, NO, YES, YES),
+            "isolation = 'netns': this machine does not support the separate network for the stack",
+        ),
+        (
+            Capabilities(YES, YES, NO, YES),
+            "publish: this machine does not support the translation of port 1234 to 8000",
+        ),
+        (Capabilities(YES, YES, YES, NO), "delay_ms, loss: this machine does not support the delay and loss"),
     ],
 )
 def test_what_a_network_cannot_have_is_an_error_or_with_fallback_left_out_and_said(

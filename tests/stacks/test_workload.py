@@ -161,7 +161,8 @@ def test_a_query_that_is_none_on_the_dataset_is_named_by_its_key() -> None:
         ({"sql": "SELECT 1", "lists": {"a": "SELECT y FROM people"}}, "lists.a"),
     ):
         with pytest.raises(
-            ValueError, match=rf"answer\.rows\.{key}: no such column: [xy]; expected a query on the dataset people"
+            ValueError,
+            match=rf"answer\.rows\.{key}: no such column: [xy]; expected a query that runs on the dataset people",
         ):
             Workload.model_validate(
                 {

@@ -74,7 +74,7 @@ def test_what_lacks_a_finished_trial_is_not_taken_back(here: Path, tmp_path: Pat
     with RunWriter.create(tmp_path / "other" / "run.weir", INFO, CELLS) as writer:
         finish(writer, 1)
     before = {path: path.read_bytes() for path in here.parent.iterdir()}
-    with away(here) as run, pytest.raises(WeirError, match="lacks 1 of its finished trials"):
+    with away(here) as run, pytest.raises(WeirError, match="without 1 of the finished trials"):
         run.take_back(tmp_path / "other" / "run.weir")
     assert trials(here) == [1, 2]
     assert here.read_bytes() == before[here]
@@ -90,5 +90,5 @@ def test_what_came_back_damaged_is_not_taken_back(here: Path, tmp_path: Path) ->
 
 
 def test_nobody_else_writes_it_meanwhile(here: Path) -> None:
-    with away(here), pytest.raises(WeirError, match="another weir writing"):
+    with away(here), pytest.raises(WeirError, match="another weir that writes this run"):
         RunWriter.resume(here)

@@ -263,7 +263,7 @@ def test_a_trial_cannot_be_finished_twice(tmp_path: Path) -> None:
     with RunWriter.create(tmp_path / "run.weir", INFO, CELLS) as writer:
         trial = begin(writer)
         writer.finish_trial(trial, VALID)
-        with pytest.raises(ValueError, match="finished already"):
+        with pytest.raises(ValueError, match="already finished"):
             writer.finish_trial(trial, VALID)
 
 
@@ -339,12 +339,12 @@ def test_resuming_deletes_what_was_not_finished_and_goes_on(tmp_path: Path) -> N
 
 def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.weir"
-    with RunWriter.create(path, INFO, CELLS), pytest.raises(WeirError, match="another weir writing"):
+    with RunWriter.create(path, INFO, CELLS), pytest.raises(WeirError, match="another weir that writes this run"):
         RunWriter.resume(path)
 
 
 def test_a_run_is_never_overwritten(finished: Path) -> None:
-    with pytest.raises(WeirError, match="found a file, expected none") as caught:
+    with pytest.raises(WeirError, match="found an existing file, expected none") as caught:
         RunWriter.create(finished, INFO, CELLS)
     assert "--resume" in caught.value.hint
 
@@ -456,7 +456,7 @@ def refused(path: Path) -> WeirError:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    assert "nothing there" in refused(tmp_path / "absent.weir").message
+    assert "no such file" in refused(tmp_path / "absent.weir").message
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
@@ -495,7 +495,7 @@ def test_an_older_schema_is_refused(finished: Path) -> None:
         connection.execute("PRAGMA user_version = 3")
     connection.close()
     with pytest.raises(
-        WeirError, match=f"found run file schema 3, expected {SCHEMA_NUMBER}: it comes from an older weir"
+        WeirError, match=f"found run file schema 3, expected {SCHEMA_NUMBER}: the file comes from an older weir"
     ):
         RunReader(finished)
 

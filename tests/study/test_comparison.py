@@ -121,7 +121,7 @@ def test_the_path_is_that_of_the_urls_unless_they_differ() -> None:
     assert choose_path(both, None) == "/a?b=1"
     assert choose_path([parse_side("./a")], None) == "/"
     assert choose_path([parse_side("./a")], "/x") == "/x"
-    with pytest.raises(UsageError, match="expected the same of each side"):
+    with pytest.raises(UsageError, match="expected the same path for each side"):
         choose_path([both[0], parse_side("http://127.0.0.1:8002/c")], None)
-    with pytest.raises(UsageError, match="expected one of them"):
+    with pytest.raises(UsageError, match="expected only one path"):
         choose_path(both, "/x")

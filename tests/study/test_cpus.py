@@ -42,7 +42,7 @@ def test_what_cannot_be_in_cpus_is_named_with_what_was_expected(table: dict[str,
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        ({"delay_ms": 20}, 'delay_ms: expected isolation = "netns" beside it'),
+        ({"delay_ms": 20}, 'delay_ms: found without isolation = "netns", expected both'),
         ({"isolation": "docker"}, "isolation: found 'docker'"),
         ({"isolation": "netns", "publish": 0}, "publish: found 0"),
         ({"isolation": "netns", "loss": 1.0}, "loss: found 1.0"),

@@ -84,27 +84,30 @@ def test_numbers_are_lists_or_ranges(tmp_path: Path, value: str, numbers: list[i
     ("matrix", "expected"),
     [
         ("connections = []", "matrix.connections: found []; expected at least one value"),
-        ("connections = [0]", "matrix.connections: found [0]; expected whole numbers from 1 on"),
-        ("connections = [1.5]", "expected whole numbers from 1 on, not 1.5"),
-        ("connections = [true]", "expected whole numbers from 1 on, not True"),
-        ("connections = [4, 4]", "expected every value once, found 4 twice"),
-        ('connections = "50..4"', "matrix.connections: found '50..4'; expected a range that goes up, as 4..50"),
-        ('connections = "1..9 step 0"', "expected a step above 0 in '1..9 step 0': this range never ends"),
+        ("connections = [0]", "matrix.connections: found [0]; expected whole numbers of at least 1"),
+        ("connections = [1.5]", "expected whole numbers of at least 1, not 1.5"),
+        ("connections = [true]", "expected whole numbers of at least 1, not True"),
+        ("connections = [4, 4]", "expected every value only once, found 4 twice"),
+        ('connections = "50..4"', "matrix.connections: found '50..4'; expected a range that goes up, such as 4..50"),
+        ('connections = "1..9 step 0"', "expected a step above 0 in '1..9 step 0': without it the range never ends"),
         ('connections = "1..9999999"', "expected at most 1,000 numbers"),
         ('connections = "4.."', "expected numbers and ranges such as"),
         ('connections = "few"', "expected numbers and ranges such as"),
-        ('users = "0s:0,5s:9"', "matrix.users: found '0s:0,5s:9'; expected a profile inside a list: ['0s:0,5s:9']"),
-        ('users = ["5s:9,0s:1"]', "expected points in the order of their times"),
+        (
+            'users = "0s:0,5s:9"',
+            "matrix.users: found '0s:0,5s:9'; expected a list with the profile in it: ['0s:0,5s:9']",
+        ),
+        ('users = ["5s:9,0s:1"]', "expected points sorted by time"),
         ("users = [-1]", "expected numbers above 0 or profiles such as '0s:10,30s:100', not -1"),
         ("users = [4.5]", "matrix.users: found 4.5, expected a whole number"),
-        ("users = [4]\nrate_rps = [4]", "users: found beside rate_rps, expected one of them"),
-        ("users = [4]\nconnections = [4]", "users: found beside connections, expected one of them"),
+        ("users = [4]\nrate_rps = [4]", "users: found together with rate_rps, expected only one of the two"),
+        ("users = [4]\nconnections = [4]", "users: found together with connections, expected only one of the two"),
         ("", "expected one of connections, users and rate_rps"),
         (
             'connections = [4]\ngenerators = ["weir", "wkr"]',
             f"matrix.generators: found ['weir', 'wkr']; expected names among {', '.join(GENERATORS)}, not 'wkr'",
         ),
-        ('connections = [4]\ngenerators = ["wrk", "wrk"]', "generators: expected every name once"),
+        ('connections = [4]\ngenerators = ["wrk", "wrk"]', "generators: expected every name only once"),
         (
             'connections = [4]\ngenerators = ["wrk2"]',
             "matrix.generators: found 'wrk2' for 4 connections on hello: wrk2 cannot",
@@ -113,21 +116,21 @@ def test_numbers_are_lists_or_ranges(tmp_path: Path, value: str, numbers: list[i
             'rate_rps = [4]\ngenerators = ["weir", "ab"]',
             "matrix.generators: found 'ab' for 4 req/s over 64 connections on hello: ab cannot",
         ),
-        ('connections = [4]\nreplicas = [2]\ngenerators = ["hey"]', "hey cannot ask several targets"),
+        ('connections = [4]\nreplicas = [2]\ngenerators = ["hey"]', "hey cannot send requests to several targets"),
         ("connections = [4]\ngenerators = []", "matrix.generators: found []"),
-        ("connections = [4]\nreplicas = [0]", "matrix.replicas: found [0]; expected whole numbers from 1 on"),
+        ("connections = [4]\nreplicas = [0]", "matrix.replicas: found [0]; expected whole numbers of at least 1"),
         (
             "connections = [4]\nreplicas = [8]",
-            "matrix.replicas: found 8 for 4 connections, expected a connection for each process",
+            "matrix.replicas: found 8 for 4 connections, expected at least one connection for each process",
         ),
-        ('connections = [4]\nvariants = ["fast", "fast"]', "variants: expected every name once"),
+        ('connections = [4]\nvariants = ["fast", "fast"]', "variants: expected every name only once"),
         (
             'connections = [4]\nvariants = ["quick"]',
             "matrix.variants: found quick, expected variants of its stacks: fast, slow",
         ),
         (
             "connections = [4]\nlimits.pools = [4]",
-            "matrix.limits.pools: found a limit that no stack of the matrix has; they have: threads, workers",
+            "matrix.limits.pools: found a limit that no stack of the matrix has, expected one of: threads, workers",
         ),
         ("connections = [4]\nlimits.threads = []", "matrix.limits.threads: found []; expected at least one value"),
         ("connections = [4]\nlimit.threads = [4]", "matrix.limit: unknown key; did you mean 'limits'?"),
@@ -143,17 +146,21 @@ def test_a_matrix_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, matr
         (
             "connections = [4]",
             'arrivals = "poisson"',
-            "load.arrivals: found without matrix.rate_rps, expected arrivals at a rate",
+            "load.arrivals: found without matrix.rate_rps, expected both",
         ),
         ("connections = [4]", 'arrivals = "even"', "load.arrivals: found 'even'; should be 'constant' or 'poisson'"),
-        ("connections = [4]", "ramp_s = 5", "load.ramp_s: found without matrix.users, expected a number of users"),
+        ("connections = [4]", "ramp_s = 5", "load.ramp_s: found without matrix.users, expected both"),
         (
             'users = ["0s:1,5s:2"]',
             "ramp_s = 5",
-            "load.ramp_s: found beside matrix.users 0s:1,5s:2, expected one number of users",
+            "load.ramp_s: found together with matrix.users 0s:1,5s:2, expected one number of users",
         ),
-        ("rate_rps = [4]", 'think = "1s"', "load.think: found beside matrix.rate_rps without load.loops"),
-        ("rate_rps = [4]", "pace_s = 1", "load.pace_s: found beside matrix.rate_rps, expected one of them"),
+        ("rate_rps = [4]", 'think = "1s"', "load.think: found together with matrix.rate_rps and without load.loops"),
+        (
+            "rate_rps = [4]",
+            "pace_s = 1",
+            "load.pace_s: found together with matrix.rate_rps, expected only one of the two",
+        ),
         (
             "users = [4]",
             'think = "long"',
@@ -162,12 +169,12 @@ def test_a_matrix_with_a_mistake_is_refused_by_file_and_key(tmp_path: Path, matr
         (
             "users = [4]",
             'think = "1s"\npipeline = 2',
-            "load.pipeline: found 2 beside users over time, load.think, load.loops or load.pace_s",
+            "load.pipeline: found 2 together with users over time, load.think, load.loops or load.pace_s",
         ),
         (
             "connections = [4]",
             "keep_alive = false\npipeline = 2",
-            "load.pipeline: found 2 beside load.keep_alive = false",
+            "load.pipeline: found 2 together with load.keep_alive = false",
         ),
         ("connections = [4]", "pipeline = 2000", "load.pipeline: found 2000; should be less than or equal to 1024"),
         ("connections = [4]", 'scenario = "none.toml"', "none.toml: not found; expected a scenario"),
@@ -216,7 +223,7 @@ def test_variants_are_crossed_with_the_stacks_that_have_them(tmp_path: Path) -> 
     assert labels('["default", "fast"]') == ["pool", "pool[fast]", "loop"]
     assert labels('["fast", "slow"]') == ["pool[fast]", "pool[slow]", "loop"]
     path = study(tmp_path, 'connections = [4]\nvariants = ["fast"]', stacks='["pool", "pool[fast]"]')
-    assert "matrix.stacks: found pool[fast] twice, by name and by matrix.variants" in problem(path)
+    assert "matrix.stacks: found pool[fast] twice, once by name and once from matrix.variants" in problem(path)
 
 
 def test_replicas_and_cpus_are_coordinates_and_share_the_cpus_of_the_stack(tmp_path: Path) -> None:
@@ -252,7 +259,7 @@ def test_an_override_may_be_for_one_generator(tmp_path: Path) -> None:
 def test_a_tap_needs_the_stack_on_loopback(tmp_path: Path) -> None:
     path = study(tmp_path, rest='[network]\nisolation = "netns"\n')
     Path(path).write_text(Path(path).read_text().replace('baseline = "pool"', 'baseline = "pool"\ntap = true'))
-    assert "method.tap: found beside network.isolation, expected a stack on loopback" in problem(path)
+    assert "method.tap: found together with network.isolation, expected a stack on loopback" in problem(path)
 
 
 def test_generators_that_are_not_here_are_named_and_can_be_left_out(
@@ -285,7 +292,7 @@ def test_a_study_of_which_no_two_generators_are_left_is_refused(
 ) -> None:
     path = study(tmp_path, 'connections = [4]\ngenerators = ["weir", "wrk"]', stacks='["loop"]', baseline="loop")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match=r"matrix\.generators: nothing is left to compare: generator wrk is left out"):
+    with pytest.raises(UsageError, match=r"matrix\.generators: nothing remains to compare: generator wrk is left out"):
         read_study(path).without_unmet()
 
 
@@ -333,11 +340,11 @@ def test_an_override_of_what_is_asked_separates_the_cells(tmp_path: Path) -> Non
     [
         (
             'where = { stack = "rails" }\nload = { duration_s = 2 }',
-            "override.0.where: found {'stack': 'rails'}, which matches no cell",
+            "override.0.where: found {'stack': 'rails'}, which matches no trial",
         ),
         (
             "where = { connections = 5 }\nload = { duration_s = 2 }",
-            "which matches no cell; expected values of the matrix",
+            "which matches no trial; expected values from the matrix",
         ),
         (
             'where = { stak = "loop" }\nload = { duration_s = 2 }',
@@ -409,16 +416,16 @@ def test_an_external_stack_that_nobody_asks_for_or_that_takes_a_name_is_refused(
     unused = study(tmp_path, rest=f"[external.mine]\n{table}")
     assert "external.mine: expected one of matrix.stacks: pool, loop" in problem(unused)
     taken = study(tmp_path, rest=f"[external.loop]\n{table}")
-    assert "external.loop: found the name of a stack that weir has, expected another name" in problem(taken)
+    assert "external.loop: found the name of a built-in stack, expected another name" in problem(taken)
 
 
 @pytest.mark.parametrize(
     ("hold", "expected"),
     [
         ("[]", "objective.hold: found []"),
-        ('["fast"]', "objective.hold: found ['fast']; found 'fast', expected a figure, a comparison and a limit"),
+        ('["fast"]', "objective.hold: found ['fast']; found 'fast', expected a metric, a comparison and a limit"),
         ('["p99<5"]', "expected one of the units"),
-        ('["p99<5ms", "p99<5ms"]', "expected every condition once"),
+        ('["p99<5ms", "p99<5ms"]', "expected every condition only once"),
     ],
 )
 def test_an_objective_with_a_mistake_is_refused(tmp_path: Path, hold: str, expected: str) -> None:
@@ -438,9 +445,9 @@ def test_a_scenario_stands_in_for_the_request_and_its_content_is_part_of_the_cel
     scenario.write_text('[[steps]]\npath = "/b"\n')
     assert cells(path)[0].cell.coordinates["scenario"] != before.cell.coordinates["scenario"]
     two = study(tmp_path, "connections = [4]", 'scenario = "shop.toml"', workloads='["hello", "echo"]')
-    assert "load.scenario: found beside several matrix.workloads, expected one" in problem(two)
+    assert "load.scenario: found together with several matrix.workloads, expected one" in problem(two)
     spread = study(tmp_path, "connections = [4]\nreplicas = [2]", 'scenario = "shop.toml"')
-    assert "load.scenario: found beside matrix.replicas above 1" in problem(spread)
+    assert "load.scenario: found together with matrix.replicas above 1" in problem(spread)
 
 
 def test_a_scale_adds_to_lists_of_tables_and_replaces_other_lists(tmp_path: Path) -> None:
@@ -512,7 +519,7 @@ def test_an_external_server_is_asked_a_workload_of_the_studys_own(tmp_path: Path
             OWN + '[workload.other]\nrequest = { path = "/" }\n',
             "workload.other: expected one of matrix.workloads: search",
         ),
-        (OWN.replace("search", "echo"), "found the name of a workload that weir has, expected another name"),
+        (OWN.replace("search", "echo"), "found the name of a built-in workload, expected another name"),
         (
             OWN.replace('"/s', '"s'),
             "workload.search.request.path: found 's?q={{int 1 9}}'; expected a path that begins with '/'",

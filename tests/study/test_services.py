@@ -52,7 +52,7 @@ def test_an_upstream_runs_beside_the_workloads_that_are_about_it_alone(tmp_path:
         (
             'max_connections = "1"',
             "postgres",
-            r"services\.postgres: found a service that no stack of the matrix needs; they need: delay",
+            r"services\.postgres: found a service that no stack of the matrix needs, expected one of: delay",
         ),
     ],
 )
@@ -98,10 +98,10 @@ def test_a_setting_of_a_service_is_crossed_like_a_limit_and_moves_the_upper_boun
 @pytest.mark.parametrize(
     ("key", "values", "message"),
     [
-        ("postgres.max_connections", '["1"]', "found a setting of no service that a stack of the matrix needs"),
+        ("postgres.max_connections", '["1"]', "found no service with this name that a stack of the matrix needs"),
         ("delay", '["1s"]', "expected SERVICE.SETTING"),
-        ("delay.delay", '["1s", "1s"]', "every one once"),
-        ("delay.delay", "[]", "expected values"),
+        ("delay.delay", '["1s", "1s"]', "every value only once"),
+        ("delay.delay", "[]", "expected at least one value"),
         ("delay.delay", '["soon"]', "delay"),
     ],
 )

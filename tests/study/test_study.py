@@ -131,9 +131,13 @@ def test_without_a_first_answer_to_give_no_trial_has_a_head_start(tmp_path: Path
         (
             "connections = [4, 20]",
             "connections = [4, 0]",
-            "matrix.connections: found [4, 0]; expected whole numbers from 1 on, not 0",
+            "matrix.connections: found [4, 0]; expected whole numbers of at least 1, not 0",
         ),
-        ('stacks = ["flask-gunicorn", "sanic"]', 'stacks = ["sanic", "sanic"]', "stacks: expected every name once"),
+        (
+            'stacks = ["flask-gunicorn", "sanic"]',
+            'stacks = ["sanic", "sanic"]',
+            "stacks: expected every name only once",
+        ),
         ('baseline = "sanic"', 'baseline = "spring"', "method.baseline: found 'spring', expected one of matrix.stacks"),
         ('title = "T"', "", "title: missing"),
         (
@@ -208,7 +212,7 @@ def test_a_stack_whose_needs_are_not_met_is_left_out_with_a_line(
     assert [one.cell.id for one in left.cells(1)] == list(range(1, 13))
     assert {one.cell.stack for one in study.cells(1)} > {"needy"}
     for text, problem in (
-        (STUDY.replace('"flask-gunicorn"', '"needy"'), "nothing is left to compare: needy is left out"),
+        (STUDY.replace('"flask-gunicorn"', '"needy"'), "nothing remains to compare: needy is left out"),
         (
             STUDY.replace('"flask-gunicorn"', '"needy"').replace('baseline = "sanic"', 'baseline = "needy"'),
             "method.baseline: needy is left",

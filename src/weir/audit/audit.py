@@ -65,7 +65,7 @@ def _read_report(path: Path) -> list[ReportedResult]:
     try:
         results = read_report(text, path.name)
     except ReportError as error:
-        raise UsageError(f"{path}: {error}", hint="is it cut off?") from None
+        raise UsageError(f"{path}: {error}", hint="check whether the file is complete") from None
     if results is None:
         raise UsageError(f"{path}: found no report of a known tool; expected one of {_tools()}")
     return results

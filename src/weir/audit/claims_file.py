@@ -26,13 +26,13 @@ _TIME_COLUMNS = ("duration", "ramp", "think", "mean", "stdev", "min", "max")
 
 def _time(text: str) -> str:
     if not _TIME.fullmatch(text):
-        raise ValueError('expected a time with its unit, as "0.0060 s" or "14377 ms"')
+        raise ValueError('expected a time with its unit, such as "0.0060 s" or "14377 ms"')
     return text
 
 
 def _number(text: str) -> str:
     if not re.fullmatch(r"\d+(\.\d+)?", text):
-        raise ValueError('expected a number as it was printed, as "7191.2708"')
+        raise ValueError('expected a number in quotes, with all printed digits, such as "7191.2708"')
     return text
 
 
@@ -98,7 +98,7 @@ def read_claims(path: Path) -> tuple[str, list[ReportedResult]]:
     file = validate(ClaimsFile, read_toml(path, what="a file of claims"), path=path)
     entries = [*file.claim, *(entry for table in file.table for entry in _read_csv(path.parent / table.file))]
     if not entries:
-        raise UsageError(f"{path}: found no [[claim]] and no [[table]]; expected at least one")
+        raise UsageError(f"{path}: found neither [[claim]] nor [[table]], expected at least one of the two")
     return file.title, [_result(entry, file.defaults) for entry in entries]
 
 
@@ -129,7 +129,7 @@ def _read_csv(path: Path) -> Iterator[NamedEntry]:
     for column in reader.fieldnames or ():
         if column not in known:
             expected = f"{', '.join(sorted(_COLUMNS))}, mean_ms, max_s, …"
-            raise UsageError(f"{path}: column {column!r}: unknown; expected some of {expected}")
+            raise UsageError(f"{path}: found the unknown column {column!r}, expected columns among {expected}")
     for number, row in enumerate(reader, start=2):
         value: dict[str, object] = {}
         for column, cell in row.items():

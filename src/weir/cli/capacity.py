@@ -75,7 +75,7 @@ def capacity(
     spec = read_flags((target,) if is_url else (), given)
     for name in () if is_url else ("method", "headers", "body", "tls_insecure"):
         if given[name]:
-            problem = "found beside a stack, expected only beside a URL: the workload defines the request"
+            problem = "found together with a stack, expected only with a URL: the stack's workload defines the request"
             raise UsageError(f"{FLAG_NAMES[name]}: {problem}")
     if condition is not None and condition.limit > spec.timeout_s * 1e6:
         found_s = write_duration(spec.timeout_s)
@@ -105,10 +105,10 @@ def capacity(
 def _read_condition(text: str | None, *, knee: bool) -> Condition | None:
     if knee:
         if text is not None:
-            raise UsageError("--knee: found beside --objective, expected one of them", hint="weir capacity --help")
+            raise UsageError("--knee: found together with --objective, expected only one", hint="weir capacity --help")
         return None
     if text is None:
-        raise UsageError(f"--objective: missing; expected {_OBJECTIVE}; or --knee")
+        raise UsageError(f"--objective: missing; expected {_OBJECTIVE}, or --knee in its place")
     condition = parse_objective(text)
     if condition.quantile is None or condition.quantile >= 1:
         raise UsageError(f"--objective: found {text!r}, expected {_OBJECTIVE}")
@@ -135,11 +135,11 @@ def _open_target(
 
     if spec.urls:
         if workload is not None:
-            problem = f"found {workload!r} beside a URL, expected none: weir asks a running server for its URL"
+            problem = f"found {workload!r} together with a URL, expected no workload: the URL defines the request"
             raise UsageError(f"WORKLOAD: {problem}")
         return nullcontext(external_target(replace(spec, connections=users, duration_s=1.0).to_plan()))
     if workload is None:
-        raise UsageError(f"WORKLOAD: missing; expected one that {target} serves", hint="weir stacks list")
+        raise UsageError(f"WORKLOAD: missing; expected a workload that {target} serves", hint="weir stacks list")
     return open_stack_target(
         read_stack(target),
         workload,

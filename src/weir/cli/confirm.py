@@ -46,7 +46,7 @@ def confirm(
     with open_study_run(run) as reader:
         path, info, bottlenecks = reader.path, reader.info, of_run(reader).bottlenecks
     if not info.study_text:
-        problem = "found trials that weir did not measure, expected a run of a study: weir cannot repeat its trials"
+        problem = "found trials that weir did not measure, expected a run of weir: weir cannot repeat other trials"
         raise UsageError(f"{path}: {problem}")
     possible = _choose_bottlenecks(bottlenecks, stack, path, run)
     file = Path(info.study_folder, f"{info.study}.toml")
@@ -58,7 +58,7 @@ def confirm(
             f"weir: experiment {number} of {len(possible)}: {one.name} on {one.where}: {one.would_prove}"
         )
         if one.cell not in cells:
-            problem = "this machine or its stacks differ from those of the run"
+            problem = "found another machine or other stacks than in the run, expected the same ones"
             raise UsageError(f"{path}: {problem}", hint=f"weir run {info.study}")
         proof = _test(one, study, cells[one.cell], blocks, None if out is None else out / f"{number}", quiet=quiet)
         failed |= proof is None or proof.agrees is False

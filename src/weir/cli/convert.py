@@ -60,7 +60,7 @@ def convert(
         asked |= set(_OURS) & set(arguments)
         arguments = [argument for argument in arguments if argument not in _OURS]
     if {"--study", "--command"} <= asked:
-        raise UsageError("--command: found beside --study, expected one of them")
+        raise UsageError("--command: found together with --study, expected only one of the two")
     try:
         found = converters.convert(tool, arguments)
     except ToolExit as exit_:
@@ -68,14 +68,14 @@ def convert(
         return
     if found.gaps and "--ignore-unsupported" not in asked:
         listed = "\n".join(f"  {gap}" for gap in found.gaps)
-        problem = f"{tool}: weir cannot say {len(found.gaps)} of it:\n{listed}"
-        raise UsageError(problem, hint="--ignore-unsupported leaves it out")
+        problem = f"{tool}: found {len(found.gaps)} parts that weir cannot convert:\n{listed}"
+        raise UsageError(problem, hint="--ignore-unsupported omits these parts")
     text = _format(found, shlex.join([tool, *arguments]), asked, out or _SCENARIO_FILE)
     if out is not None:
         _write({out: text} | {str(Path(out).parent / name): content for name, content in found.files.items()})
     elif found.files:
         files = ", ".join(found.files)
-        problem = f"{tool}: found data for the files {files}, expected a folder to put them in"
+        problem = f"{tool}: found data for the files {files}, expected -o FILE: weir writes them to the folder of FILE"
         raise UsageError(problem, hint=f"-o {_SCENARIO_FILE}")
     else:
         print(text, end="")
@@ -93,7 +93,7 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
     if name == "k6" or name.endswith(".js"):
         script = next((word for word in words if word.endswith(".js")), "script.js")
         raise UsageError(
-            f"found {words[0]!r}, a k6 script, expected one of {known}: weir reads no JavaScript",
+            f"found {words[0]!r}, a k6 script, expected one of {known}: weir cannot read JavaScript",
             hint=f"k6 run --summary-export k6.json {script}; weir audit k6.json checks what it reports",
         )
     tool = _ALIASES.get(name, name)
@@ -107,7 +107,7 @@ def _format(found: Conversion, source: str, asked: set[str], scenario_file: str)
     spec, scenario, notes = found.spec, found.scenario, list(found.notes)
     if "--command" in asked:
         if scenario is not None:
-            problem = "--command: found users who do several things, expected a file for their scenario"
+            problem = "--command: found users with several requests, expected a scenario file and not a command line"
             raise UsageError(problem, hint="leave out --command")
         text = f"{spec.to_command()}\n"
     elif "--study" in asked or scenario is None:
@@ -125,7 +125,7 @@ def _format(found: Conversion, source: str, asked: set[str], scenario_file: str)
 def _write(files: dict[str, str]) -> None:
     for path in files:
         if Path(path).exists():
-            raise UsageError(f"-o/--out: {path}: found a file already, expected none: it is never written over")
+            raise UsageError(f"-o/--out: {path}: found an existing file, expected a new name: weir never overwrites")
     for path, text in files.items():
         try:
             Path(path).write_text(text)

@@ -57,7 +57,7 @@ class Command(TyperCommand):
             if option is None:
                 raise
             if option in _NOT_OFFERED:
-                found = f"{option}: found an option of JMeter's that weir does not offer"
+                found = f"{option}: found a JMeter option that weir does not support"
                 raise UsageError(f"{found}: {_NOT_OFFERED[option]}", hint=_HINT) from None
             missing = "requires an argument" in str(getattr(error, "message", ""))
             print(f"Error: {'Missing argument to option' if missing else 'Unknown option'} {option}", file=sys.stderr)
@@ -147,7 +147,7 @@ def _report_unsupported(plan: TestPlan, *, ignore: bool) -> None:
     lines = [f"  {sanitize(str(one))}" for one in plan.unsupported]
     if lines and not (ignore and plan.groups):
         found = "1 element" if len(lines) == 1 else f"{len(lines)} elements"
-        hint = "--ignore-unsupported runs the plan without" if plan.groups else "nothing else is in the plan"
+        hint = "--ignore-unsupported runs the plan without them" if plan.groups else "no thread group is supported"
         raise UsageError("\n".join([f"{plan.path}: found {found} that weir does not support:", *lines]), hint=hint)
     for line in lines:
         say(f"weir: left out:{line[1:]}")
@@ -223,7 +223,7 @@ def _run_plan(plan: TestPlan, outputs: _Outputs) -> bool:
     natives = {native.group.number: native for native in list_native_loads(plan)}
     if outputs.dashboard is not None and len(natives) > 1:
         raise UsageError(
-            f"-e: found {len(natives)} thread groups, expected one: weir's report is of one load",
+            f"-e: found {len(natives)} thread groups, expected one: weir's report shows a single load",
             hint="weir load --out, with the command lines that weir convert jmx prints",
         )
     for path in outputs.sample_files:

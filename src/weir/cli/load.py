@@ -88,7 +88,7 @@ def load(
     """
     options.check_listen(live, listen)
     if given["bind"] and cluster is not None:
-        problem = f"found {','.join(given['bind'])} beside --cluster, expected one of them: agents have other addresses"
+        problem = f"found {','.join(given['bind'])} together with --cluster, expected one: agents have other addresses"
         raise UsageError(f"--bind: {problem}", hint="leave out --bind: an agent connects from its node's address")
     plan = read_flags(tuple(urls), given).to_plan()
     file = None if out is None else choose_file(out)

@@ -51,7 +51,7 @@ def load_and_services(flags: ClusterFlags) -> "Iterator[tuple[LoadSource, Servic
     """
     if flags.cluster is None:
         if flags.given:
-            problem = "found without --cluster, expected both"
+            problem = "found without --cluster, expected both flags"
             raise UsageError(f"{next(iter(flags.given))}: {problem}", hint="add --cluster ADDRESS")
         yield LOCAL, None
         return
@@ -96,6 +96,6 @@ def join_stack_cluster(flags: ClusterFlags) -> "Iterator[RayCluster | None]":
 def _read_shares(text: str, agents: int | None) -> tuple[int, ...]:
     shares = options.read_flag("--agent-threads", options.parse_counts, text)
     if agents not in (None, len(shares)):
-        expected = f"expected a number of threads for each of {agents} agents, as 2,1,1"
+        expected = f"expected a number of threads for each of {agents} agents, such as 2,1,1"
         raise UsageError(f"--agent-threads: found {text!r}, {expected}")
     return shares

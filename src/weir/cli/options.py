@@ -116,7 +116,7 @@ def parse_counts(text: str) -> tuple[int, ...]:
     """Returns the whole numbers in `2,1,1`."""
     parts = text.split(",")
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise InvalidValueError(text, "whole numbers from 1, as 2,3")
+        raise InvalidValueError(text, "whole numbers of at least 1, such as 2,3")
     return tuple(map(int, parts))
 
 

@@ -50,7 +50,7 @@ def plan(
 
     if target_rate is None:
         if replicas is None:
-            problem = "found none, expected requests a second, as 100k; or --replicas"
+            problem = "missing; expected requests per second, such as 100k, or --replicas in its place"
             raise UsageError(f"--target-rate: {problem}", hint="weir plan --help")
         if flags := [name for name, given in (("--objective", objective_), ("--cpus", cpus)) if given]:
             problem = "found without --target-rate, expected both: --replicas predicts only throughput on this machine"
@@ -80,7 +80,7 @@ def plan(
 def _read_rate(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kM]?)", text.strip())
     if match is None or float(match[1]) <= 0:
-        raise UsageError(f"--target-rate: found {text!r}, expected requests a second, as 5000, 100k or 1.5M")
+        raise UsageError(f"--target-rate: found {text!r}, expected requests per second, such as 5000, 100k or 1.5M")
     return float(match[1]) * _THOUSANDS[match[2]]
 
 
@@ -89,7 +89,7 @@ def _read_machines(texts: Sequence[str]) -> dict[str, float]:
     for text in texts:
         tier, _, count = text.partition("=")
         if not tier or not re.fullmatch(r"\d+(\.\d+)?", count) or float(count) <= 0:
-            raise UsageError(f"--cpus: found {text!r}, expected a tier and its CPUs, as app=8")
+            raise UsageError(f"--cpus: found {text!r}, expected a tier and its number of CPUs, such as app=8")
         found[tier] = float(count)
     return found
 

@@ -45,7 +45,7 @@ def report(
     """
     path = find_run(run)
     if compare is not None and (json_ or format_ is not None or times):
-        problem = "found beside --json, --format or --times, expected alone"
+        problem = "found together with --json, --format or --times, expected none of these flags"
         raise UsageError(f"--compare: {problem}", hint=f"weir gate {compare} {run} --json")
     if json_ or format_ is not None:
         print(_render(path, format_ or "json"), end="")

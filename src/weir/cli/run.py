@@ -77,8 +77,8 @@ def run(
         chosen, path, shown = _begin_study(study, scale, out, fast=fast)
     else:
         if study is not None or scale is not None or out is not None or skip_missing or fast:
-            problem = "found a study, --scale, --out, --skip-missing or --fast beside it, expected none"
-            raise UsageError(f"--resume: {problem}: the run file holds them", hint=f"weir run --resume {resume_}")
+            problem = "found together with a study, --scale, --out, --skip-missing or --fast, expected none"
+            raise UsageError(f"--resume: {problem}: the run file has them", hint=f"weir run --resume {resume_}")
         chosen, path = None, find_run(resume_)
         with RunReader(path) as reader:
             shown = Shown(reader.info.title, reader.info.question, reader.info.placement.control)

@@ -24,7 +24,7 @@ from weir.stacks.manifest import Stack, list_manifest_files, read_all_stacks, re
 from weir.study.file import Cpus
 
 app = typer.Typer(help="List, check and start stacks.", no_args_is_help=True)
-_UNCAUGHT = "found no wrong answer, expected some: its manifest says answers_wrong"
+_UNCAUGHT = "found no wrong response, expected at least one: the stack's manifest sets answers_wrong"
 
 
 @app.command(name="list")

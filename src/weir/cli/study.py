@@ -79,7 +79,7 @@ def check(
     Example: weir study check sync-vs-async --scale quick --assume-cv 5%
     """
     if pilot is not None and assume_cv is not None:
-        raise UsageError("--assume-cv: found beside --pilot, expected one of them")
+        raise UsageError("--assume-cv: found together with --pilot, expected only one of the two")
     chosen = read_study(study, scale=scale)
     placement = plan_placement(chosen)
     cells = chosen.cells(len(placement.stack))

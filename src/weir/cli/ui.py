@@ -100,8 +100,8 @@ class FormLoads:
         plan = choose_interval(spec.to_plan())
         with self._lock:
             if self._switch is not None or self._is_closed:
-                problem = "found a running load, expected none: two would disturb each other"
-                raise UsageError(problem, hint="stop it, or wait for its end")
+                problem = "found a running load, expected none: two loads would disturb each other"
+                raise UsageError(problem, hint="stop the running load, or wait for its end")
             folder = find_free_folder(self._folder, "load")
             recording = LoadRecording(choose_file(str(folder)), plan, ["load", *spec.to_arguments()])
             self._number += 1

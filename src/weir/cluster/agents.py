@@ -43,7 +43,7 @@ _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 
 
-CHECK_HINT = "weir cluster check shows the nodes that are there"
+CHECK_HINT = "weir cluster check lists the available nodes"
 
 
 class AgentLostError(GeneratorError):

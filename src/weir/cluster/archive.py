@@ -55,4 +55,4 @@ def require_room(what: str, size_bytes: int) -> None:
     """Raises a UsageError if the size exceeds the limit."""
     if size_bytes > MOST_BYTES:
         found, most = (size / 2**20 for size in (size_bytes, MOST_BYTES))
-        raise UsageError(f"{what}: found {found:.0f} MiB or more, expected at most {most:.0f} to send to a node")
+        raise UsageError(f"{what}: found {found:.0f} MiB or more, expected at most {most:.0f} MiB to send to a node")

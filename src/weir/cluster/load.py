@@ -135,7 +135,7 @@ class SharedLoad(LoadHandle):
         threads = threads or [plan.threads] * len(agents)
         left = {agent: own for agent, own in zip(agents, threads, strict=True) if agent.lost is None}
         if not left:
-            raise NoAgentLeftError("no agent is left", hint=CHECK_HINT)
+            raise NoAgentLeftError("all agents are lost", hint=CHECK_HINT)
         self._observer = observer or LoadObserver()
         self.changed = threading.Condition()
         """The lock of this object, notified of each agent's record before the load."""
@@ -248,9 +248,9 @@ class SharedLoad(LoadHandle):
                     if share.load.wait(0):
                         # It ended early; its result raises the reason.
                         share.result()
-                        raise GeneratorError(f"{share.agent.name}: the load ended before it began")
+                        raise GeneratorError(f"{share.agent.name}: the engine ended before the start of the load")
                 if time.monotonic() > until:
-                    raise GeneratorError(f"{missing[0].agent.name}: not {what} within {_READY_WITHIN_S:g} s")
+                    raise GeneratorError(f"{missing[0].agent.name}: engine not {what} within {_READY_WITHIN_S:g} s")
                 self.changed.wait(_LOOK_EVERY_S)
 
     # --- Under the load
@@ -305,13 +305,13 @@ def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[Agent
     among this many."""
     firsts, of = accumulate(threads.values(), initial=0), sum(threads.values())
     if plan.until_first_failure and len(threads) > 1:
-        late = "the others would learn of the failure too late"
+        late = "the other agents would learn of the failure too late"
         raise UsageError(f"--until-failure: found several agents, expected one: {late}")
     if plan.request_log is not None:
-        raise UsageError("a log of requests: found with agents, expected a load of this machine")
+        raise UsageError("request log: found together with agents, expected a load from this machine")
     if of > plan.load.connections:
         found = f"found {plan.load.connections} connections for {of} load threads of all agents"
-        raise UsageError(f"{found}, expected at least one each")
+        raise UsageError(f"{found}, expected at least one connection for each thread")
     return {
         agent: replace(plan, threads=threads[agent], cpus=cpus, part=(first, of), held=True)
         for first, (agent, cpus) in zip(firsts, assign_cpus(plan.cpus, threads).items(), strict=False)

@@ -94,7 +94,7 @@ def join_cluster(address: str) -> Iterator["RayCluster"]:
     except (OSError, RuntimeError, ValueError, found.exceptions.RayError) as error:
         expected = f"expected a Ray cluster that this machine has joined: {get_first_line(error)}"
         join = f"ray start --address {address} on this machine, or ray start --head for a first node"
-        hint = f"{join}; where its nodes have RAY_AUTH_MODE or RAY_USE_TLS, the same here"
+        hint = f"{join}; set RAY_AUTH_MODE and RAY_USE_TLS here as on the other nodes"
         raise TargetError(f"--cluster: found {address}, {expected}", hint=hint) from None
     try:
         yield RayCluster(found)
@@ -126,7 +126,7 @@ def _require_listener(address: str) -> None:
             connection.sendall(_HTTP2_PREFACE)
             # The highest byte of the length of the server's settings.
             if connection.recv(1) != b"\0":
-                raise OSError("the server is not Ray without TLS, and RAY_USE_TLS is not set here")
+                raise OSError("no Ray server without TLS listens there, and RAY_USE_TLS is not set here")
 
 
 @contextmanager
@@ -189,7 +189,7 @@ class RayCluster:
         for node in self.nodes:
             if node.id == self.own_node:
                 return node.address
-        gone = "--cluster: the node on this machine is gone, expected it in the cluster"
+        gone = "--cluster: found no node of this machine in the cluster, expected one"
         raise TargetError(gone, hint=f"ray start --address {self.address}")
 
     @contextmanager
@@ -198,7 +198,7 @@ class RayCluster:
         try:
             yield
         except self.ray.exceptions.RayError as error:
-            raise TargetError(f"--cluster: Ray says: {get_first_line(error)}", hint="ray status") from None
+            raise TargetError(f"--cluster: Ray reports: {get_first_line(error)}", hint="ray status") from None
 
     @contextmanager
     def reserve_nodes(
@@ -220,7 +220,7 @@ class RayCluster:
         room = sum(int(node.resources[what]) for node in able) if share_nodes else len(able)
         if count > room:
             names = ", ".join(node.name for node in able) or "none"
-            each = f"by the {what} of its nodes" if share_nodes else f"one on each node with {what}"
+            each = f"limited by the {what} of its nodes" if share_nodes else f"one agent on each node with {what}"
             start = f"ray start --address ADDRESS --resources '{{\"{what}\": 1}}' on another machine"
             raise UsageError(
                 f"the cluster has room for {room} of {count} agents, {each}: {names}",
@@ -236,14 +236,14 @@ class RayCluster:
             with self._translate_errors():
                 if not group.wait(timeout_seconds=_PLACED_WITHIN_S):
                     who = "the cluster" if only is None else only.name
-                    waited = f"{who} gave no place to {count} agents within {_PLACED_WITHIN_S:g} s"
-                    raise TargetError(f"{waited}: something else has its {what}", hint="ray status")
+                    waited = f"{who} did not place {count} agents within {_PLACED_WITHIN_S:g} s"
+                    raise TargetError(f"{waited}: another job uses its {what}", hint="ray status")
                 where = placement_group_table(group)["bundles_to_node_id"]
             # The current nodes: one may have joined or left meanwhile.
             by_id = {node.id: node for node in self.nodes}
             found = [by_id[where[index]] for index in range(count) if where[index] in by_id]
             if len(found) < count:
-                raise TargetError("a node was lost before its agent began", hint="ray status")
+                raise TargetError("a node was lost before its agent started", hint="ray status")
             yield group, found
         finally:
             with contextlib.suppress(Exception):

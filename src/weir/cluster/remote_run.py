@@ -75,9 +75,9 @@ def run_remotely(
     try:
         out.mkdir(parents=True)
     except FileExistsError:
-        raise UsageError(f"--out: {out}: found something there, expected nothing") from None
+        raise UsageError(f"--out: {out}: found an existing file or folder, expected a new name") from None
     except OSError as error:
-        raise UsageError(f"--out: {out}: cannot be made: {error.strerror}") from None
+        raise UsageError(f"--out: {out}: cannot be created: {error.strerror}") from None
     try:
         with start_agents(cluster, "stack", 1) as (node,):
             there = _Weir(cluster, node, flags)
@@ -121,8 +121,8 @@ def resume_remotely(
             code = there.run(["--resume", there.run_folder, *words], path.parent, on_line, on_begin, run.take_back)
             with there.collected(path.parent) as made:
                 if made is None:
-                    found = f"nothing came back from {node.name}"
-                    raise TargetError(f"{path}: {found}, expected the run; it stays as it was")
+                    found = f"found no result from {node.name}"
+                    raise TargetError(f"{path}: {found}, expected a run file; the file here is unchanged")
                 _move_files(made, path.parent)
                 run.take_back(made / RUN_FILE_NAME)
     return there.ended_with(code, path.parent)
@@ -136,7 +136,7 @@ class _Weir:
         self._node = node
         self._program = node.apply(find_weir)
         if self._program is None:
-            raise UsageError(f"{node.name}: weir is not installed there, expected it where stacks run", hint=EXTRA)
+            raise UsageError(f"{node.name}: found no weir, expected weir on the node that runs the stacks", hint=EXTRA)
         self._folder = node.apply(mkdtemp, None, "weir-")
         self.run_folder = f"{self._folder}/{_RUN}"
         self._copied_to: Path | None = None
@@ -186,7 +186,7 @@ class _Weir:
                 made = Path(folder, _RUN)
                 yield made if made.is_dir() else None
         except OSError as error:
-            where = f"what was made is in {self.run_folder} on {self._node.name}"
+            where = f"the result is in {self.run_folder} on {self._node.name}"
             message = f"{error.filename2 or error.filename}: cannot be written: {error.strerror}"
             raise UsageError(message, hint=where) from None
         with suppress(WeirError):
@@ -195,7 +195,7 @@ class _Weir:
     def ended_with(self, code: int, here: Path) -> int:
         """Returns the exit code of a weir that was not killed. `here` is the run folder."""
         if code < 0:
-            how = f"weir ended by signal {-code}; what was finished is kept"
+            how = f"weir was ended by signal {-code}; finished trials are kept"
             raise TargetError(f"{self._node.name}: {how}", hint=self._again(here))
         return code
 
@@ -203,9 +203,9 @@ class _Weir:
         return shlex.join(["weir", "run", "--resume", str(here), *self._on_cluster])
 
     def _lost(self) -> AgentLostError:
-        where = f"what was finished there is in {self.run_folder} on {self._node.name}, if that is still there"
+        where = f"other finished trials are in {self.run_folder} on {self._node.name}, if that machine still exists"
         if self._copied_to is not None:
-            where = f"{self._again(self._copied_to)} goes on with what had come back; {where}"
+            where = f"{self._again(self._copied_to)} continues after the trials that this machine received; {where}"
         return AgentLostError(self._node.error().message, hint=where)
 
 

@@ -114,16 +114,16 @@ def read_command_line(tool: str, words: Sequence[str]) -> AbFrontEnd:
     """Returns the front end for a command line of ab."""
     flags = _TABLE.parse(words)
     if flags.arguments:
-        raise _TABLE.reject(f"URL: found {flags.arguments[0]!r} behind it, expected flags in front of the URL")
+        raise _TABLE.reject(f"URL: found {flags.arguments[0]!r} after the URL, expected flags before the URL")
     if not flags.url.path:
-        raise _TABLE.reject(f"URL: found {flags.url.geturl()!r}, expected a path such as / behind the host")
+        raise _TABLE.reject(f"URL: found {flags.url.geturl()!r}, expected a path such as / after the host")
     # As in ab, -t sets the number of requests, and -n behind it sets it again.
     if "time_limit_s" in flags.order and "requests" not in flags.order[flags.order.index("time_limit_s") :]:
         flags.requests = _TIMED_REQUESTS
     if flags.requests < 1:
         raise _TABLE.reject(f"-n: found {flags.requests}, expected 1 or more", code=1)
     if not 1 <= flags.concurrency <= flags.requests:
-        raise _TABLE.reject(f"-c: found {flags.concurrency}, expected 1 to {flags.requests}, the requests in all (-n)")
+        raise _TABLE.reject(f"-c: found {flags.concurrency}, expected 1 to {flags.requests}, the requests (-n)")
     is_tls, file = flags.url.scheme == "https", flags.post_file or flags.put_file
     method, url, headers, body = _build_request(flags)
     spec = LoadSpec(

@@ -76,7 +76,7 @@ def read_mapping(path: Path | None, options: Sequence[str]) -> tuple[MappingFile
     if missing or not {"throughput_rps", "requests"} & columns.keys():
         missing = missing or ["throughput_rps or requests"]
         hint = f"--map {missing[0].split()[0]}=COLUMN"
-        raise UsageError(f"{place}: found no column for {', '.join(missing)}; expected one", hint=hint)
+        raise UsageError(f"{place}: found no column for {', '.join(missing)}, expected one for each", hint=hint)
     return file, columns
 
 
@@ -140,7 +140,7 @@ def read_table(path: Path, columns: Columns) -> Imported:
     try:
         reader = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
     except FileNotFoundError:
-        raise UsageError(f"{path}: not found; expected a CSV file with a trial a row") from None
+        raise UsageError(f"{path}: not found; expected a CSV file with one trial per row") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: cannot be read: {error}; expected CSV in UTF-8") from None
     header = next(reader, [])
@@ -170,12 +170,12 @@ def read_table(path: Path, columns: Columns) -> Imported:
         cell = imported.cells.setdefault(key, new)
         rows_by_cell[cell.id] += 1
         if block and not (block.isdigit() and int(block) > 0):
-            raise UsageError(f"{path}: line {line}: block: found {block!r}, expected a whole number from 1 on")
+            raise UsageError(f"{path}: line {line}: block: found {block!r}, expected a whole number of at least 1")
         result = _build_result(numbers)
         imported.failed += result.verdict.validity == "invalid"
         imported.trials.append(ImportedTrial(cell, int(block) if block else rows_by_cell[cell.id], result))
     if not imported.trials:
-        raise UsageError(f"{path}: found no trial ({imported.sentence}), expected one a row")
+        raise UsageError(f"{path}: found no trial ({imported.sentence}), expected one trial per row")
     return imported
 
 

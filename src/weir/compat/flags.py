@@ -129,7 +129,9 @@ class ToolFlags:
 
             return ToolExit(f"{self.version} [weir {__version__}]\n", self.version_code)
         if instead := next((way for spellings, way in self.instead.items() if spelling in spellings.split()), ""):
-            return self.reject(f"{spelling}: a flag that weir does not offer", hint=instead, code=self.unreadable_code)
+            return self.reject(
+                f"{spelling}: found a flag that weir does not have", hint=instead, code=self.unreadable_code
+            )
         return self.reject(f"found {spelling}, expected a flag of {self.tool}", code=self.unreadable_code)
 
     def _read_value(self, flag: Flag, spelling: str, attached: str | None, left: list[str]) -> Any:
@@ -141,7 +143,7 @@ class ToolFlags:
                 raise self.reject(f"{spelling}: found {attached!r}, expected no value", code=self.unreadable_code)
             return attached != "false"
         if attached is None and not left:
-            raise self.reject(f"{spelling}: found no value behind it", code=self.unreadable_code)
+            raise self.reject(f"{spelling}: found no value, expected a value after the flag", code=self.unreadable_code)
         text = left.pop(0) if attached is None else attached
         try:
             return flag.parse(text)
@@ -155,7 +157,7 @@ class ToolFlags:
                 return url
         except ValueError:
             pass
-        raise self.reject(f"URL: found {text!r}, expected one such as http://127.0.0.1:8000/", hint=self.example)
+        raise self.reject(f"URL: found {text!r}, expected a URL such as http://127.0.0.1:8000/", hint=self.example)
 
     def _format_help(self) -> str:
         rows = [(flag.spellings, flag.help) for flag in self.flags]

@@ -117,7 +117,7 @@ def read_command_line(tool: str, words: Sequence[str]) -> HeyFrontEnd:
     if flags.workers < 1:
         raise _TABLE.reject(f"-c: found {flags.workers}, expected 1 or more")
     if not flags.duration_s and flags.requests < flags.workers:
-        raise _TABLE.reject(f"-n: found {flags.requests}, expected {flags.workers} or more: one for each worker (-c)")
+        raise _TABLE.reject(f"-n: found {flags.requests}, expected at least {flags.workers}, one for each worker (-c)")
     is_tls = flags.url.scheme == "https"
     url, headers, body = _build_request(flags)
     spec = LoadSpec(

@@ -27,7 +27,7 @@ _LIST = re.compile(r"\[\n((?:    [^\n\[{]*,\n)+)\]")
 _LONGEST_LINE = 100
 _BLOCKS = 4
 _STATUS = 200
-_INSTEAD = "weir convert --command ... makes a weir load command line of it"
+_INSTEAD = "weir convert --command ... converts it to a weir load command line"
 
 
 def build_study(spec: LoadSpec, *, title: str, scenario: Scenario | None = None) -> str:

@@ -111,7 +111,7 @@ def read_command_line(tool: str, words: Sequence[str]) -> WrkFrontEnd:
         if not getattr(flags, name):
             raise table.reject(f"{spelling}: found 0, expected 1 or more")
     if flags.connections < flags.threads:
-        raise table.reject(f"-c: found {flags.connections}, expected {flags.threads} or more: one for each thread (-t)")
+        raise table.reject(f"-c: found {flags.connections}, expected {flags.threads} or more, one per thread (-t)")
     if tool == "wrk2" and not flags.rate_rps:
         raise table.reject("-R: found no rate, expected requests per second", hint=table.example)
     target = f"{flags.url.scheme}://{format_authority(flags.url)}{format_path(flags.url)}"

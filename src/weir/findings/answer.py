@@ -20,7 +20,7 @@ from weir.findings.types import (
 from weir.model.verdict import worst
 
 _MOST_SERVERS = 3
-"""Most servers and loads in the answer on generators; the others have their own sentences."""
+"""Maximum number of servers and loads in the answer on generators. Other servers and loads have their own sentences."""
 
 
 def build_answer(
@@ -32,9 +32,9 @@ def build_answer(
     *,
     indicative: bool,
 ) -> Answer:
-    """Answers from the first point with the baseline and another stack; other points have their own sentences.
+    """Builds the answer from the first point with the baseline and another stack; others have their own sentences.
 
-    A study that varies the generator asks about generators; its answer is the notable differences among them.
+    A study that varies the generator asks about generators; the answer is the notable differences among generators.
     """
     tail = ""
     if progress != "complete":
@@ -77,7 +77,7 @@ def _answer_from(sentence: str, comparisons: Sequence[Comparison], would_change:
 
 
 def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None:
-    """Returns the answer on generators; None if no two of them can be compared."""
+    """Returns the answer on generators; None if no two generators can be compared."""
     pairs = [
         (server, found) for server in generators for one in server.generators for found in _measured(one.comparisons)
     ]
@@ -96,7 +96,7 @@ def _of_generators(generators: Sequence[SameServer], tail: str) -> Answer | None
 
 
 def _describe_other_points(points: Sequence[Point], told: Sequence[Comparison]) -> str:
-    """Returns the range of the headline's ratio over all points; empty with several ratios or a single point."""
+    """Returns the range of the headline's ratio over all points; empty with several ratios or only one point."""
     if len(told) != 1:
         return ""
     label, labels = told[0].label, {told[0].label, told[0].against_label}
@@ -140,7 +140,7 @@ def _measured(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
-    """Returns one comparison with the faster stack first, or several against the baseline, best first."""
+    """Returns one comparison with the faster stack first, or several comparisons with the baseline, best first."""
     if len(measured) == 1:
         only = measured[0]
         return [invert(only) if only.ratio is not None and only.ratio < 1 else only]
@@ -148,8 +148,8 @@ def _sort_for_sentence(measured: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _several(told: Sequence[Comparison]) -> str:
-    """'Compared with Flask, Sanic answers 4.1× (3.6–4.7) and … as many requests per second (95 % intervals, 3 blocks:
-    indicative).'"""
+    """Example: 'Compared with Flask, Sanic answers 4.1× (3.6–4.7) and … as many requests per second (95 % intervals, 3
+    blocks: indicative).'"""
     baseline = told[0].against_name
     different = [found for found in told if found.outcome in ("more", "less", "no interval")]
     same = [_ratio(found) for found in told if found.outcome == "same"]

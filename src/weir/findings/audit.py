@@ -39,7 +39,7 @@ def audit_trials(trials: Sequence[Trial], placement: Placement) -> Audit:
 
 
 def _cpus(cell: Cell, placement: Placement) -> int | None:
-    """CPUs of the stack and its services together; None for a server that weir did not start and so did not bind."""
+    """Returns the CPUs of the stack and its services together; None if weir did not start the server."""
     if not cell.started:
         return None
     stack = placement.stack if cell.cpus is None else placement.stack[-cell.cpus :]

@@ -1,8 +1,8 @@
 """Finds the limit of a stack's throughput: a full resource, a limit of the software, or the load itself.
 
-A resource is a set of CPUs or a quota; tiers that share it add up their demands. The bottleneck is the fullest
-resource, if it is full. A throughput that stops growing while no resource is full means a software limit: threads, a
-pool, or requests that wait for something else.
+A resource is a set of CPUs or a quota. The demands of tiers that share a resource add up. The resource with the highest
+utilisation is the bottleneck, if this resource is full. A throughput that stops growing while no resource is full means
+a software limit: threads, a pool, or requests that wait for something else.
 """
 
 import re
@@ -29,31 +29,31 @@ _AT_BOUND = 0.85
 """A stack that reaches this share of an upper bound is limited by that bound."""
 _GENERATOR = "generator"
 _BLOCKED = 0.6
-"""An event loop is blocked if its threads spend this share of the time in waits other than for events,"""
+"""An event loop is blocked if its threads spend at least this share of the time in waits for anything but events."""
 _LISTENS = 0.25
-"""unless they wait for events at least this share of the time: then they are idle."""
+"""A loop whose threads wait for events for at least this share of the time is idle and not blocked."""
 _FLAT = 0.05
-"""Throughputs within this share of each other are one level."""
+"""Throughputs that differ by at most this share count as equal."""
 _FEWEST_LOOPS = 4
-"""Netty, Vert.x and similar servers start one loop per CPU, or this many on fewer CPUs."""
+"""Netty, Vert.x and similar servers start one event loop per CPU, but at least this number."""
 _BLOCKING_WAITS = ("sleep", "lock", "socket_io", "disk")
 _JVMS_OWN = re.compile(
     "C1 Compiler|C2 Compiler|G1 |GC Thread|VM |Reference Handl|Finalizer|Signal Dispatch|Service Thread|"
     "Monitor Deflati|Sweeper|Common-Cleaner|Notification T|Attach Listener"
 )
-"""Beginnings of the names of HotSpot's own threads, which serve no requests."""
+"""The names of HotSpot's own threads, which serve no requests, begin with one of these texts."""
 _KIND_OF: dict[str, BottleneckKind] = {"stack": "software limit", "load": "load", "upstream": "upstream"}
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceNode:
-    """The machine that services had for themselves."""
+    """A machine that runs only services."""
 
     name: str
     cpus: int
-    """0 if the run file lacks the number."""
+    """Number of the machine's CPUs; 0 if the run file lacks the number."""
     tiers: frozenset[str]
-    """Its tiers. A proxy in front of the stack is not among them."""
+    """The tiers on this machine. A proxy in front of the stack is not among these tiers."""
 
 
 def service_node(reader: RunReader) -> ServiceNode | None:
@@ -73,13 +73,13 @@ def _mean_throughput_rps(loaded: CellTrials) -> float:
 def find_bottlenecks(
     groups: Sequence[PointCells], names: Mapping[int, str], placement: Placement, node: ServiceNode | None = None
 ) -> tuple[Bottleneck, ...]:
-    """Finds the bottleneck of each stack at its highest throughput, at each place that differs in more than the load.
+    """Finds the bottleneck of each stack at its highest throughput, for each set of cells that differ only in the load.
 
     Args:
         groups: the cells of each point, with their trials.
-        names: of the cells, for sentences.
-        placement: the CPUs of everything,
-        node: except for services on this machine.
+        names: a dict from cell id to the stack's name in sentences.
+        placement: the CPUs and limits of every role.
+        node: the machine of the services, if it is another machine.
     """
     places: dict[tuple[str, str], dict[int, CellTrials]] = {}
     for group in groups:
@@ -172,8 +172,8 @@ def _tiers_of(trial: Trial) -> Mapping[str, TierResources]:
 
 
 def _services_of(trial: Trial) -> set[str]:
-    """Returns the tiers that are services: those with a log or counters of their own. The stack's processes are `app`,
-    `app-2` and so on."""
+    """Returns the tiers that are services: tiers with a log or with counters. The stack's processes are `app`, `app-2`
+    etc."""
     logs = {name for name in trial.result.logs if name.partition("-")[0] != "app"}
     return logs | {work.service for work in trial.result.work}
 
@@ -181,7 +181,7 @@ def _services_of(trial: Trial) -> set[str]:
 def _resources(
     heaviest: CellTrials, demands: Mapping[str, stats.Demand], placement: Placement, node: ServiceNode | None
 ) -> list[ResourceUse]:
-    """Returns the resources of the tiers, the fullest first."""
+    """Returns the resources of the tiers, sorted by utilisation, the highest first."""
 
     def use(name: str, kind: ResourceKind, servers: float, tiers: Sequence[str]) -> ResourceUse:
         utilisations = []
@@ -245,7 +245,7 @@ def _compare_tiers(demands: Mapping[str, stats.Demand], resources: Sequence[Reso
 
 
 def _full_limit(heaviest: CellTrials) -> str:
-    """Returns a limit on threads or connections that the concurrent requests fill; empty if none is known.
+    """Returns a limit on threads or connections that the concurrent requests reach; empty if no such limit is known.
 
     A limit declared in the manifest has precedence over a setting with a suggestive name.
     """
@@ -273,10 +273,10 @@ def _full_limit(heaviest: CellTrials) -> str:
 
 
 def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
-    """Describes the waits of a stack's blocked event loops; None if it has no loops, or they wait for events.
+    """Describes the waits of a stack's blocked event loops; None without event loops, or if the loops wait for events.
 
-    The loops are the threads with the most CPU time, since they serve the requests. Unlike a pool of waiting threads
-    they are few per CPU.
+    The loops are the threads with the most CPU time, since they serve the requests. Unlike the threads of a pool, there
+    are few loops per CPU.
     """
     if "event loop" not in heaviest.cell.model:
         return None
@@ -308,7 +308,7 @@ def _blocked_loops(heaviest: CellTrials, stack_cpus: int) -> str | None:
 
 
 def _plateau(loaded: Sequence[CellTrials], heaviest: CellTrials) -> str:
-    """Describes a throughput that twice as many users do not raise while no resource is full; empty otherwise."""
+    """Describes a throughput that twice as many users do not increase while no resource is full; empty otherwise."""
     if not isinstance(heaviest.cell.load, ClosedLoad):
         return ""
     least = (1 - _FLAT) * _mean_throughput_rps(heaviest)

@@ -13,7 +13,7 @@ from weir.findings.types import BreakEven, Evidence
 from weir.model.verdict import worst
 
 METRICS = (THROUGHPUT, P99, CPU)
-"""The metrics with a search for crossings."""
+"""The metrics for which weir searches crossings."""
 
 
 def find_break_evens(
@@ -46,7 +46,7 @@ def find_break_evens(
 
 @dataclass(frozen=True, slots=True)
 class WantedPoint:
-    """A place to measure two stacks next."""
+    """A point at which two stacks should be measured next."""
 
     axis: str
     """`connections` or `rate_rps`."""
@@ -57,11 +57,10 @@ class WantedPoint:
 
 
 def find_wanted_points(groups: Sequence[PointCells], baseline: str | None) -> list[WantedPoint]:
-    """Returns the middle of each gap with a crossing on throughput that is not known well enough.
+    """Returns the middle of each gap in which two throughputs cross at an imprecisely known place.
 
-    A crossing is known well enough within ±10 %. More points do not help if its interval extends beyond both
-    neighbours. Without an interval only the width of the gap counts.
-    """
+    A crossing is known well enough within ±10 %. More points do not help if the crossing's interval extends beyond both
+    neighbours. Without an interval only the width of the gap counts."""
     wanted = []
     for line in group_by_axis(groups):
         if line.axis not in LOADS:
@@ -89,7 +88,7 @@ def _pairs(line: AxisSeries[PointCells], baseline: str | None) -> list[tuple[str
 def _break_even(
     line: AxisSeries[PointCells], label: str, against: str, key: str, names: Mapping[int, str], *, indicative: bool
 ) -> BreakEven | None:
-    """None unless both were measured at two places."""
+    """Returns the break-even of two stacks; None if fewer than two places have measurements of both."""
     metric = BY_KEY[key]
     pairs = _pair_along(line, label, against, metric)
     crossings = _find_crossings(pairs)
@@ -118,7 +117,7 @@ def _break_even(
 
 
 def _pair_along(line: AxisSeries[PointCells], label: str, against: str, metric: Metric) -> dict[float, Pairs]:
-    """Pairs two stacks at each place with both."""
+    """Pairs two stacks at each place where both were measured."""
     found = {}
     for place, point in line.points.items():
         members = {member.cell.stack_label: member for member in point.members}

@@ -39,7 +39,7 @@ def find_waves(cell: CellTrials, histogram: Callable[[int], bytes | None]) -> tu
 
 
 def describe_waves(stacks: Sequence[StackFindings]) -> str:
-    """Describes the start of each stack's waves beside the prediction; empty without waves."""
+    """Describes the measured and the predicted start of each stack's waves; empty without waves."""
     parts = []
     for stack in stacks:
         if stack.arm != "main" or not stack.waves:

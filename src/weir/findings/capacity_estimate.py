@@ -13,12 +13,12 @@ QUANTILES = (0.50, 0.90, 0.99)
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """The capacity in users who pause between a response and the next request."""
+    """The capacity as a number of users who pause between a response and the next request."""
 
     think_s: float
     """A user's mean pause."""
     users: stats.Estimate
-    """N = X·(R + Z), over the searches."""
+    """Number of users N = X·(R + Z): the mean over the searches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,19 @@ class Capacity:
     """The highest rate at which an objective holds."""
 
     title: str
-    """The searched server."""
+    """Name of the server."""
     objective: str
     missed_share: float
     """Share of the intended requests that may miss the objective."""
     is_fresh: bool
-    """Whether each search had a new process."""
+    """Whether each search had a new server process."""
     rate_rps: stats.Estimate | None
-    """Over the searches; no interval with fewer than `stats.MIN_SEARCHES`; None if a search lacks a bound."""
+    """Mean over the searches; no interval below `stats.MIN_SEARCHES` searches; None if a search lacks a bound."""
     searches: tuple[stats.SearchResult, ...]
     quantiles: tuple[stats.Quantile, ...]
     """Response times at the highest rates that held, in nanoseconds."""
     mean_s: float | None
-    """Their mean."""
+    """Mean response time at the same rates."""
     users: Users | None
     """None if no pause was requested."""
     reasons: tuple[str, ...]
@@ -58,9 +58,9 @@ class KneeFinding:
     title: str
     is_fresh: bool
     users: stats.Estimate
-    """Over the searches."""
+    """Number of users at the knee: the mean over the searches."""
     throughput_rps: stats.Estimate
-    """With this number of users."""
+    """Throughput with this number of users."""
     searches: tuple[stats.Knee, ...]
     sentence: str
     would_change: str
@@ -94,7 +94,7 @@ def combine_capacity_searches(
     Args:
         title, objective, missed_share, searches, is_fresh, reasons: as in `Capacity`.
         answers: the responses of the searches that found a rate.
-        think_s: mean pause of users; None: no users requested.
+        think_s: mean pause of users; None: the result has no number of users.
     """
     rate = stats.estimate_capacity(searches)
     quantiles = stats.merge_quantiles([one.histogram for one in answers], QUANTILES) if answers else []
@@ -122,7 +122,7 @@ def combine_capacity_searches(
 
 
 def combine_knee_searches(title: str, searches: Sequence[stats.Knee], *, is_fresh: bool) -> KneeFinding:
-    """Combines several searches for the knee; at least one."""
+    """Combines one or more searches for the knee."""
     users = stats.summarize_searches([float(one.users) for one in searches])
     throughput = stats.summarize_searches([one.throughput_rps for one in searches])
     return KneeFinding(

@@ -1,7 +1,7 @@
 """Plans the machines of each tier for a rate from a run's measurements: mean value analysis, checked by simulation.
 
-A machine of a tier has the CPUs or quota that the tier had in the run. A request's need of it is the tier's service
-demand, with its interval. The plan lists all further assumptions.
+A machine of a tier has the CPUs or quota that the tier had in the run. A request needs the tier's service demand, with
+its interval, of such a machine. The plan lists all other assumptions.
 """
 
 import math
@@ -33,9 +33,9 @@ from weir.store import RunReader
 _AGENT = "load agent"
 _SIMULATIONS = 5
 _MOST_MACHINES = 100_000
-"""A tier stops growing at this number: an objective that needs more stays unmet."""
+"""Maximum number of machines of a tier. An objective that needs more machines counts as not met."""
 _IDLE = 20
-"""With this multiple of the necessary machines hardly any requests of a tier meet."""
+"""With this multiple of the necessary machines, requests hardly ever queue at a tier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class TierMachines:
     low: int
     high: int
     servers: float
-    """CPU seconds a second of each machine."""
+    """CPU seconds per second that each machine offers."""
     demand_us: float
-    """A request's need of one machine."""
+    """CPU time of one request on a machine of this tier."""
     demand_low_us: float | None
     demand_high_us: float | None
     busy: float
@@ -66,21 +66,21 @@ class MachinePlan:
     rate_rps: float
     objective: str | None
     agents: TierMachines | None
-    """None if another generator made the run's load."""
+    """The load agents; None if another generator than weir generated the run's load."""
     tiers: tuple[TierMachines, ...]
     delay_us: float
-    """Time of a request beside its work on the tiers."""
+    """Part of the response time outside the work of the tiers."""
     mean_us: float
-    """The response time, by mean value analysis."""
+    """The mean response time, from mean value analysis."""
     simulated_mean_us: float
     found: float | None
-    """The objective's figure in its unit, by simulation."""
+    """The figure that the objective limits, in the objective's unit, from a simulation."""
     found_low: float | None
     found_high: float | None
     met: bool
-    """Whether the objective holds; true without one, as every tier has time left."""
+    """Whether the objective holds; true without an objective, because no tier is full."""
     alone: float | None
-    """The objective's figure without queueing, if even that misses the objective; else None."""
+    """The figure that the objective limits without queueing, if this figure misses the objective; else None."""
     assumptions: tuple[str, ...]
     evidence: Evidence
     sentence: str
@@ -88,22 +88,22 @@ class MachinePlan:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPrediction:
-    """Predicted throughput with more processes, from the fewest that were measured."""
+    """Predicted throughput with more processes, computed from the measurement with the fewest processes."""
 
     replicas: int
     at: str
-    """The load."""
+    """The load, in words."""
     predicted_rps: float
     low_rps: float | None
-    """With every demand at the upper end of its interval; None without intervals."""
+    """Predicted throughput with every demand at the upper end of its interval; None without intervals."""
     high_rps: float | None
-    """With every demand at the lower end of its interval; None without intervals."""
+    """Predicted throughput with every demand at the lower end of its interval; None without intervals."""
     measured_rps: float | None
     differences: tuple[float, ...]
-    """Predicted ÷ measured - 1 in each block with both, ascending. Both use the demands of that block, because a
-    neighbour's load slows both."""
+    """Predicted ÷ measured - 1 in each block with both figures, in ascending order. Predictions use the demands of
+    their own block, because the load of neighbours slows both."""
     caution: str | None
-    """A reason for doubt."""
+    """A reason to doubt the prediction; None without such a reason."""
 
     @property
     def error(self) -> float | None:
@@ -112,14 +112,14 @@ class ReplicaPrediction:
 
 
 def _ends(estimate: stats.Estimate) -> tuple[float, float, float]:
-    """Returns the value and the ends of its interval; without an interval all are the value."""
+    """Returns the value and both ends of its interval; without an interval, three times the value."""
     value, low, high = estimate.value, estimate.low, estimate.high
     return value, value if low is None else low, value if high is None else high
 
 
 @dataclass(frozen=True, slots=True)
 class _Goal:
-    """The planned rate, the time of a request beside its work, and the objective."""
+    """The planned rate, the time of a request outside the tiers' work, and the objective."""
 
     rate_rps: float
     delay_s: float
@@ -135,17 +135,17 @@ class _Goal:
         return stats.mean_interval(found)
 
     def is_met(self, figure: stats.Estimate) -> bool:
-        """Whether the objective holds at the far end of the interval."""
+        """Whether the objective holds even at the unfavourable end of the interval."""
         return self.objective is None or self.objective.holds(_ends(figure)[2])
 
     def find_figure_alone(self, fleets: Mapping[str, Fleet]) -> float | None:
-        """Returns the objective's figure without queueing, if it misses the objective; else None."""
+        """Returns the figure that the objective limits without queueing, if it misses the objective; else None."""
         idle = {tier: replace(fleet, machines=fleet.machines * _IDLE) for tier, fleet in fleets.items()}
         figure = self.simulate_us(idle)
         return None if self.is_met(figure) else figure.value
 
     def size_fleets(self, stations: Mapping[str, stats.Station]) -> dict[str, Fleet]:
-        """Returns the fewest machines, within 2 % of a tier's, with no tier full and, if possible, the objective met."""
+        """Returns the fewest machines (within 2 % per tier) with no tier full and, if possible, the objective met."""
         fleets = {tier: Fleet(one, _count_machines(self.rate_rps, one)) for tier, one in stations.items()}
         if self.objective is None or self.find_figure_alone(fleets) is not None:
             return fleets
@@ -162,7 +162,7 @@ class _Goal:
         return steps[bisect_left(steps, True, missed, len(steps) - 1, key=is_enough)]
 
     def _iter_wider(self, fleets: dict[str, Fleet]) -> Iterator[dict[str, Fleet]]:
-        """Yields these, then step by step more machines of the tier with the most waiting."""
+        """Yields the given fleets, then adds machines step by step to the tier with the longest waits."""
         yield fleets
         while all(fleet.machines < _MOST_MACHINES for fleet in fleets.values()):
             worst = max(fleets, key=lambda tier: self._waiting_s(fleets[tier]))
@@ -193,13 +193,13 @@ def plan_machines(
         rate_rps: requests a second.
         objective: for the response time; None: no tier may be busier than `BUSY_FRACTION`.
         stack: its label; None: the only one.
-        cpus: CPUs of a machine, by tier, in place of the run's.
+        cpus: a dict from tier to the CPUs of a machine; replaces the run's CPUs.
 
     Raises:
         UsageError: the run lacks the demands of that stack.
     """
     if objective is not None and objective.quantile is None and objective.metric != "mean":
-        raise UsageError(f"--objective: found {objective.text!r}, expected a limit on response times, as 'p99<=50ms'")
+        raise UsageError(f"--objective: found {objective.text!r}, expected a response time limit like 'p99<=50ms'")
     found, cell = _find_bottleneck(reader, stack)
     trials = [trial for trial in reader.trials() if trial.id in set(found.evidence.used) and is_used(trial)]
     servers = _size_machines(found, cell)
@@ -255,7 +255,7 @@ def _describe_tier(
 def predict_replicas(
     reader: RunReader, *, stack: str | None = None, replicas: Sequence[int] = ()
 ) -> tuple[ReplicaPrediction, ...]:
-    """Predicts a stack's throughput with more processes than the fewest in the run, beside the measurements.
+    """Predicts a stack's throughput with more than the fewest measured processes, for comparison with measurements.
 
     Args:
         reader: the run.
@@ -328,12 +328,12 @@ def _predict_rps(found: Bottleneck, demands_s: Mapping[str, float], cell: Cell, 
 
 
 def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, Cell]:
-    """Returns the stack's bottleneck with the fewest processes, then the highest throughput; and its cell."""
+    """Returns a stack's bottleneck and its cell: the fewest processes, then the highest throughput, have precedence."""
     found = [one for one in of_run(reader).bottlenecks if one.tiers]
     labels = sorted({one.label for one in found})
     if not labels:
         raise UsageError(
-            f"{reader.path}: found no trial with CPU time by tier, expected a run of stacks that weir starts",
+            f"{reader.path}: found no trial with the CPU time of each tier, expected a run of stacks that weir starts",
             hint="weir run api-capacity",
         )
     if stack not in labels and (stack is not None or len(labels) > 1):
@@ -346,15 +346,15 @@ def _find_bottleneck(reader: RunReader, stack: str | None) -> tuple[Bottleneck, 
     worked = {tier for resources in used if resources for tier, use in resources.tiers.items() if use.cpu_s > 0}
     if missing := worked - {tier.tier for tier in best.tiers}:
         raise UsageError(
-            f"{reader.path}: found no CPUs of {reader.info.placement.services_on} (environment.services_on), where "
-            f"{listed(sorted(missing))} ran, expected their number: without it the capacity of that machine is unknown",
+            f"{reader.path}: found no number of CPUs of {reader.info.placement.services_on} (environment.services_on), where "
+            f"{listed(sorted(missing))} ran, expected the number: without it the capacity of that machine is unknown",
             hint=f"weir run {reader.info.study} --services-here",
         )
     return best, cells[best.cell]
 
 
 def _size_machines(found: Bottleneck, cell: Cell) -> dict[str, float]:
-    """Returns the servers of a machine of each tier: its narrowest resource in the run, of a quota one process'."""
+    """Returns the servers of one machine of each tier: its narrowest resource; a quota is that of a single process."""
     servers: dict[str, float] = {}
     for use in sorted(found.resources, key=lambda use: use.servers):
         for tier in use.tiers:
@@ -363,7 +363,7 @@ def _size_machines(found: Bottleneck, cell: Cell) -> dict[str, float]:
 
 
 def _measure_delay_s(found: Bottleneck, trials: Sequence[Trial]) -> float:
-    """Returns the time of a request beside its work: the mean under the lightest load less work and queueing there."""
+    """Returns the time of a request outside the tiers: the mean under the lightest load minus work and queueing."""
     times_s: dict[Load, list[float]] = {}
     for trial in trials:
         if trial.result.summary is not None and trial.result.summary.response_time_us.mean is not None:
@@ -382,7 +382,7 @@ def _mean_rate_rps(trials: Sequence[Trial]) -> float | None:
 
 
 def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | None:
-    """Returns the load agents for the rate, like those of these trials."""
+    """Returns the load agents for the rate, assuming that each is like an agent of these trials."""
     needed = [one for trial in trials if trial.cell.generator == WEIR and (one := _measure_agent(trial)) is not None]
     if not needed:
         return None
@@ -393,9 +393,9 @@ def _plan_agents(trials: Sequence[Trial], rate_rps: float) -> TierMachines | Non
 
 
 def _measure_agent(trial: Trial) -> stats.Station | None:
-    """Returns a request's demand on the trial's generator, and the threads of one agent: the fewest of several.
+    """Returns a request's demand on the trial's generator, and the smallest number of threads of an agent.
 
-    A merged summary does not give it: it has all threads, but the share of the busiest agent.
+    A merged summary does not give the demand, because it has the threads of all agents but the busy share of one agent.
     """
     summary = trial.result.summary
     if summary is None:
@@ -409,7 +409,7 @@ def _measure_agent(trial: Trial) -> stats.Station | None:
 
 
 def _describe_unsteady(trials: Sequence[Trial]) -> str | None:
-    """Returns a caution for trials without a steady state: cold servers need more, and a quota prolongs the warm-up."""
+    """Returns a caution for trials without a steady state: a cold server needs more CPU; a quota prolongs warm-up."""
     drifting = [trial for trial in trials if trial.result.window is not None and trial.result.window.steady is False]
     if not drifting:
         return None

@@ -11,10 +11,10 @@ from weir.findings.metrics import BY_KEY, METRICS, Metric
 from weir.findings.types import Comparison, Outcome
 
 CLAIM_BLOCKS = 10
-"""Fewer blocks than this make a finding indicative."""
+"""Minimum number of blocks of a claim. A finding with fewer blocks is indicative."""
 ALPHA = 0.05
 AIM = 0.05
-"""`would_change` aims at this half-width, ±5 %."""
+"""`would_change` names the blocks for this half-width, ±5 %."""
 
 
 def compare(
@@ -26,7 +26,7 @@ def compare(
     first_look: int | None = None,
 ) -> list[list[Comparison]]:
     """Compares each (stack, baseline) on every metric; returns the comparisons of each pair in the order of `metrics`.
-    `first_look` is that of the run (`RunInfo.first_look`).
+    `first_look` is `RunInfo.first_look`.
 
     The family of Holm's correction is all comparisons on one metric at any point: each metric answers its own question.
     """
@@ -66,7 +66,7 @@ def invert(comparison: Comparison) -> Comparison:
 def _draft(
     one: CellTrials, other: CellTrials, metric: Metric, names: Mapping[int, str], pairs: Pairs, *, indicative: bool
 ) -> Comparison:
-    """Returns a comparison without what depends on its family: the outcome and the sentences."""
+    """Returns a comparison without its outcome and sentences, which depend on the family."""
     ratio = pairs.ratio
     return Comparison(
         metric=metric.key,
@@ -112,7 +112,7 @@ def _outcome(ratio: float | None, pairs: Pairs, p_adjusted: float | None) -> Out
 
 
 def describe_basis(comparison: Comparison) -> str:
-    """Returns the number of blocks behind the interval: '3 blocks: indicative'."""
+    """Returns the number of blocks behind the interval. Example: '3 blocks: indicative'."""
     return basis_text(comparison.pairs, comparison.indicative)
 
 

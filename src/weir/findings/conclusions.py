@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from weir.findings.types import RunFindings
 
 Advice = tuple[str, str]
-"""A sentence, and what would change or prove it."""
+"""A sentence, and the measurement that would change or prove it."""
 
 
 def iter_sentences(run: RunFindings) -> Iterator[tuple[str, Sequence[Advice]]]:
-    """Yields headings with their sentences, the answer first; skips empty ones."""
+    """Yields headings with their sentences, the answer first; skips headings without sentences."""
     answer = run.answer
     noise = [found.sentence for found in (run.identical_copies, run.variation, run.audit) if found is not None]
     for heading, sentences in (

@@ -1,9 +1,9 @@
 """Checks whether the stacks of a point did the same work: statements and rows per request, by their databases' own
 counters.
 
-A comparison of stacks is fair only if both do the same work for a request. Statements that begin, end or set up do not
-count here: the frequency of BEGIN is part of the stack. Bytes do not count either: two drivers write one query
-differently.
+A comparison of stacks is fair only if both do the same work for a request. Statements that begin or end a transaction,
+or set up a connection, do not count: the frequency of BEGIN is part of the stack. Bytes do not count either: two
+drivers write one query differently.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ _MOST = 5
 
 
 def sum_work_per_request(cell: CellTrials) -> tuple[WorkPerRequest, ...]:
-    """Returns the work of each service for a completed request, over all used trials."""
+    """Returns the work of each service per completed request, over all used trials."""
     of_service: dict[str, list[tuple[int, ServiceWork]]] = {}
     for trial in cell.used:
         for work in trial.result.work:
@@ -112,7 +112,7 @@ def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackF
 
 
 def _keys(stacks: Sequence[StackFindings]) -> str:
-    """Returns a note on rows that a driver requests only for their keys: part of the stack, like BEGIN and COMMIT."""
+    """Returns a note on rows that a driver requests only for keys. These rows are part of the stack, like BEGIN."""
     given = [(stack.name, sum(work.key_rows for work in stack.work)) for stack in stacks]
     told = listed([f"{name} {rows:,.2f}" for name, rows in given if rows >= NOISE])
     return f" Beside these, inserted rows given back for their keys: {told}." if told else ""

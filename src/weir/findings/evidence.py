@@ -1,5 +1,5 @@
-"""Decides which trials count: valid and suspect ones are used, invalid ones left out. Stacks are paired in blocks that
-have both."""
+"""Decides which trials count: averages use valid and suspect trials, but not invalid ones. Two stacks form a pair in
+each block that has both."""
 
 import math
 from collections import defaultdict
@@ -34,7 +34,7 @@ class CellTrials:
 
     @property
     def evidence(self) -> Evidence:
-        """The ids of its used trials and of those left out."""
+        """The ids of the cell's used trials and of its omitted trials."""
         omitted = tuple(trial.id for trial in self.trials if not is_used(trial))
         return Evidence(tuple(trial.id for trial in self.used), omitted)
 
@@ -48,7 +48,7 @@ def group_by_cell(cells: Iterable[Cell], trials: Sequence[Trial]) -> list[CellTr
 
 
 def summarize_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
-    """Returns the reasons against trials, most frequent first: an example of each kind, with its number of trials."""
+    """Returns for each kind of reason against trials one example and the number of trials; most frequent first."""
     texts = []
     for found in group_reasons(trials, lambda reason: reason.validity != "valid"):
         having = {trial for trial, _ in found}
@@ -61,7 +61,7 @@ def summarize_reasons(trials: Sequence[Trial]) -> tuple[str, ...]:
 
 
 def group_reasons(trials: Sequence[Trial], wanted: Callable[[Reason], bool]) -> list[list[tuple[int, Reason]]]:
-    """Returns the wanted reasons against trials, each with its trial's id, by kind: the most frequent kind first."""
+    """Returns the wanted reasons with their trials' ids, in one list for each kind; the most frequent kind first."""
     kinds: dict[str, list[tuple[int, Reason]]] = defaultdict(list)
     for trial in trials:
         for reason in filter(wanted, trial.result.verdict.reasons):
@@ -79,18 +79,18 @@ class Pairs:
     evidence: Evidence
     validity: Validity
     reasons: tuple[str, ...]
-    """Why the validity is not better."""
+    """Reasons why the validity is not better."""
     first_look: int | None = None
-    """`RunInfo.first_look`."""
+    """See `RunInfo.first_look`."""
 
     @cached_property
     def ratio(self) -> stats.Ratio | None:
-        """`values` ÷ `against`; None if no block has both."""
+        """The ratio `values` ÷ `against`; None if no block has both."""
         return stats.paired_ratio(self.values, self.against, first_look=self.first_look) if self.blocks else None
 
     @property
     def log_ratios(self) -> dict[int, float]:
-        """ln(`values` ÷ `against`), by block."""
+        """A dict from block to ln(`values` ÷ `against`)."""
         sides = zip(self.blocks, self.values, self.against, strict=True)
         return {block: math.log(value / against) for block, value, against in sides}
 

@@ -1,7 +1,7 @@
 """The experiment that would confirm a bottleneck: its prediction and its outcome.
 
-For a full resource, mean value analysis with the measured service demands predicts the throughput up to the next
-fullest one. A software limit, and a load that asks for no more, is doubled.
+For a full resource, mean value analysis with the measured service demands predicts the throughput until the next
+resource is full. For a software limit or a too small load, the experiment doubles the limit or the load.
 """
 
 import math
@@ -19,9 +19,9 @@ from weir.model.load import ClosedLoad, Load
 from weir.model.run_types import Cell
 
 TOLERANCE = 0.10
-"""A prediction within this share of the outcome agrees: demands are known no better."""
+"""A prediction agrees with an outcome within this share, because demands are not known more precisely."""
 _MOST_USERS = 5_000
-"""Mean value analysis takes a step for each user; with more users the widths give the same result."""
+"""Maximum users for mean value analysis (a step per user). For more users, the widths give the same result."""
 _CHANGES = {
     "software limit": "Twice the limit: throughput should grow until a resource is full or the load asks for no more.",
     "load": "A higher rate: throughput should grow with it.",
@@ -31,11 +31,11 @@ _CHANGES = {
 }
 """The experiments on bottlenecks of these kinds, without a prediction."""
 _DOUBLE = 2
-"""A larger factor may meet another limit first."""
+"""The factor of an experiment. A larger factor may meet another limit first."""
 
 
 def propose_experiment(found: Bottleneck, cell: Cell) -> Experiment | None:
-    """Returns the change of its cell that would test a bottleneck; None if a study file cannot express it."""
+    """Returns the change of the cell that would test the bottleneck; None if a study file cannot express it."""
     lowest = cell.upper_bounds[0] if cell.upper_bounds else None
     others = [bound.throughput_rps for bound in cell.upper_bounds[1:]]
     match found.kind:
@@ -81,7 +81,7 @@ def describe_experiment(found: Bottleneck, experiment: Experiment | None) -> str
 
 
 def find_proofs(found: Sequence[Bottleneck], cells: Sequence[CellTrials]) -> tuple[Proof, ...]:
-    """Returns the experiments on the run's bottlenecks that the run's own cells are."""
+    """Returns the experiments on the run's bottlenecks that the run's own cells already contain."""
     by_id = {of.cell.id: of for of in cells}
     proofs = [
         evaluate_experiment(one, by_id[one.cell], after)
@@ -137,7 +137,7 @@ def _identity(cell: Cell) -> tuple[object, ...]:
 
 
 def _predict_gain(found: Bottleneck, cell: Cell, servers: float) -> float | None:
-    """Predicts throughput with more servers of the fullest resource ÷ current throughput."""
+    """Predicts the ratio of throughput with more servers of the fullest resource to current throughput."""
     limited = [use for use in found.resources if use.tiers and use.width_rps is not None]
     if not limited:
         return None
@@ -166,7 +166,7 @@ def make_stations(uses: Sequence[ResourceUse]) -> list[stats.Station]:
 
 
 def drop_doubles(uses: Sequence[ResourceUse]) -> list[ResourceUse]:
-    """Returns resources so that each tier counts once: of a quota and the CPUs below it, the narrower one."""
+    """Returns the resources with each tier only once: of a quota and the CPUs that it limits, the narrower one."""
     kept: list[ResourceUse] = []
     for use in sorted(uses, key=lambda use: use.servers / use.demand_s if use.demand_s > 0 else math.inf):
         if not set(use.tiers) <= {tier for one in kept for tier in one.tiers}:
@@ -179,7 +179,7 @@ def _widths(uses: Sequence[ResourceUse]) -> list[float]:
 
 
 def _predict_double(found: Bottleneck, bounds: Sequence[float]) -> float | None:
-    """Predicts throughput with a doubled limit ÷ current throughput: twice as much, or up to the next bound."""
+    """Predicts throughput with a doubled limit ÷ current throughput: 2, or less if another bound is lower."""
     if found.throughput_rps <= 0:
         return None
     return min([_DOUBLE, *(most / found.throughput_rps for most in (*bounds, *_widths(found.resources)))])

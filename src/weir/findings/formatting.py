@@ -9,7 +9,7 @@ from weir.stats import Estimate
 
 
 def ratio_text(value: float, low: float | None, high: float | None) -> tuple[str, str]:
-    """Formats a ratio and its interval, '4.1' and '3.6–4.7'; the interval is empty if there is none.
+    """Formats a ratio and its interval. Example: '4.1' and '3.6–4.7'. The second text is empty without an interval.
 
     The decimals are those of the interval's half-width, but at least one below 10 and two below 2.
     """
@@ -35,7 +35,7 @@ def amount(value: float) -> str:
 
 
 def milliseconds(value_us: float | None) -> str:
-    """Microseconds as milliseconds with three digits, to the microsecond; a dash for None."""
+    """Formats microseconds as milliseconds with three digits, at most to the microsecond; None becomes a dash."""
     if value_us is None:
         return "–"
     value = value_us / 1e3
@@ -49,17 +49,17 @@ def signed_percent(share: float) -> str:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """'1 trial', '3 trials'; `plural` for irregular ones."""
+    """Formats a number with its noun. Example: '3 trials'. `plural` is for an irregular plural."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
 
 
 def basis_text(blocks: int, indicative: bool) -> str:
-    """'3 blocks: indicative': the number of blocks behind a figure."""
+    """Formats the number of blocks behind a figure. Example: '3 blocks: indicative'."""
     return counted(blocks, "block") + (": indicative" if indicative else "")
 
 
 def estimate_text(estimate: Estimate, digits: int = 3) -> str:
-    """'4.13 (3.62–4.71)'; without an interval the value alone."""
+    """Formats a value with its interval, or alone without an interval. Example: '4.13 (3.62–4.71)'."""
     value = significant(estimate.value, digits)
     if estimate.low is None or estimate.high is None:
         return value
@@ -67,14 +67,14 @@ def estimate_text(estimate: Estimate, digits: int = 3) -> str:
 
 
 def listed(parts: Sequence[str]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
+    """Joins texts with commas and 'and'. Examples: 'a', 'a and b', 'a, b and c'."""
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def sentence_names(cells: Sequence[Cell]) -> dict[int, str]:
-    """Returns a short name for each cell by id: 'Flask' for the title 'Flask on gunicorn'.
+    """Returns a dict from cell id to a short name. Example: 'Flask' for the title 'Flask on gunicorn'.
 
     If several stacks or variants share a name, or the title is empty, the name is the stack's label.
     """

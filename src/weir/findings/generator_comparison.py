@@ -1,7 +1,7 @@
 """Compares generators that drive the same server with the same load.
 
 The server restarts for every trial, so a difference beyond trial-to-trial noise comes from the generators. A generator
-with fewer responses than another is itself the limit: it no longer measures the server.
+with fewer responses than another generator is itself the limit, and no longer measures the server.
 """
 
 import math
@@ -31,12 +31,12 @@ from weir.model.run_types import GENERATOR, WEIR, Cell, Trial
 from weir.model.verdict import worst
 
 LIMITED = 0.95
-"""A generator below this share of another one's throughput, beyond noise, is itself the limit."""
+"""A generator below this share of another generator's throughput, beyond noise, is itself the limit."""
 OFF = 1.25
-"""Reported and captured times this far apart measure different things: the report includes the generator's own
-queueing."""
+"""Reported and captured times that differ by this factor measure different things: the report includes the generator's
+own queueing."""
 _Side = Literal["limited", "ahead", "alike", "unclear", "single"]
-"""The outcome of a generator against the reference; `single`: with one block, so without an interval."""
+"""The outcome of a generator against the reference; `single`: one block, and so no interval."""
 _OF_THE_GENERATOR = (
     "generator failed",
     "physics",
@@ -48,7 +48,7 @@ _OF_THE_GENERATOR = (
 )
 """Kinds of verdict reasons that concern the generator and not the server."""
 _MOST_OFF = 2
-"""Most generators in the overall sentence on p99; each has its own sentence too."""
+"""Maximum number of generators in the overall sentence on p99. Each generator also has its own sentence."""
 _METRICS = {metric.key: metric for metric in GENERATOR_METRICS}
 _QUANTILES: tuple[tuple[Literal["p50", "p99"], float, str, str], ...] = (
     ("p50", 0.5, REPORTED_P50, KERNEL_P50),
@@ -207,7 +207,7 @@ def _sort_by_outcome(found: Sequence[GeneratorFindings]) -> dict[_Side, list[Gen
 
 
 def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str) -> str:
-    """Names the limit and the generators that agree, with ratios only."""
+    """Names the generator that is the limit, and the generators that agree, with ratios only."""
     names = {side: listed([one.generator for one in some]) for side, some in sides.items()}
     ratios = {
         side: listed([f"{one.generator} {_times(one, interval=side == 'single')}" for one in some])
@@ -227,7 +227,7 @@ def _headline(sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
 def _describe_differences(
     found: Sequence[GeneratorFindings], sides: Mapping[_Side, Sequence[GeneratorFindings]], reference: str
 ) -> str:
-    """Names the limit and its cost, the generators that agree, and those with times that are not the server's."""
+    """Names the generator that is the limit, its cost, the generators that agree, and those whose times are wrong."""
     ratios = {side: listed([f"{one.generator} with {_times(one)}" for one in some]) for side, some in sides.items()}
     gets = {side: "gets" if len(some) == 1 else "get" for side, some in sides.items()}
     reach = [f"{one.generator} {_times(one)}{_at_cost(one)}" for one in sides["limited"]]
@@ -267,7 +267,7 @@ def _is_ahead(found: Comparison) -> bool:
 
 
 def _times(one: GeneratorFindings, *, interval: bool = True) -> str:
-    """'0.30× (0.28–0.32)'."""
+    """Formats a ratio with its interval. Example: '0.30× (0.28–0.32)'."""
     found = one.comparison(THROUGHPUT)
     assert found is not None
     assert found.ratio is not None
@@ -281,7 +281,7 @@ def _at_cost(one: GeneratorFindings) -> str:
 
 
 def _describe_wrong_p99(one: GeneratorFindings) -> tuple[float, str] | None:
-    """Returns the distance of a p99 from the kernel's, and words for it; None if they agree or are unknown."""
+    """Returns the ratio of a p99 to the kernel's p99, and a text on it; None if both agree or one is unknown."""
     ratio = next((ratio for ratio in one.against_kernel if ratio.quantile == "p99"), None)
     said_us, seen_us = one.measure(REPORTED_P99).value, one.measure(KERNEL_P99).value
     if ratio is None or not said_us or not seen_us or ratio.within_rounding or 1 / OFF < ratio.ratio < OFF:

@@ -19,20 +19,20 @@ SERVER = "the server"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFindings(RunFindings):
-    """The findings of a load: those of a run, without comparisons, and the load's own summary, plan and events."""
+    """The findings of a load: the findings of a run without comparisons, and the load's summary, plan and events."""
 
     info: RunInfo
     trial: Trial
     summary: LoadSummary
-    """Of an unfinished load: response times and counts from its intervals; its generator has no version."""
+    """The summary; for an unfinished load it comes from the intervals, and the generator has no version."""
     basis: str
-    """What the answer rests on: the load, its duration and its counts."""
+    """The load, its duration and its counts, on which the result rests."""
     plan: dict[str, Any]
     finished: bool
     events: tuple[TrialEvent, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the JSON that `weir load --json` writes, and `run`: how the load was made."""
+        """Returns the JSON that `weir load --json` writes, and in addition `run`: how the load was made."""
         value = self.summary.model_dump(by_alias=True)
         resources = self.trial.result.resources
         if resources is not None:
@@ -51,9 +51,9 @@ class LoadFindings(RunFindings):
 
 
 def trials_to_show(reader: RunReader) -> list[Trial]:
-    """Returns the finished trials of a run; of a load its only trial, finished or not and whatever its verdict.
+    """Returns the finished trials of a run, or the only trial of a load, even if the trial is unfinished or invalid.
 
-    The verdict of a load is in its summary. It leaves nothing out, because there are no averages to protect.
+    A load's verdict is in its summary. The verdict omits nothing, because a load has no averages to protect.
     """
     trials = reader.trials()
     if not reader.info.is_load:
@@ -75,7 +75,7 @@ def describe_result(summary: LoadSummary) -> str:
 
 
 def describe_basis(trial: Trial, summary: LoadSummary) -> str:
-    """Returns what the result of a load rests on: the load, its duration and its counts."""
+    """Returns the load, its duration and its counts, on which the result of a load rests."""
     answered, failed = counted(summary.requests.completed, "request"), summary.requests.failed
     kinds = [f"{kind} {count:,}" for kind, count in summary.errors.model_dump().items() if count]
     failures = f"{failed:,} failed ({', '.join(kinds)})" if kinds else "none failed"

@@ -1,6 +1,6 @@
 """The metrics of comparisons: unit, value of a trial, and the phrase in a sentence.
 
-A metric from the JSON of a load has the same key there (`response_time_us.p99`).
+A metric from the JSON of a load has the same key as in the JSON (`response_time_us.p99`).
 """
 
 from collections.abc import Callable
@@ -36,16 +36,16 @@ class Metric:
     title: str
     unit: str
     phrase: str
-    """'Sanic' + phrase + 'Flask', with {ratio} in it."""
+    """The text between two names, as in 'Sanic' + phrase + 'Flask'. It contains {ratio}."""
     of: Callable[[Trial], float | None]
     """Returns a trial's value; None if the trial has none."""
     quantile: float | None = None
-    """For response-time quantiles: several trials give it from the merged histogram."""
+    """The quantile of a response-time metric, which several trials give from their merged histogram; else None."""
     higher_is_better: bool = False
 
 
 def _throughput(trial: Trial) -> float | None:
-    """Right responses a second: fast refusals do not count, if the trial counts in spite of failures."""
+    """Returns right responses per second: fast refusals do not count if a trial is used in spite of failures."""
     summary = trial.result.summary
     if summary is not None and summary.requests.failed and summary.duration_s:
         return summary.requests.ok / summary.duration_s
@@ -79,7 +79,7 @@ def _memory(trial: Trial) -> float | None:
 
 
 def _reported(name: str) -> Callable[[Trial], float | None]:
-    """A generator's own time, however few requests it has: the report is the question."""
+    """Returns a time as the generator reported it, however few requests it has: the report itself is compared."""
     return lambda trial: getattr(trial.result.summary.response_time_us, name) if trial.result.summary else None
 
 

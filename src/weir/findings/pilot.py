@@ -1,4 +1,4 @@
-"""Takes the spread of trials and their overhead from an earlier run, to plan another."""
+"""Reads the spread and the overhead of trials from an earlier run, in order to plan another run."""
 
 import math
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from weir.store import RunReader
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """A run's measurements of itself."""
+    """The spread, overhead and memory of trials in an earlier run."""
 
     spread: float
     """Standard deviation of the log ratio of throughput of two trials in a block, pooled over all pairs of cells."""
     pairs: int
-    """Degrees of freedom behind it."""
+    """Degrees of freedom of `spread`."""
     overhead_s: dict[str, float]
-    """Time of a trial beside load, warm-up and pause: the median of each stack, by its label."""
+    """A dict from stack label to the median time of a trial outside load, warm-up and pause."""
     memory_bytes: dict[str, int]
-    """Peak memory of a process of each stack, by its label."""
+    """A dict from stack label to the peak memory of a process."""
 
 
 def measure_pilot(reader: RunReader) -> Pilot:
-    """Computes a run's measurements of itself.
+    """Computes the spread, overhead and memory of a run's trials.
 
     Raises:
         UsageError: no two blocks compare two stacks.
@@ -43,7 +43,7 @@ def measure_pilot(reader: RunReader) -> Pilot:
                 squares += variance(logs) * (len(logs) - 1)
                 degrees += len(logs) - 1
     if not degrees:
-        problem = "found no two blocks in which two stacks can be compared, expected some"
+        problem = "found fewer than two blocks in which two stacks can be compared, expected at least two"
         raise UsageError(f"--pilot: {reader.path}: {problem}", hint="--assume-cv 5%")
     overheads: dict[str, list[float]] = {}
     for trial, following in pairwise(trials):

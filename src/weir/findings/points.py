@@ -17,7 +17,7 @@ from weir.model.run_types import Cell, Trial, coordinate_text
 
 @dataclass(frozen=True, slots=True)
 class PointCells:
-    """The cells of a point with their trials: by id, an A/A copy right after its original."""
+    """The cells of a point with their trials, sorted by id, but an A/A copy follows right after its original."""
 
     workload: str
     load: Load
@@ -26,7 +26,7 @@ class PointCells:
 
     @property
     def axis(self) -> Literal["connections", "rate_rps"]:
-        """The unit of `amount`."""
+        """The unit of `amount`: `connections` or `rate_rps`."""
         return "rate_rps" if isinstance(self.load, OpenLoad) else "connections"
 
     @property
@@ -37,12 +37,12 @@ class PointCells:
 
     @property
     def where(self) -> str:
-        """Everything but the load: 'echo, threads 200'."""
+        """Everything but the load. Example: 'echo, threads 200'."""
         return format_where(self.workload, self.coordinates)
 
     @property
     def place(self) -> dict[str, str]:
-        """The point's place, in the keys of a published figure."""
+        """The point's coordinates, with the keys of a published figure."""
         place = {"workload": self.workload, "connections": str(self.load.connections), **self.coordinates}
         if isinstance(self.load, OpenLoad) and not isinstance(self.load.rate_rps, tuple):
             place["rate_rps"] = f"{self.load.rate_rps:g}"
@@ -50,7 +50,7 @@ class PointCells:
 
 
 def format_where(workload: str, coordinates: Mapping[str, str]) -> str:
-    """Names a workload and its coordinates: 'echo, threads 200'."""
+    """Names a workload and its coordinates. Example: 'echo, threads 200'."""
     return ", ".join([workload, *(coordinate_text(name, value) for name, value in coordinates.items())])
 
 
@@ -71,7 +71,7 @@ def group_points(cells: Sequence[Cell], trials: Sequence[Trial]) -> list[PointCe
 
 
 def find_baseline(members: Sequence[CellTrials], named: str | None) -> CellTrials | None:
-    """Returns the baseline by label or id; else the first stack."""
+    """Returns the stack with the given label or id as baseline; without one, the first stack."""
     main = [member for member in members if member.cell.arm == "main"]
     wanted = [member for member in main if named in (member.cell.stack_label, member.cell.stack)]
     return next(iter([*wanted, *main]), None)
@@ -91,7 +91,7 @@ def count_planned_comparisons(cells: Sequence[Cell], baseline: str | None) -> in
 
 
 class PointNames:
-    """Names points by the parts that vary in a run, or by workload and load if nothing does."""
+    """Names points by the coordinates that vary in a run, or by workload and load if nothing varies."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._workloads = {cell.workload for cell in cells}
@@ -99,12 +99,12 @@ class PointNames:
         self._varying = [name for name, values in _values(cells).items() if len(values) > 1]
 
     def of(self, place: PointCells | Cell) -> str:
-        """Names a point or a cell, without coordinates that it lacks: '50 connections, threads 200'."""
+        """Names a point or a cell without the coordinates that it lacks. Example: '50 connections, threads 200'."""
         workload = [place.workload] if len(self._workloads) > 1 else []
         return ", ".join(workload + self._parts(place)) or f"{place.workload}, {place.load.label}"
 
     def where(self, point: PointCells) -> str:
-        """Returns the beginning of a sentence: 'With 50 connections on echo: '; empty with a single point."""
+        """Returns the beginning of a sentence; empty with a single point. Example: 'With 50 connections on echo: '."""
         parts = self._parts(point)
         words = [f"With {', '.join(parts)}"] if parts else []
         if len(self._workloads) > 1:

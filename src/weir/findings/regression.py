@@ -1,8 +1,8 @@
 """The regression gate: tests whether a run is worse than an earlier one by more than a threshold.
 
 The runs share no blocks, so their trials cannot be paired; the difference between two days is in neither run's spread.
-A metric is worse if a test shows that at 5 % after Holm's correction, and no worse if a test shows the opposite;
-otherwise it is undecided.
+A metric is worse if a test at 5 % after Holm's correction shows this, and no worse if a test shows the opposite.
+Otherwise the metric is undecided.
 """
 
 from collections.abc import Sequence
@@ -36,12 +36,12 @@ class CheckedMetric:
     """The geometric mean over trials, in the metric's unit."""
     head: float | None
     change: stats.Change | None
-    """Head ÷ base."""
+    """The ratio head ÷ base."""
     base_trials: int
     head_trials: int
     verdict: Verdict
     why: str = ""
-    """Why there is no verdict."""
+    """Reason for a missing verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Gate:
     differences: tuple[str, ...]
     """Differences between the machines or generators."""
     indicative: bool
-    """One run has fewer trials of a cell than a claim needs."""
+    """Whether one run has fewer trials of a cell than a claim needs."""
     sentence: str
 
     @property
@@ -84,7 +84,7 @@ def compare_runs(
         any_environment: compare although the machines differ.
 
     Raises:
-        UsageError: one of them is no run of a study, the machines differ, or they share no cell.
+        UsageError: a file is not a run of a study, the machines differ, or the runs share no cell.
     """
     for reader in (base, head):
         if reader.info.is_load:
@@ -92,13 +92,13 @@ def compare_runs(
     differ = compare_environments(base.info, head.info)
     if differ and not any_environment:
         raise UsageError(
-            f"{base.path} and {head.path} were not measured alike: {'; '.join(differ)}",
-            hint="measure both on one machine, one right after the other; --any-environment compares them all the same",
+            f"{base.path} and {head.path}: found different conditions: {'; '.join(differ)}; expected the same",
+            hint="measure both runs on one machine, one right after the other; --any-environment compares them anyway",
         )
     olds, news = _cells_of(base), _cells_of(head)
     shared = [key for key in news if key in olds]
     if not shared:
-        problem = "found no stack under the same load in both, expected at least one"
+        problem = "found no stack with the same load in both runs, expected at least one"
         raise UsageError(f"{base.path} and {head.path}: {problem}")
     checked = [_checked(olds[key], news[key], BY_KEY[metric]) for key in shared for metric in metrics]
     judged = _judged(checked, threshold)
@@ -175,7 +175,7 @@ def _values(cell: CellTrials, metric: Metric) -> list[float]:
 
 
 def _judged(checked: Sequence[CheckedMetric], threshold: float) -> list[CheckedMetric]:
-    """Adds the verdicts; the family of Holm's correction is all comparisons."""
+    """Returns the metrics with their verdicts; all comparisons are one family for Holm's correction."""
     tested = {number: p for number, one in enumerate(checked) if (p := _p_values(one, threshold)) is not None}
     verdicts: dict[int, Verdict] = {}
     adjusted = stats.holm([p_worse for p_worse, _ in tested.values()])

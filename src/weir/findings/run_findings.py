@@ -1,4 +1,4 @@
-"""Run file in, findings out."""
+"""Computes the findings of a run from its run file."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -46,9 +46,9 @@ from weir.store import RunReader
 
 @without_gc
 def of_run(reader: RunReader) -> RunFindings:
-    """Returns the findings of a run, so far as it went; those of a single load are `LoadFindings`.
+    """Returns the findings of a run, finished or not. A single load gives `LoadFindings`.
 
-    The same file gives the same findings anywhere.
+    The same file gives the same findings on every machine.
 
     Raises:
         WeirError: the run file is damaged, or holds a load that measured nothing.
@@ -114,7 +114,7 @@ def of_run(reader: RunReader) -> RunFindings:
 def _start_measuring(
     reader: RunReader, groups: Sequence[PointCells], names: Mapping[int, str], info: RunInfo
 ) -> Callable[[], list[tuple[BreakEven | StackFindings, ...]]]:
-    """Starts what takes longest: break-evens, and the findings of each stack at each point, in this order."""
+    """Starts the longest computations: break-evens, then the findings of each stack at each point."""
     jobs = [
         (member, member is find_baseline(group.members, info.baseline)) for group in groups for member in group.members
     ]
@@ -156,10 +156,10 @@ def _count_trials(cells: Sequence[Cell], trials: Sequence[Trial], info: RunInfo)
 
 
 def _load(reader: RunReader) -> LoadFindings:
-    """Returns the findings of a single load: one trial of one cell, and nothing that needs a second one."""
+    """Returns the findings of a single load: it has one trial of one cell, and so no comparisons."""
     cells, trials, info = reader.cells(), trials_to_show(reader), reader.info
     if not trials:
-        raise UsageError(f"{reader.path}: found no load in it, expected a file of weir load --out")
+        raise UsageError(f"{reader.path}: found no load, expected a file that weir load --out wrote")
     (trial,), (group,) = trials, group_points(cells, trials)
     summary = trial.result.summary
     assert summary is not None
@@ -187,7 +187,7 @@ def _load(reader: RunReader) -> LoadFindings:
 
 
 def break_evens_in(reader: RunReader, one: str, other: str, metrics: Sequence[str]) -> tuple[BreakEven, ...]:
-    """Returns the break-evens of two stacks of a run, by their labels, on each of `metrics`.
+    """Returns the break-evens of two stacks of a run, given by label, on each of `metrics`.
 
     Raises:
         WeirError: the run file is damaged.
@@ -200,7 +200,7 @@ def break_evens_in(reader: RunReader, one: str, other: str, metrics: Sequence[st
 
 
 def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
-    """Returns the places to measure next, to know where the stacks of a run change sides.
+    """Returns the points to measure next, in order to find where another stack becomes the better one.
 
     Raises:
         WeirError: the run file is damaged.
@@ -209,7 +209,7 @@ def wanted_points_in(reader: RunReader) -> list[WantedPoint]:
 
 
 def _with_actual_blocks(reader: RunReader) -> RunInfo:
-    """Returns the run's info with the blocks that it had: a study with a stopping rule names only their limits."""
+    """Returns the run's info with the actual number of blocks: a study with a stopping rule has only limits."""
     info, stop = reader.info, reader.stopped
     if stop is None or stop.rule == "first_answer":
         return info
@@ -219,7 +219,7 @@ def _with_actual_blocks(reader: RunReader) -> RunInfo:
 def _compare_with_baselines(
     groups: Sequence[PointCells], names: Mapping[int, str], info: RunInfo
 ) -> list[list[Comparison]]:
-    """Returns the comparisons of each point, by metric first. All of a run are one family on each metric."""
+    """Returns the comparisons of each point, sorted by metric. All comparisons of a run on a metric are one family."""
     of_points = [pair_with_baseline(group.members, info.baseline) for group in groups]
     # Cells that lack a coordinate stand in several points; two of them are compared once.
     pairs = {(one.cell.id, other.cell.id): (one, other) for pairs in of_points for one, other in pairs}
@@ -281,5 +281,5 @@ def _estimate_drifts(reader: RunReader, used: Sequence[Trial]) -> dict[int, stat
 
 
 def _is_level(load: Load) -> bool:
-    """Whether a load asks for the same all the time: it neither follows a profile nor has users who leave."""
+    """Returns whether a load is constant: it neither follows a profile nor has users who leave."""
     return constant_from_s(load) == 0.0 and not (isinstance(load, ClosedLoad) and load.requests_per_user is not None)

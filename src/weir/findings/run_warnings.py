@@ -83,7 +83,7 @@ def _unequal_work(points: Sequence[Point]) -> Iterator[Caution]:
 
 
 def _invariants(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Only if the study reports broken invariants; otherwise such trials are left out."""
+    """Yields a caution for each stack with broken invariants, if such trials count in this study."""
     broken: dict[str, list[Trial]] = {}
     for trial in used:
         if trial.result.discrepancies:
@@ -134,7 +134,7 @@ def _copies_differ(copies: IdenticalCopies | None) -> Iterator[Caution]:
 
 
 def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
-    """One caution for each kind of reason, the most frequent first."""
+    """Yields one caution for each kind of reason, the most frequent kind first."""
     for found in group_reasons(used, lambda reason: reason.validity == "suspect"):
         first, reason = found[0]
         which = "" if len(found) == 1 else f"; trial {first} for one"
@@ -143,7 +143,7 @@ def _suspect(used: Sequence[Trial]) -> Iterator[Caution]:
 
 
 def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Only if the study allows failures."""
+    """Yields a caution on failed requests, if the study allows failures."""
     summaries = [trial.result.summary for trial in used]
     with_failures = sum(summary is not None and summary.requests.failed > 0 for summary in summaries)
     if with_failures:
@@ -154,7 +154,7 @@ def _failures_counted(used: Sequence[Trial]) -> Iterator[Caution]:
 
 
 def _other_generator(used: Sequence[Trial]) -> Iterator[Caution]:
-    """Only for a single generator: several are compared side by side."""
+    """Yields a caution for a single generator other than weir; several generators are compared side by side."""
     generators = {trial.cell.generator: trial.result.summary for trial in used}
     if len(generators) == 1 and WEIR not in generators:
         for name, summary in generators.items():

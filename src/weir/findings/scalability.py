@@ -13,11 +13,11 @@ from weir.model.load import ClosedLoad
 from weir.model.run_types import Trial
 
 _STRONG = 0.02
-"""A coefficient of contention that limits work noticeably: 50 users gain half of what they could."""
+"""A coefficient of contention from which on work is noticeably limited: 50 users reach half of the possible gain."""
 
 
 def fit_scalings(groups: Sequence[PointCells], names: Mapping[int, str]) -> tuple[Scaling, ...]:
-    """Fits each stack with closed loops at `stats.scalability.MIN_POINTS` concurrencies or more, all else equal."""
+    """Fits the law to each stack with closed loops at `stats.scalability.MIN_POINTS` concurrencies or more."""
     curves: dict[tuple[str, str, str], list[tuple[float, Trial]]] = {}
     for group in groups:
         if not isinstance(group.load, ClosedLoad) or isinstance(group.load.users, tuple):

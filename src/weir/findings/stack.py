@@ -48,7 +48,7 @@ def measure_stack(cell: CellTrials, name: str, histogram: Histogram, *, baseline
 def match_published(
     figures: Sequence[PublishedFigure], stacks: Sequence[StackFindings], point: Mapping[str, str]
 ) -> tuple[Published, ...]:
-    """Returns the published figures of the stacks at a point beside our measurements, without A/A copies.
+    """Returns the published figures of the stacks at a point together with our measurements, without A/A copies.
 
     A figure of `stack` also belongs to its variants if the stack itself did not run.
     """
@@ -76,7 +76,7 @@ def list_what_ran(
 ) -> tuple[WhatRan, ...]:
     """Returns the build and the runtime of each stack, in the order of the study.
 
-    `trials` are all finished ones in their order, rejected ones too. `names` has the short name of each cell's stack.
+    `trials` are all finished trials in order, even rejected. `names` has the short name of each cell's stack.
     """
     found: list[WhatRan] = []
     for label, name in {cell.stack_label: names[cell.id] for cell in cells if cell.arm == "main"}.items():
@@ -102,7 +102,7 @@ def _merged(cell: CellTrials, histogram: Histogram) -> dict[str, stats.Quantile]
 def measure_metric(cell: CellTrials, metric: Metric, quantile: stats.Quantile | None = None) -> Measure:
     """Measures one metric over the used trials of a cell.
 
-    `quantile`: of a quantile metric, the one of all trials together; None without histograms.
+    `quantile`: the quantile over all trials together, for a quantile metric; None without histograms.
     """
     values = [(trial, metric.of(trial)) for trial in cell.used]
     trials = tuple(TrialValue(trial.id, trial.block, value) for trial, value in values if value is not None)

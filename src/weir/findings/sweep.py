@@ -26,9 +26,9 @@ class AxisSeries(Generic[_P]):
     axis: str
     """One of `LOADS`, or the name of the setting."""
     where: str
-    """Their common part, for a sentence."""
+    """The common part of the points, for a sentence."""
     points: dict[float, _P]
-    """By that number; at least two."""
+    """A dict from the number that differs to the point, with at least two entries."""
 
 
 def group_by_axis(points: Sequence[_P]) -> list[AxisSeries[_P]]:
@@ -49,7 +49,7 @@ def group_by_axis(points: Sequence[_P]) -> list[AxisSeries[_P]]:
 
 
 def get_axis_unit(axis: str) -> str:
-    """Returns the unit of an axis: 'connections', 'requests/s', 'replicas', 's of delay'."""
+    """Returns the unit of an axis, such as 'connections', 'requests/s', 'replicas' or 's of delay'."""
     _, dot, setting = axis.rpartition(".")
     if dot:
         return f"s of {setting}"

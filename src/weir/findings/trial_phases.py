@@ -1,4 +1,4 @@
-"""Splits the time of a trial beside its load into phases: medians over the trials of a stack."""
+"""Splits the time of a trial outside its load into phases, with medians over the trials of a stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ class StackTimes:
     trials: int
     phases_s: dict[str, float | None]
     between_s: float | None
-    """From the end of a trial to the start of the next: its last transaction, and the choice of the next trial."""
+    """Time from the end of a trial to the start of the next: the last transaction, and the choice of the next trial."""
     beyond_load_s: float
-    """The whole trial without its load."""
+    """Time of the whole trial without its load."""
     beyond_asked_s: float
-    """The same without the warm-up and the pause that the study asks for."""
+    """`beyond_load_s` without the warm-up and the pause of the study."""
 
 
 def split_trial_times(trials: Sequence[Trial]) -> list[StackTimes]:

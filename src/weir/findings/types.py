@@ -13,20 +13,20 @@ from weir.stats import Crossing, Demand, Scalability, VarianceComponents
 FINDINGS_SCHEMA = 1
 
 Outcome = Literal["more", "less", "same", "undecided", "no interval", "not measured"]
-"""`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: none of these."""
+"""`more`, `less`: the ratio is above or below 1 at 95 %; `same`: within ±2 % at 95 %; `undecided`: not shown."""
 Progress = Literal["complete", "interim", "interrupted"]
-"""`interim`: the run goes on, or ended with its first answer; `interrupted`: trials are missing."""
+"""`interim`: the run continues, or ended with its first answer; `interrupted`: trials are missing."""
 BottleneckKind = Literal["resource", "software limit", "blocked event loop", "load", "upstream", "generator", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The trials behind a finding, and its trials that were left out."""
+    """The used trials behind a finding, and the omitted trials."""
 
     used: tuple[int, ...]
-    """Numbers of these trials in the run file."""
+    """Numbers of the used trials in the run file."""
     left_out: tuple[int, ...] = ()
-    """Numbers of these trials in the run file."""
+    """Numbers of the omitted trials in the run file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class StackFinding:
     """The fields of a finding on one stack."""
 
     where: str
-    """The workload and the coordinates that all its points share."""
+    """The workload and the coordinates that all points of the finding share."""
     label: str
     name: str
     indicative: bool
@@ -58,7 +58,7 @@ class Measure:
     metric: str
     unit: str
     value: float | None
-    """None if nothing was measured, or if there are too few samples; `note` has the reason."""
+    """The value; None without a measurement or with too few samples, and `note` has the reason."""
     low: float | None
     high: float | None
     trials: tuple[TrialValue, ...]
@@ -75,69 +75,69 @@ class Comparison:
     against_label: str
     against_name: str
     ratio: float | None
-    """`label` ÷ `against_label`."""
+    """The ratio `label` ÷ `against_label`."""
     low: float | None
     high: float | None
     pairs: int
-    """Blocks in which both have a used trial."""
+    """Number of blocks in which both stacks have a used trial."""
     p_value: float | None
-    """Of "no difference", before the correction."""
+    """p-value of "no difference", before Holm's correction."""
     p_adjusted: float | None
-    """After Holm's correction for all comparisons on this metric in the run."""
+    """p-value after Holm's correction for all comparisons on this metric in the run."""
     outcome: Outcome
-    """`same`: within 2 %; `no interval`: fewer than two pairs, or pairs without any spread."""
+    """`same`: within 2 %; `no interval`: fewer than two pairs, or no spread between pairs."""
     indicative: bool
-    """Fewer blocks than a claim needs."""
+    """Whether the run has fewer blocks than a claim needs."""
     validity: Validity
-    """The worst verdict of its trials."""
+    """The worst verdict of the comparison's trials."""
     reasons: tuple[str, ...]
-    """Why it is not better: each kind of reason once, with its number of trials."""
+    """Why `validity` is not better: each kind of reason once, with its number of trials."""
     evidence: Evidence
     sentence: str
     would_change: str
 
     @property
     def excludes_one(self) -> bool:
-        """Whether its interval excludes 1."""
+        """Whether the comparison's interval excludes 1."""
         return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 
 @dataclass(frozen=True, slots=True)
 class StatementPerRequest:
-    """One kind of statement of a service, by the service's own counters."""
+    """One kind of statement of a service, counted by the service."""
 
     text: str
-    """The service's text of it, without values."""
+    """The statement's text in the service's form, without values."""
     per_request: float
-    """Executions."""
+    """Executions per request."""
     data: bool
-    """False for statements that begin, end or set up."""
+    """False for statements that begin or end a transaction, or set up a connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkPerRequest:
-    """One service's work for a completed request, over all used trials."""
+    """One service's work per completed request, over all used trials."""
 
     service: str
     statements: float
-    """Data statements."""
+    """Data statements per request."""
     control_statements: float
-    """Statements that begin, end and set up."""
+    """Other statements per request: they begin or end a transaction, or set up a connection."""
     rows: float | None
-    """None if the service does not count them."""
+    """Rows per request; None if the service does not count rows."""
     key_rows: float
-    """In addition: inserted rows that the service returned to give a driver their keys."""
+    """Further rows per request: inserted rows that the service returned for the sake of their keys."""
     rows_differ: str
-    """Why stacks with the same work may differ in rows; empty if they may not."""
+    """Why stacks with the same work may differ in rows; empty if the rows must be equal."""
     bytes: dict[str, float]
-    """By the service's names."""
+    """A dict from the service's name of a count to bytes per request."""
     edge: float
-    """Relative uncertainty from requests at the edges of the loads."""
+    """Relative uncertainty due to requests at the edges of the loads."""
     most: tuple[StatementPerRequest, ...]
     trials: tuple[int, ...]
-    """Their numbers in the run file."""
+    """Numbers of the trials in the run file."""
     note: str = ""
-    """Why the count may be too low."""
+    """Why the count may be too low; empty if it is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +147,13 @@ class WorkComparison:
     outcome: Literal["same", "different", "not compared"]
     """`not compared`: fewer than two stacks have figures."""
     differences: tuple[str, ...]
-    """A sentence each."""
+    """One sentence for each difference."""
     sentence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published figure beside ours, in the unit of the metric. It is data, never a target."""
+    """A published figure and ours, in the unit of the metric. The published figure is data, never a target."""
 
     stack: str
     name: str
@@ -168,13 +168,13 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An objective of the study, checked on the used trials of a cell."""
+    """An objective of the study, and its result on the used trials of a cell."""
 
     objective: str
     met: bool
-    """In all used trials."""
+    """Whether all used trials met the objective."""
     trials_met: int
-    """Used trials that met it."""
+    """Number of used trials that met the objective."""
     trials: int
     found: float | None
     """The median over trials, in the objective's unit; None if a trial lacks the figure."""
@@ -186,13 +186,13 @@ class Wave:
     """Responses to a burst that arrive together, between pauses without responses."""
 
     answers: float
-    """The mean over trials."""
+    """Number of responses: the mean over trials."""
     begins_s: float
-    """Time from the request to the first of them: the mean over trials."""
+    """Time from the request to the wave's first response: the mean over trials."""
     low_s: float | None
-    """Lower end of its 95 % interval; None with too few trials."""
+    """Lower end of the 95 % interval of `begins_s`; None with too few trials."""
     high_s: float | None
-    """Upper end of its 95 % interval; None with too few trials."""
+    """Upper end of the 95 % interval of `begins_s`; None with too few trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,34 +202,34 @@ class StackFindings:
     cell: int
     stack: str
     label: str
-    """`stack` or `stack[variant]`, with ` (A/A)` for the second copy."""
+    """The label `stack` or `stack[variant]`, with ` (A/A)` for the second copy."""
     name: str
     """The short name that sentences use."""
     title: str
-    """From its manifest."""
+    """The title from the stack's manifest."""
     model: str
-    """How it serves requests, from its manifest."""
+    """How the stack serves requests, from its manifest."""
     arm: str
-    """`main`, or `aa` for the second copy."""
+    """`main` for the first copy of the stack, or `aa` for the second copy."""
     settings: dict[str, str]
-    """Its limits and their values at this point."""
+    """A dict from the stack's limits to their values at this point."""
     baseline: bool
-    """Whether the others are compared with it."""
+    """Whether other stacks are compared with this one."""
     peak_threads: int | None
-    """The highest count in any used trial."""
+    """Maximum number of threads in any used trial."""
     peak_processes: int | None
-    """The highest count in any used trial."""
+    """Maximum number of processes in any used trial."""
     failed_share: float
     """Failed requests ÷ intended requests over the used trials; above 0 only if the study allows failures."""
     measures: tuple[Measure, ...]
     objectives: tuple[Held, ...]
     evidence: Evidence
     work: tuple[WorkPerRequest, ...] = ()
-    """By service; empty if the stack has no service or no trial counted its work."""
+    """Work of each service; empty if the stack has no service or no trial counted the work."""
     upper_bounds: tuple[UpperBound, ...] = ()
-    """Upper bounds of its throughput by arithmetic, the lowest first."""
+    """Computed upper bounds of the stack's throughput, the lowest first."""
     waves: tuple[Wave, ...] = ()
-    """The waves of its responses to a burst; empty under other loads, and if trials differ in the number of waves."""
+    """The waves of responses to a burst; empty under other loads, and if trials differ in the number of waves."""
 
     def measure(self, metric: str) -> Measure:
         return next(measure for measure in self.measures if measure.metric == metric)
@@ -244,28 +244,28 @@ class WhatRan:
     artifact_bytes: int | None
     """Size of the build result, such as a jar; None if the stack is not built or its manifest names no such file."""
     size_ratio: float | None
-    """That size ÷ the baseline's, which is exact; None if either is unknown, and for the baseline."""
+    """`artifact_bytes` ÷ the baseline's size, an exact number; None for the baseline, or if a size is unknown."""
     runtimes: tuple[str, ...]
-    """The runtime's own version texts; empty for a native program, several if it changed between trials."""
+    """The runtime's version texts: none for a native program, several if the version changed between trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One workload under one load, at one value of everything else that varies, with every stack that ran there."""
+    """One workload under one load, at one value of every other coordinate, with all stacks that ran there."""
 
     workload: str
     load: str
     connections: int
-    """Users of a closed loop; the most connections of an open one."""
+    """Users of a closed loop, or the maximum number of connections of an open loop."""
     axis: Literal["connections", "rate_rps"]
-    """The unit of `amount`: users of a closed loop, each with a connection, or arrivals a second of an open one."""
+    """The unit of `amount`: users of a closed loop (each with a connection), or arrivals per second of an open loop."""
     amount: float | None
     """Amount of load; None if it changes over time."""
     coordinates: dict[str, str]
     label: str
-    """Its name on screen: everything that varies between the run's points."""
+    """The point's name on screen: everything that varies between the run's points."""
     where: str
-    """The same as the beginning of a sentence; empty if there is only one point."""
+    """The name as the beginning of a sentence; empty if there is only one point."""
     stacks: tuple[StackFindings, ...]
     comparisons: tuple[Comparison, ...]
     published: tuple[Published, ...]
@@ -273,7 +273,7 @@ class Point:
     work: WorkComparison | None = None
     """None if no service counted its work."""
     upper_bounds: str = ""
-    """A sentence on upper bounds and waves; empty if there are none."""
+    """A sentence on upper bounds and waves; empty without bounds and waves."""
 
     def comparison(self, label: str, metric: str) -> Comparison | None:
         return next((found for found in self.comparisons if found.label == label and found.metric == metric), None)
@@ -289,10 +289,10 @@ class BreakEven(StackFinding):
     against_label: str
     against_name: str
     places: tuple[float, ...]
-    """Places on the axis with measurements of both."""
+    """Places on the axis where both stacks were measured."""
     crossings: tuple[Crossing, ...]
     probability: float | None
-    """Of any crossing, by bootstrap over blocks; None with too few blocks."""
+    """Probability of any crossing, from a bootstrap over blocks; None with too few blocks."""
     blocks: int
     validity: Validity
     would_change: str
@@ -303,7 +303,7 @@ class Scaling(StackFinding):
     """Growth of one stack's throughput with concurrency."""
 
     fitted: Scalability | None
-    """None if the law does not fit."""
+    """The fitted law; None if the law does not fit."""
     misfit: float
     """Mean relative error of the law."""
     would_change: str
@@ -311,65 +311,65 @@ class Scaling(StackFinding):
 
 @dataclass(frozen=True, slots=True)
 class TierDemand:
-    """The work of one tier for a request, and the throughput that this allows."""
+    """The work of one tier per request, and the throughput that this work allows."""
 
     tier: str
     demand: Demand
-    """Seconds of CPU time per request."""
+    """Seconds of CPU time that the tier needs per request."""
     resource: str
-    """The narrowest resource that it uses."""
+    """The narrowest resource that the tier uses."""
     width_rps: float
-    """Its highest throughput if it had that resource alone."""
+    """The tier's highest throughput if it had the resource alone."""
     relative_width: float
-    """Its width ÷ the width of the narrowest tier."""
+    """The tier's width ÷ the width of the narrowest tier."""
 
 
 ResourceKind = Literal["cpus", "service cpus", "quota", "service quota", "generator"]
-"""`cpus` and `quota` are the stack's, shared or not; a service's CPUs and quota serve only services."""
+"""`cpus` and `quota` belong to the stack; services may share them. `service …` belongs to services only."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceUse:
-    """CPUs or a quota that one or several tiers use."""
+    """CPUs or a quota, used by one or several tiers."""
 
     name: str
     kind: ResourceKind
     """The owner of the CPUs or quota."""
     servers: float
-    """CPU seconds a second."""
+    """CPU seconds per second that the resource offers."""
     demand_s: float
-    """CPU time of all its tiers for a request."""
+    """CPU time per request of all tiers that share the resource."""
     tiers: tuple[str, ...]
-    """The tiers that share it."""
+    """The tiers that share the resource."""
     utilisation: float
-    """At the load with the highest throughput."""
+    """Utilisation at the load with the highest throughput."""
     width_rps: float | None
-    """Highest throughput with this demand; None without a demand."""
+    """Highest throughput with `demand_s`; None without a demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """A test of a bottleneck: more of one thing, with the predicted throughput."""
+    """A test of a bottleneck: it increases one quantity and predicts the throughput."""
 
     of: Literal["replicas", "cpus", "limit", "users"]
     """The kind of change."""
     name: str
     """The changed key of the study file: a limit's name; `connections` or `users`."""
     before: int
-    """The old value."""
+    """The value before the change."""
     after: int
-    """The new value."""
+    """The value after the change."""
     predicted_ratio: float | None
-    """Throughput after ÷ before; None without a prediction."""
+    """Predicted throughput after ÷ before; None without a prediction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof(StackFinding):
-    """An experiment that ran: the prediction beside the outcome."""
+    """A completed experiment: the prediction and the outcome."""
 
     experiment: Experiment
     ratio: float
-    """Throughput after ÷ before, paired by block."""
+    """Throughput after ÷ before, from pairs in the same block."""
     low: float | None
     high: float | None
     blocks: int
@@ -384,39 +384,39 @@ class Bottleneck(StackFinding):
     kind: BottleneckKind
     """`resource`: CPUs or a quota are full; `software limit`: threads or a pool; `load`: the load asks for no more."""
     what: str
-    """The resource, the limit or the load, in words."""
+    """Name of the resource, the limit or the load."""
     throughput_rps: float
     """The highest measured throughput."""
     at: str
-    """The load of that throughput."""
+    """The load with that throughput."""
     most_rps: float | None
     """Highest throughput that the bottleneck allows; None if unknown."""
     tiers: tuple[TierDemand, ...]
-    """In the order of the flow if known, else by name."""
+    """The tiers in the order of a request's way through them if known, else sorted by name."""
     resources: tuple[ResourceUse, ...]
-    """The fullest first."""
+    """The resources, the one with the highest utilisation first."""
     would_prove: str
     """The experiment that would confirm the bottleneck, with its predicted outcome."""
     cell: int
-    """The cell with that load."""
+    """Id of the cell with that load."""
     experiment: Experiment | None
-    """The same for `weir confirm`; None if a study file cannot express it."""
+    """The same experiment for `weir confirm`; None if a study file cannot express it."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdenticalCopies:
-    """The A/A test: how often and how far two copies of one stack differ, which bounds all other comparisons."""
+    """The A/A test: how often and how far two copies of one stack differ. It bounds all other comparisons."""
 
     compared: int
-    """Comparisons of two copies."""
+    """Number of comparisons of two copies."""
     called_different: int
-    """Comparisons whose interval excludes 1."""
+    """Number of comparisons whose interval excludes 1."""
     spread: float | None
     """Typical relative difference in throughput between two copies in one block."""
     spread_low: float | None
-    """Lower end of its interval."""
+    """Lower end of the interval of `spread`."""
     spread_high: float | None
-    """Upper end of its interval."""
+    """Upper end of the interval of `spread`."""
     comparisons: tuple[Comparison, ...]
     sentence: str
 
@@ -431,7 +431,7 @@ class Variation:
 
 @dataclass(frozen=True, slots=True)
 class OmittedTrial:
-    """A trial that no average uses, and the reasons."""
+    """A trial that no average uses, with the reasons."""
 
     trial: int
     label: str
@@ -439,9 +439,9 @@ class OmittedTrial:
     point: str
     block: int
     attempt: int
-    """From 1; the repeat of a rejected trial has the next."""
+    """Number of the attempt, from 1. Each repeat of a rejected trial has the next number."""
     reasons: tuple[str, ...]
-    """From its verdict."""
+    """The reasons in the trial's verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,21 +449,21 @@ class TrialCounts:
     """Numbers of trials. Suspect trials count as used."""
 
     planned: int
-    """Cells × blocks."""
+    """Number of cells × blocks."""
     tried: int
-    """Those of `planned` with a finished trial of any verdict."""
+    """Number of `planned` trials that have finished, with any verdict."""
     finished: int
-    """All finished trials, with repeats."""
+    """Number of all finished trials, repeats included."""
     used: int
     suspect: int
-    """Used trials with a reason for doubt."""
+    """Number of used trials with a reason for doubt."""
     left_out: int
     retried: int
-    """Repeats of rejected trials."""
+    """Number of repeats of rejected trials."""
     no_steady_state: int
-    """Used trials without a steady state."""
+    """Number of used trials without a steady state."""
     extended: int
-    """Used trials whose load was extended to find a steady state."""
+    """Number of used trials whose load was extended to find a steady state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,7 +474,7 @@ class BrokenLaw:
     law: str
     """Name of the law."""
     fact: str
-    """The numbers that violate it."""
+    """The trial's numbers that violate the law."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,7 +482,7 @@ class Audit:
     """The laws of arithmetic and queueing, checked on every trial of any generator."""
 
     checks: int
-    """Laws × trials to which they apply."""
+    """Number of checks: each law counts once for each trial to which it applies."""
     trials: int
     broken: tuple[BrokenLaw, ...]
     sentence: str
@@ -495,7 +495,7 @@ class Caution:
     fact: str
     """The observation."""
     threshold: str = ""
-    """The limit from which it matters; empty if it always does."""
+    """The limit from which the fact matters; empty if it always matters."""
     cause: str = ""
     """The probable cause; empty if unknown."""
     next_step: str = ""
@@ -509,53 +509,53 @@ class Answer:
     sentence: str
     validity: Validity
     reasons: tuple[str, ...]
-    """Why its validity is not better."""
+    """Reasons why the answer's validity is not better."""
     indicative: bool
     comparisons: tuple[Comparison, ...]
-    """The comparisons of the sentence, best first, in the sentence's direction."""
+    """The comparisons in the sentence, in its direction, the best first."""
     would_change: str
 
 
 @dataclass(frozen=True, slots=True)
 class SaidAgainstKernel:
-    """A response time by the generator ÷ the same by the kernel, trial by trial."""
+    """A response time that the generator reported ÷ the same time that the kernel measured, trial by trial."""
 
     quantile: Literal["p50", "p99"]
-    """The response time."""
+    """The quantile of the response time."""
     ratio: float
-    """Over trials."""
+    """The ratio over trials."""
     low: float | None
     high: float | None
     trials: int
     within_rounding: bool
-    """Whether the two differ by at most the generator's rounding in every trial."""
+    """Whether both times differ by at most the generator's rounding in every trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorFindings:
-    """One generator's throughput from a server at a point, its reported times and its own resources."""
+    """One generator's throughput from a server at a point, the times that it reported, and its resources."""
 
     cell: int
     generator: str
-    """Its name in a study file."""
+    """The generator's name in a study file."""
     version: str
-    """Its own name and version; empty if no trial counted."""
+    """Name and version as the generator prints them; empty if no trial counted."""
     figures: str
-    """The meaning of its response times in words; empty for weir, whose times docs/guides/load.md explains."""
+    """The meaning of the generator's response times; empty for weir, whose times docs/guides/load.md explains."""
     reference: bool
-    """Whether the others are compared with it."""
+    """Whether the other generators are compared with this one."""
     measures: tuple[Measure, ...]
-    """For each of `metrics.GENERATOR_METRICS`."""
+    """One measure for each of `metrics.GENERATOR_METRICS`."""
     against_kernel: tuple[SaidAgainstKernel, ...]
-    """For the quantiles that both measured."""
+    """The quantiles that both generator and kernel measured."""
     max_rate_rps: float | None
-    """Its throughput on a server that does nothing; None if not measured."""
+    """The generator's throughput on a server that does nothing; None if not measured."""
     comparisons: tuple[Comparison, ...]
-    """With the reference, on each of `metrics.GENERATOR_METRICS`; empty for the reference."""
+    """Comparisons with the reference on each of `metrics.GENERATOR_METRICS`; empty for the reference."""
     validity: Validity
-    """The worst verdict of its used trials; `invalid` without any."""
+    """The worst verdict of the generator's used trials; `invalid` without used trials."""
     reasons: tuple[str, ...]
-    """Why it is not better, each kind of reason once."""
+    """Reasons why the validity is not better, each kind once."""
     notes: tuple[str, ...]
     """Reasons that concern the generator and not the server: impossible figures, nearness to its limits, failures."""
     evidence: Evidence
@@ -573,19 +573,19 @@ class SameServer:
     """Several generators drive one server with one load; any difference is the generators' own."""
 
     where: str
-    """The stack and the other common parts: 'Sanic on hello, 64 connections'."""
+    """The stack and the other common parts. Example: 'Sanic on hello, 64 connections'."""
     label: str
     name: str
     workload: str
     load: str
     coordinates: dict[str, str]
     reference: str
-    """The generator for comparisons: weir, or the first."""
+    """The generator with which the others are compared: weir, or the first one."""
     generators: tuple[GeneratorFindings, ...]
     headline: str
-    """In short: which generator is the limit, and which agree."""
+    """A short sentence: which generator is the limit, and which generators agree."""
     sentence: str
-    """The notable differences, with intervals, costs and times."""
+    """A sentence on the notable differences, with intervals, costs and times."""
     would_change: str
 
 
@@ -594,40 +594,40 @@ class RunFindings:
     """All conclusions from a run file."""
 
     study: str = ""
-    """The name of its file without the extension."""
+    """Name of the study's file without the extension."""
     title: str
     question: str
     scale: str = ""
-    """Its name in the study file."""
+    """Name of the scale in the study file."""
     blocks: int
     indicative: bool
     ended: Literal["complete", "interrupted"] | None
-    """None if it still runs or was killed."""
+    """How the run ended; None if the run continues or was killed."""
     stopped: StopReason | None = None
     """Why a complete run has this number of blocks."""
     answer: Answer
     points: tuple[Point, ...]
     generators: tuple[SameServer, ...] = ()
-    """If the study varies the generator: each server and load with several generators."""
+    """Each server and load with several generators, if the study varies the generator."""
     what_ran: tuple[WhatRan, ...] = ()
-    """Each stack once."""
+    """Build and runtime of each stack, once per stack."""
     break_evens: tuple[BreakEven, ...] = ()
-    """Every stack against the baseline, along each axis that the study varies in at least two numbers."""
+    """Every stack against the baseline, along each axis on which the study varies a number."""
     scalings: tuple[Scaling, ...] = ()
-    """For every stack with measurements at enough concurrencies."""
+    """The growth of every stack with measurements at enough concurrencies."""
     bottlenecks: tuple[Bottleneck, ...] = ()
-    """For every stack with observed processes."""
+    """The bottleneck of every stack with observed processes."""
     proofs: tuple[Proof, ...] = ()
-    """Experiments on these within the run."""
+    """Experiments on these bottlenecks within the run."""
     identical_copies: IdenticalCopies | None = None
     variation: Variation | None = None
-    """None with fewer than two stacks in two blocks."""
+    """Sources of variation; None with fewer than two stacks in two blocks."""
     trials: TrialCounts
     left_out: tuple[OmittedTrial, ...] = ()
     audit: Audit
     cautions: tuple[Caution, ...] = ()
     claims: tuple[str, ...] = ()
-    """Claims of the published study, from the study file."""
+    """Claims of the publication, from the study file."""
     source: str = ""
 
     def objectives(self) -> list[tuple[Point, StackFindings, Held]]:
@@ -641,5 +641,5 @@ class RunFindings:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns JSON values, `schema` first. Tuples become lists when dumped."""
+        """Returns JSON values, `schema` first. A JSON encoder writes the tuples as lists."""
         return {"schema": FINDINGS_SCHEMA, **asdict(self)}

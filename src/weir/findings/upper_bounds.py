@@ -1,4 +1,4 @@
-"""Compares a stack's throughput with its upper bounds by arithmetic: threads ÷ wait, users ÷ wait."""
+"""Compares a stack's throughput with computed upper bounds: threads ÷ wait, users ÷ wait."""
 
 from collections.abc import Sequence
 

@@ -12,11 +12,11 @@ from weir.model.run_types import Trial
 from weir.store import Answered, RunReader
 
 _SMALL = 0.0005
-"""A smaller share prints as 0."""
+"""A share below this value prints as 0."""
 
 
 def split_variation(reader: RunReader, used: Sequence[Trial]) -> Variation | None:
-    """Splits it over all cells with a used trial in every block that counts; None if the data do not suffice."""
+    """Splits the variance over all cells with a used trial in every block that counts; None with too few data."""
     values: dict[int, dict[int, float]] = {}
     for trial in used:
         value = BY_KEY[THROUGHPUT].of(trial)
@@ -40,7 +40,7 @@ def _error(reader: RunReader, trial: Trial) -> float | None:
 
 
 def drop_partial_interval(answered: Answered, from_s: float = -math.inf) -> Answered:
-    """Returns the intervals from a moment on without a much shorter last one, whose rate means little."""
+    """Returns the intervals from a moment on, without a last one that is much shorter and whose rate means little."""
     lengths_s = answered.end_s - answered.start_s
     later = answered.start_s >= from_s
     whole = later & (lengths_s > lengths_s.max(initial=0.0, where=later) / 2)

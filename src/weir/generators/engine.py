@@ -94,7 +94,7 @@ class EngineLoad(LoadHandle):
                     self._end = LoadEnd.model_validate(record)
                     observer.on_end(self._end)
         except ValidationError as error:
-            found = f"found an unknown record, expected those of this version: {error.errors(include_url=False)[0]}"
+            found = f"found an unknown record, expected a record of this version: {error.errors(include_url=False)[0]}"
             hint = "weir doctor shows whether weir and weir-engine have the same version"
             raise TargetError(f"weir-engine load: {found}", hint=hint) from None
 

@@ -51,7 +51,7 @@ class ExternalLoad(LoadHandle):
             self._log.write_bytes(b"")
             arguments = tool.build_arguments(plan, self._log.parent)
         except OSError as error:
-            message = f"{error.filename}: {error.strerror}"
+            message = f"{error.filename}: cannot be written: {error.strerror}"
             raise NotWrittenError(message, hint="check the space left on the disk") from None
         self._version = tool.version()
         self._end: LoadEnd | None = None
@@ -156,10 +156,10 @@ class ExternalLoad(LoadHandle):
         ended = self._host.ended(_NAME)
         if ended is None:
             self._host.stop(_NAME, grace_s=0.0)
-            hung = f"it hung after a load of {self._plan.duration_s:g} s"
-            raise self._error(f"{'it ignored the stop signal' if self._stopped else hung}, and was killed")
+            hung = f"the program did not end after a load of {self._plan.duration_s:g} s"
+            raise self._error(f"{'the program ignored the stop signal' if self._stopped else hung}, and weir killed it")
         if not self._stopped and ended.exit_code != 0:
-            raise self._error(f"it ended {ended.how}")
+            raise self._error(f"the program ended {ended.how}")
         return ended
 
     def _while_it_runs(self) -> Iterator[None]:
@@ -171,7 +171,7 @@ class ExternalLoad(LoadHandle):
         try:
             return self._tool.read(self._log.read_text(errors="replace"), self._log.parent)
         except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:
-            stopped = "weir stopped it; " if self._stopped else ""
+            stopped = "weir stopped the program; " if self._stopped else ""
             why = f"{error} is missing" if isinstance(error, KeyError) else f"{error}"
             raise self._error(f"{stopped}its report cannot be read: {why}") from None
 

@@ -78,7 +78,7 @@ def measure_on_null_server(
         # A machine with much other work may give the generator no time at all in so short a load.
         reached_rps = reached_rps or _throughput_rps(replace(on_null, duration_s=_LAST_TRY_S), start)
     if not reached_rps:
-        raise TargetError("weir-engine serve null: found no responses, expected some", hint="weir doctor")
+        raise TargetError("weir-engine serve null: found no responses, expected at least one", hint="weir doctor")
     return reached_rps
 
 

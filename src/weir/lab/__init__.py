@@ -1,1 +1,1 @@
-"""Runs one study: places it on CPUs, starts and checks its stacks, orders and repeats its trials, and judges them."""
+"""Runs one study: assigns CPUs, starts and checks stacks, orders and repeats trials, and judges each trial."""

@@ -14,13 +14,13 @@ from weir.study.study import PlannedCell, Study
 def restore_further_cells(
     study: Study, cells: Sequence[PlannedCell], writer: RunWriter, stack_cpus: int
 ) -> list[PlannedCell]:
-    """Returns the further points of a resumed run; raises UsageError if this study or machine would not place them."""
+    """Returns the further points of a resumed run; raises UsageError if they would have another placement now."""
     found = []
     for cell in writer.cells[len(cells) :]:
         at_point = plan_cells_at(study, read_amount(cell), stack_cpus)
         matching = [one for one in at_point if replace(one.cell, id=cell.id) == cell]
         if not matching:
-            differs = f"{writer.path}: this machine or its stacks differ from those of the run"
+            differs = f"{writer.path}: found another machine or other stacks than in the run, expected the same ones"
             raise UsageError(f"{differs}; their trials are not comparable", hint=f"weir run {study.name}")
         found.append(replace(matching[0], cell=cell))
     return found
@@ -29,8 +29,8 @@ def restore_further_cells(
 def refine_crossings(
     run: RunContext, cells: Sequence[PlannedCell], writer: RunWriter, run_cells: Callable[[Sequence[PlannedCell]], None]
 ) -> None:
-    """Measures further points until every crossing is precise enough, or the study's maximum is reached. All blocks of
-    `cells`, the study's own, are done. `run_cells` measures all blocks of the given cells."""
+    """Measures further points until every crossing is precise enough, or the study's maximum is reached. Before the
+    call, all blocks of `cells`, the study's own cells, have run. `run_cells` measures all blocks of the given cells."""
     study, stack_cpus = run.study, len(writer.info.placement.stack)
     # A slow import: only runs with further points need the statistics here.
     from weir.findings.run_findings import wanted_points_in

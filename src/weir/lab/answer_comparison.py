@@ -1,5 +1,5 @@
-"""Starts each side of a comparison once: finds it ready, compares its answers with the other sides', and finds out how
-long it has to be warmed up."""
+"""Starts each side of a comparison once: waits until the side is ready, compares its responses with those of the other
+sides, and measures how long the side needs to warm up."""
 
 import http.client
 import json
@@ -26,9 +26,9 @@ from weir.stacks.readiness import send_request
 from weir.study.study import PlannedCell, Study
 
 _ASKED = 3
-"""Requests of each side before the load; what differs between them is no difference between the sides."""
+"""Requests to each side before the load. Differences among one side's own responses do not count between sides."""
 _SHOWN = 60
-"""Longest part of a body in a message."""
+"""Maximum length of a part of a body in a message."""
 _WARMUP_INTERVAL_S = 0.25
 _MIN_WARMUP_S = 1.0
 _MAX_WARMUP_S = 10.0
@@ -39,17 +39,17 @@ _STEADY = 0.05
 
 @dataclass(frozen=True, slots=True)
 class SideAnswer:
-    """The answers of one side to the request."""
+    """The responses of one side to the request."""
 
     title: str
     status: int
     body: bytes
     is_constant: bool
-    """Whether it answers the same every time."""
+    """Whether all responses of the side were equal."""
 
     @property
     def value(self) -> Any:
-        """The JSON value of the body; the body itself if it is none."""
+        """The body as a JSON value, or the body itself if it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -58,22 +58,22 @@ class SideAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SideCheck:
-    """What the first start of a side showed."""
+    """Results of the first start of a side."""
 
     answer: SideAnswer
     ready_s: float | None
     warmup_s: float
     problems: tuple[str, ...]
-    """Problems with its end."""
+    """Problems at the end of the side."""
 
 
 def check_sides(
     study: Study, build: Callable[[Host, Stack], BuiltStack], *, warmup_s: float | None, on_step: Callable[[str], None]
 ) -> dict[str, SideCheck]:
-    """Starts the stacks of a study one after the other. Returns what it saw, by label.
+    """Starts the stacks of a study one after the other. Returns a dict from label to the result.
 
-    `warmup_s` is the warm-up; None: weir loads each side until its throughput is steady. Raises TargetError: a side did
-    not start, or did not answer.
+    `warmup_s` is the warm-up; None: weir loads each side until its throughput is steady. Raises TargetError if a side
+    did not start or did not respond.
     """
     placement = place(study.file.cpus, study.file.network)
     cells = {
@@ -103,13 +103,13 @@ def _ask(planned: PlannedCell, request: Request) -> SideAnswer:
         answers = [send_request(request, timeout_s=planned.load.timeout_s) for _ in range(_ASKED)]
     except (OSError, http.client.HTTPException) as error:
         why = str(error) or type(error).__name__
-        raise TargetError(f"{title}: {request.method} {request.target}: no answer: {why}") from None
+        raise TargetError(f"{title}: {request.method} {request.target}: no response: {why}") from None
     status, body = answers[-1]
     return SideAnswer(title, status, body, all(one == answers[0] for one in answers))
 
 
 def find_difference(answers: Sequence[SideAnswer]) -> str | None:
-    """Returns how the answers of the sides differ; None if they do not, or not more than one side's own answers."""
+    """Returns the difference between the sides' responses; None if none exceeds a side's own."""
     first, *others = answers
     for other in others:
         if other.status != first.status:
@@ -127,7 +127,7 @@ def _shorten(body: bytes) -> str:
 
 
 def _find_warmup(planned: PlannedCell, request: Request, cpus: tuple[int, ...]) -> float:
-    """Loads the side until its throughput is steady. Returns the time that this took, from 1 to 10 s."""
+    """Loads the side until the throughput is steady. Returns the time until then, at least 1 s and at most 10 s."""
     plan = planned.plan(request, targets=(), duration_s=_MAX_WARMUP_S, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)
     stop = StopSwitch()
     throughput = _Throughput(stop.stop)

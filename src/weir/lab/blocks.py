@@ -36,7 +36,7 @@ def find_time_shortages(study: Study, cells: Sequence[PlannedCell]) -> list[str]
 def require_time(study: Study, cells: Sequence[PlannedCell]) -> None:
     """Raises UsageError if the budget is shorter than one block."""
     for lacking in find_time_shortages(study, cells):
-        raise UsageError(lacking, hint="a shorter load.duration_s, fewer stacks or points, or a larger budget_s")
+        raise UsageError(lacking, hint="choose a shorter load.duration_s, fewer stacks or points, or a larger budget_s")
 
 
 def run_blocks(
@@ -48,7 +48,7 @@ def run_blocks(
     generator_limit_rps: Callable[[PlannedCell], float | None],
 ) -> None:
     """Runs the missing trials, block by block, and records why the run ends. A block has one trial of each of `cells`.
-    `prepare_stack` returns the built stack of a cell; it builds and checks the stack at the first call.
+    `prepare_stack` returns the built stack of a cell; at the first call for a stack, it builds and checks the stack.
     `generator_limit_rps` returns the generator's throughput on a null server with the load of a cell."""
     # A slow import: it must not disturb the first load.
     importlib.import_module("weir.stats.steady")
@@ -118,7 +118,7 @@ class _StoppingRule:
         return max(0.0, planned_s) * self._spent_s / self._planned_s
 
     def record_trial(self, length_s: float, planned: PlannedCell, *, is_done: bool) -> None:
-        """Adds a trial's duration; `is_done` is False if it has to be repeated."""
+        """Adds a trial's duration; `is_done` is False if the trial has to be repeated."""
         self._planned_s += planned.trial_s
         self._done_s += planned.trial_s if is_done else 0.0
         self._spent_s += length_s

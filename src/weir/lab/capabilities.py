@@ -1,4 +1,4 @@
-"""Checks a placement against the capabilities of this machine and against the stacks, before anything starts. Pure."""
+"""Checks a placement against the capabilities of this machine and against the stacks, before a start. Pure."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
@@ -24,7 +24,7 @@ def resolve_placement(placement: Placement, able: Capabilities, *, fallback: boo
     if network is None:
         return placement
     if not able.network.possible:
-        missing = f"network of the stack's own ({able.network.detail})"
+        missing = f"separate network for the stack ({able.network.detail})"
         return _degrade(placement, "isolation = 'netns'", missing, fallback, network=None)
     if network.published_port != network.port and not able.port_translation.possible:
         missing = f"translation of port {network.published_port} to {network.port} ({able.port_translation.detail})"
@@ -38,8 +38,8 @@ def resolve_placement(placement: Placement, able: Capabilities, *, fallback: boo
 
 def _degrade(placement: Placement, key: str, missing: str, fallback: bool, network: Network | None) -> Placement:
     if not fallback:
-        hint = f"{_HINT}; fallback = true in [network] goes on without, and says so"
-        raise UsageError(f"network: {key}: this machine has no {missing}", hint=hint)
+        hint = f"{_HINT}; fallback = true in [network] omits this feature, and the report names it"
+        raise UsageError(f"network: {key}: this machine does not support the {missing}", hint=hint)
     omitted = f"This machine has no {missing}: the study asks for it and ran without."
     return replace(placement, omitted_features=(*placement.omitted_features, omitted), network=network)
 
@@ -56,23 +56,23 @@ def validate_stacks(placement: Placement, stacks: Iterable[Stack | ExternalStack
             raise UsageError(f"cpus.quota, cpus.memory: found tier {tier!r}, {expected}", hint="weir stacks list")
     if placement.network is not None:
         if len(started) < len(of_study):
-            raise UsageError("network: found external stacks in the study, expected none: weir does not start them")
+            raise UsageError("network: found external stacks in the study, expected only stacks that weir starts")
         for stack in started:
             if used := _list_services(stack, services):
-                why = "services listen on loopback, which a stack in its own network cannot reach"
+                why = "services listen on loopback, which a stack in a separate network cannot reach"
                 found = f"network: found {stack.label}, which needs {', '.join(used)}"
                 raise UsageError(f"{found}; expected stacks without services: {why}")
             if not stack.takes_address:
                 found = f"{stack.folder / 'stack.toml'}: run.command: found no '{{host}}'"
-                why = "in a network of its own clients cannot reach its loopback"
-                raise UsageError(f"{found}, expected it as the address to listen on: {why}")
+                why = "clients cannot reach the loopback address of a stack in a separate network"
+                raise UsageError(f"{found}, expected it as the listening address: {why}")
     if placement.advertised_address is None or ip_address(placement.advertised_address).is_loopback:
         return
     for stack in started:
         has_front = any(isinstance(read_service(name), FrontService) for name in _list_services(stack, services))
         if not (has_front or stack.takes_address):
             found = f"{stack.label}, which listens on loopback only ({stack.folder / 'stack.toml'}: no '{{host}}')"
-            expected = "'{host}' as the address to listen on: agents on other machines cannot reach it"
+            expected = "'{host}' as its listening address: agents on other machines cannot reach loopback"
             raise UsageError(f"--cluster: found {found}, expected {expected}")
 
 

@@ -1,7 +1,7 @@
 """Searches for the capacity under an objective, and for the knee, on a running server.
 
-If weir starts the server, each search has a fresh process. Each attempt is a load of its own. The server must be at
-rest before it: the queues that an overload leaves would distort the next attempt.
+If weir starts the server, each search has a fresh process. Each attempt is a separate load. The server must have no
+work left before an attempt: the queues that an overload leaves would distort the next attempt.
 """
 
 import itertools
@@ -32,16 +32,16 @@ from weir.study.file import Cpus
 _PROBE_S = 2.0
 """Duration of the closed loop that finds the range of the search."""
 _ABOVE_PROBE = 1.25
-"""The search begins at this many times the throughput of the closed loop."""
+"""The first maximum of the search, as a multiple of the throughput of the closed loop."""
 _BELOW_MOST = 1_000.0
-"""The highest rate of the search divided by the lowest."""
+"""The lowest rate of the search is the highest rate divided by this number."""
 _RAISES = 3
 """Maximum number of times that the highest rate doubles while the server meets the objective."""
 _REST_S = 30.0
-"""Maximum time for a server to come to rest."""
+"""Maximum time for a server to recover from a load."""
 _MIN_PROBED_RPS = 1.0
 _GENERATOR_REASONS = ("busy", "ports", "slept", "stood_still")
-"""Kinds of verdict reasons (docs/reference/engine.md) about the generator and its machine."""
+"""Kinds of verdict reasons (docs/reference/engine.md) that concern the generator and its machine."""
 
 RunLoad = Callable[[Load, float], LoadEnd]
 """Runs a load on the server for a number of seconds."""
@@ -54,13 +54,13 @@ class Target:
     title: str
     """Its name on screen."""
     is_fresh: bool
-    """Whether each search has a process of its own."""
+    """Whether each search has a new process of the server."""
     start: Callable[[], AbstractContextManager[RunLoad]]
     """Returns a context with a server that is ready for loads."""
 
 
 def external_target(plan: LoadPlan) -> Target:
-    """Returns a server that runs already. `plan` has its request and options; each load replaces the duration."""
+    """Returns a running server. `plan` has the request and options; each load replaces the plan's duration."""
     return Target(plan.title, False, lambda: nullcontext(_make_load_runner(plan)))
 
 
@@ -75,10 +75,10 @@ def open_stack_target(
     seed: int,
     on_step: Callable[[str], None],
 ) -> Iterator[Target]:
-    """Builds a stack; each search starts, checks and warms up a fresh process. They end with the context. Raises
-    UsageError if the stack does not serve the workload or CPUs are missing, TargetError if the build failed."""
+    """Builds a stack; each search starts, checks and warms up a fresh process. The processes end with the context.
+    Raises UsageError if the stack does not serve the workload or CPUs are missing, TargetError if the build failed."""
     if workload not in stack.serves:
-        expected = f"expected one that {stack.label} serves: {', '.join(stack.serves)}"
+        expected = f"expected a workload that {stack.label} serves: {', '.join(stack.serves)}"
         raise UsageError(f"WORKLOAD: found {workload!r}, {expected}", hint="weir stacks list")
     planned = next(one for one in build_check_cells(stack, place(Cpus())) if one.workload.id == workload)
     placement = place(Cpus(), with_services=bool(planned.services))
@@ -109,7 +109,7 @@ class SearchSettings:
     """Objective and load of a capacity search."""
 
     condition: Condition
-    """Limit of a percentile of response times."""
+    """The objective: a limit of a percentile of response times."""
     goal: Goal
     connections: int
     """Maximum number of connections of the open loop."""
@@ -118,7 +118,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class CapacityMeasurement:
-    """One search, with the response times at the highest rate that met the objective."""
+    """The result of one search, with the response times at the highest rate that met the objective."""
 
     search: SearchResult
     histogram: bytes | None
@@ -129,9 +129,9 @@ class CapacityMeasurement:
 
 
 def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[Attempt], None]) -> CapacityMeasurement:
-    """Searches once for a server's capacity; raises TargetError if it is unreachable or does not come to rest. The
-    highest rate is a little above the throughput of a closed loop with as many users as connections. It doubles if the
-    server meets the objective even there."""
+    """Searches once for a server's capacity; raises TargetError if the server is unreachable or does not recover from a
+    load. The highest rate is a little above the throughput of a closed loop with as many users as connections. The
+    highest rate doubles if the server meets the objective even there."""
     ends: dict[float, LoadEnd] = {}
     with target.start() as run_load:
         probed = run_load(ClosedLoad(wanted.connections), _PROBE_S).summary.throughput_rps
@@ -168,7 +168,7 @@ def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[
 
 
 def find_knee(target: Target, *, most_users: int, length_s: float, on_attempt: Callable[[int, float], None]) -> Knee:
-    """Searches once for the knee with closed loops of more and more users; raises TargetError for a dead server."""
+    """Searches once for the knee with closed loops of more and more users; raises TargetError if the server is dead."""
     with target.start() as run_load:
 
         def measure(users: int) -> float:
@@ -196,7 +196,7 @@ def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
         if found_us is not None and condition.holds(found_us):
             return
         if time.monotonic() > until:
-            took = "it did not answer" if found_us is None else f"it took {found_us / 1e3:,.0f} ms"
-            late = f"{_REST_S:g} s after a load a single request still misses {condition.text}: {took}"
-            hint = "use an objective that the server meets without load, or let it drop requests of closed connections"
-            raise TargetError(f"the server did not come to rest: {late}", hint=hint)
+            took = "the server did not respond" if found_us is None else f"the response took {found_us / 1e3:,.0f} ms"
+            late = f"{_REST_S:g} s after the load, a single request still misses {condition.text}: {took}"
+            hint = "use an objective that the server meets without load, or let the server drop requests of closed connections"
+            raise TargetError(f"the server did not recover from the load: {late}", hint=hint)

@@ -1,5 +1,5 @@
-"""The check of `weir stacks check`: a stack must start, answer every workload correctly, serve a short load without a
-failure, and end on SIGTERM without leaving a process or a file."""
+"""The check of `weir stacks check`: a stack must start, respond correctly to every workload, serve a short load without
+a failure, and end on SIGTERM without leaving a process or a file."""
 
 import os
 import random
@@ -27,7 +27,7 @@ from weir.study.study import PlannedCell
 LOAD_S = 3.0
 """Duration of the load with all workloads at once."""
 _CONNECTIONS = 4
-"""Connections of each workload: the load keeps the stack busy during checks, it measures nothing."""
+"""Number of connections of each workload. The load keeps the stack busy during checks; weir measures nothing."""
 ANSWER_S = 20.0
 """Timeout of a response."""
 
@@ -38,9 +38,9 @@ class ConformanceResult:
 
     ready_s: float
     answered: int
-    """Requests of the load."""
+    """Number of requests of the load with a response."""
     compared: int
-    """Responses that weir compared with their workloads during the load."""
+    """Number of responses that weir compared with the workload's expectation during the load."""
 
 
 def build_check_cells(stack: Stack, placement: Placement) -> list[PlannedCell]:
@@ -57,8 +57,8 @@ def build_check_cells(stack: Stack, placement: Placement) -> list[PlannedCell]:
 def check_stack(
     host: Host, services: Services, built: BuiltStack, placement: Placement, *, seed: int
 ) -> ConformanceResult:
-    """Starts a stack, checks its answers, loads it, and stops it. `seed` draws the inputs of its requests. Raises
-    WrongAnswerError for a wrong answer, TargetError for any other failure; the message names the log."""
+    """Starts a stack, checks its responses, loads it, and stops it. `seed` determines the requests' inputs. Raises
+    WrongAnswerError for a wrong response, TargetError for any other failure; the message names the log."""
     cells = build_check_cells(built.stack, placement)
     # One start, with the services of all workloads.
     first = replace(cells[0], services={name: needed for planned in cells for name, needed in planned.services.items()})
@@ -89,7 +89,7 @@ def check_stack(
 
 
 def _find_wrong_answer(planned: PlannedCell, running: RunningStack, seed: int) -> TargetError | None:
-    """Returns the first wrong answer to a workload; None if all are right."""
+    """Returns the first wrong response to a workload; None if all responses are right."""
     path = planned.stack.find_path(planned.workload.id)
     try:
         check_answers(planned.workload, running.base_url, random.Random(seed), path=path, timeout_s=ANSWER_S)
@@ -116,7 +116,7 @@ class _FirstFailures(LoadObserver):
 
 
 def _load_workload(planned: PlannedCell, running: RunningStack, placement: Placement, seed: int) -> _WorkloadResult:
-    """Loads a stack with one workload; the generator checks each response, weir those to other inputs meanwhile."""
+    """Loads a stack with one workload; the generator checks each response, and weir sends and checks others."""
     workload, inputs = planned.workload, random.Random(f"{seed}/{planned.workload.id}")
     path = planned.stack.find_path(workload.id)
     request = workload.draw(running.base_url, inputs, path=path)

@@ -1,4 +1,4 @@
-"""Contexts that the parts of a run share: the run, and one of its trials."""
+"""Contexts that the parts of a run share: one for the run, and one for each trial."""
 
 import random
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _LONG_TRIAL_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """One run of a study: its folder, what it runs on, and its observers."""
+    """One run of a study: the folder, the machines and the observers of the run."""
 
     study: Study
     folder: Path
@@ -32,7 +32,7 @@ class RunContext:
     observer: RunObserver
     controls: RunControls
     load_source: LoadSource
-    """Where weir's own engine makes the loads."""
+    """The machines on which weir's own engine generates the loads."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class TrialContext:
     run: RunContext
     planned: PlannedCell
     built: BuiltStack | None
-    """The stack; None: weir did not start the server."""
+    """The built stack; None if weir did not start the server."""
     writer: RunWriter
     trial_id: int
-    """Its row in the run file."""
+    """Id of the trial's row in the run file."""
     inputs: random.Random
-    """Draws the inputs of the checks; the request of the load is the same in every trial."""
+    """Random inputs for the checks. The request of the load is the same in every trial."""
     generator_limit_rps: float | None
     """Throughput of the generator on a null server with the load of this cell."""
     phases_s: dict[str, float] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class TrialContext:
 
     @cached_property
     def placement(self) -> Placement:
-        """The CPUs of each tier."""
+        """The CPUs, limits and network of the trial."""
         return self.planned.restrict_placement(self.run.placement)
 
     @property
@@ -68,7 +68,7 @@ class TrialContext:
 
     @property
     def generator_folder(self) -> Path:
-        """Holds the output and files of a generator other than weir's engine."""
+        """The folder for the output and files of a generator other than weir's engine."""
         return self.run.folder / "logs" / f"trial-{self.trial_id:04d}-{self.generator}"
 
     @property
@@ -81,10 +81,10 @@ class TrialContext:
 
     @property
     def interval_s(self) -> float:
-        """Length of an interval: short trials need points for a time series, long ones a small file."""
+        """Length of an interval: short trials need points for a time series, long trials need a small file."""
         return 0.1 if self.planned.duration_s <= _LONG_TRIAL_S else 1.0
 
     @property
     def failures(self) -> Failures:
-        """Whether failed requests reject the trial; a load that ends with the first failure measures them."""
+        """Whether failed requests reject the trial; never for a load that ends with its first failure."""
         return "measure" if self.planned.load.until_first_failure else self.method.failures

@@ -1,9 +1,9 @@
 """Raises the priority of a JVM's compiler threads during the warm-up.
 
-A JVM compiles hot methods on threads of its own. On the stack's CPUs these wait behind all threads that answer
-requests. With 20 connections and one CPU, a Spring application served 3,000 requests/s for half a minute, and 20,000
-once its compilers had used ten seconds of CPU. So they run first during the warm-up, and have their normal priority
-under the measured load.
+A JVM compiles hot methods on threads of its own. On the stack's CPUs, compiler threads wait behind all threads that
+serve requests. With 20 connections and one CPU, a Spring application served 3,000 requests/s for half a minute, and
+20,000 once its compilers had used ten seconds of CPU. So compilers run first during the warm-up, and have normal
+priority under the measured load.
 """
 
 import os
@@ -14,12 +14,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _COMPILERS = ("C1 Compiler", "C2 Compiler", "JVMCI Compiler")
-"""Name prefixes of HotSpot and Graal compiler threads. A new one inherits the niceness of its creator."""
+"""Name prefixes of HotSpot and Graal compiler threads. A new compiler thread inherits the niceness of its creator."""
 _FIRST = -10
 
 
 def can_raise_priority() -> bool:
-    """Returns whether this process may raise the priority of threads (CAP_SYS_NICE), by trying it on a new thread."""
+    """Returns whether this process may raise the priority of threads (CAP_SYS_NICE), after a try on a new thread."""
     with ThreadPoolExecutor(1) as pool:
         trying = pool.submit(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _FIRST))
         return trying.exception() is None

@@ -1,4 +1,4 @@
-"""Facts about the machine of a run, stored with the run. They do not identify the machine."""
+"""Facts about the machine of a run, which the run file stores. The facts do not identify the machine."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ def describe_environment() -> dict[str, Any]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Returns kernel, CPUs, memory, limits and load. Starts no process."""
+    """Returns kernel, CPUs, memory, limits and load, without starting a process."""
     memory = _field(Path("/proc/meminfo"), "MemTotal")
     return {
         "kernel": f"{platform.system()} {platform.release()}",

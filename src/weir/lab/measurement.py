@@ -1,4 +1,4 @@
-"""Warms up a started stack and measures it under load, while the host samples its processes."""
+"""Warms up a started stack and measures the stack under load, while the host samples the stack's processes."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -25,7 +25,7 @@ from weir.stacks.unmanaged import ExternalStack
 from weir.store import Recorder
 
 STACK_ENDED = "stack ended"
-"""Kind of the event of a stack that ends under the load."""
+"""Kind of the event "the stack ended under the load"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,20 @@ class Measurement:
     window: MeasurementWindow
     """The part of the load that counts."""
     recorder: Recorder
-    """Knows when the load started, and the samples of the server."""
+    """The recorder, which has the start of the load and the samples of the server."""
     reported_result: ReportedResult | None
-    """The report of a generator other than weir's, with the rounding of each figure."""
+    """The report of another generator than weir's, with the rounding of each figure."""
     tap: TrialCapture
     after: PostLoadCheck
     stack_ended: str | None
-    """How the stack ended during the load; None: it still runs."""
+    """How the stack ended during the load; None if it still runs."""
     service_ended: str | None
     cut_short_s: float | None
-    """Length of the load, if someone ended its generator."""
+    """Length of the load, if the generator was ended from outside weir."""
 
 
 def warm_up(trial: TrialContext, running: RunningStack) -> None:
-    """Loads the stack for `method.warmup_s` without measuring, then pauses. Raises TrialSkippedError if the viewer
+    """Loads the stack for `method.warmup_s` without a measurement, then pauses. Raises TrialSkippedError if the viewer
     skips the trial, GeneratorError if an agent was lost."""
     skip, method = trial.run.controls.skip, trial.method
     with timed(trial.phases_s, "warmup"):
@@ -137,7 +137,7 @@ def _plan(trial: TrialContext, running: RunningStack, duration_s: float) -> Load
 
 
 def _watch_for_steady_state(trial: TrialContext, stop: StopSwitch) -> SteadyWatch:
-    """Returns an observer that stores the intervals and ends an extensible load once it is steady."""
+    """Returns an observer that stores the intervals and ends an extensible load as soon as the load is steady."""
     planned, load = trial.planned, trial.planned.cell.load
     is_constant = can_be_steady(load, planned.duration_s, trial.interval_s) and not planned.load.ends_by_itself
     can_judge = trial.generator == WEIR and is_constant

@@ -1,4 +1,4 @@
-"""Contexts around the load of a trial: they sample the server, time phases, and end the load with the server."""
+"""Contexts around the load of a trial: they sample the server, time phases, and end the load if the server ends."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -14,7 +14,7 @@ from weir.stacks.unmanaged import ExternalStack
 
 
 def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[str]) -> LoadEnd:
-    """Waits for the result of a load. A generator without a result because the server ended is the server's failure."""
+    """Waits for the result of a load. If the server's end left no result, raises the server's failure."""
     try:
         return load.result()
     except GeneratorError:
@@ -49,7 +49,7 @@ def sample_stack(
 
 @contextmanager
 def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[None]:
-    """Samples the processes of a host within the context, also at its start and end: the load lies between samples."""
+    """Samples the processes of a host within the context, and at its start and end: samples enclose the load."""
     host.on_sample = take_sample
     host.observe()
     try:
@@ -63,7 +63,7 @@ def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[N
 
 @contextmanager
 def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: LoadHandle) -> Iterator[None]:
-    """Ends the load as soon as one of these processes has ended, or its host: the rest is meaningless."""
+    """Ends the load as soon as one of these processes or its host has ended, as the rest is meaningless."""
     for host in hosts:
         host.on_exit, host.on_gone = lambda _: load.stop(), load.stop
     try:
@@ -76,5 +76,5 @@ def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: Loa
 
 
 def find_exit(hosts: Collection[Host], names: Collection[str]) -> Ended | None:
-    """Returns how the first of these processes ended; None while all run."""
+    """Returns how the first of these processes ended; None while all of them run."""
     return next((ended for name in names for host in hosts if (ended := host.ended(name)) is not None), None)

@@ -1,7 +1,7 @@
-"""Observers of a run, and controls, for any thread, to skip the current trial or request another block.
+"""Observers of a run, and thread-safe controls that skip the current trial or request another block.
 
-The run's thread calls the methods on steps and trials; the threads that read the streams of load and host call those on
-records. An observer stores its input and returns at once.
+The run's thread calls the methods for steps and trials. The threads that read the streams of load and host call the
+methods for records. An observer stores its input and returns at once.
 """
 
 import threading
@@ -24,13 +24,13 @@ class TrialSkippedError(Exception):
 
 
 class SkipControl:
-    """Ends the current trial. It stays in the run file as rejected; `method.retries` decides whether it runs again."""
+    """Ends the current trial, which stays in the run file as rejected. `method.retries` decides on a retry."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._requested = threading.Event()
         self._switch: StopSwitch | None = None
-        """Of the current trial; None between trials."""
+        """The stop switch of the current trial; None between trials."""
 
     @property
     def is_requested(self) -> bool:
@@ -59,7 +59,7 @@ class SkipControl:
                 self._switch = None
 
     def stops(self, load: LoadHandle) -> AbstractContextManager[None]:
-        """Ends this load when the trial is skipped, or if it was skipped already."""
+        """Ends this load when the trial is skipped, or at once if the trial was skipped before."""
         assert self._switch is not None
         return self._switch.connected(load)
 
@@ -83,7 +83,7 @@ class ExtraBlocks:
 
     @property
     def blocks(self) -> int:
-        """Requested blocks so far."""
+        """Number of requested blocks so far."""
         return self._blocks
 
     def request(self) -> bool:
@@ -95,7 +95,7 @@ class ExtraBlocks:
             return True
 
     def close(self, blocks: int) -> bool:
-        """Accepts no further requests. Returns False, and stays open, if there are more than `blocks` by now."""
+        """Accepts no further requests. With more than `blocks` requests by now, returns False and stays open."""
         with self._lock:
             self._is_over = self._blocks == blocks
             return self._is_over
@@ -116,7 +116,7 @@ class TrialStart:
     number: int
     """Its number in the run, from 1."""
     total: int | None
-    """Trials of the whole run; None if the stopping rule decides."""
+    """Number of trials of the whole run; None if the stopping rule decides."""
     block: int
     planned: PlannedCell
     left_s: float | None
@@ -127,19 +127,19 @@ class RunObserver(LoadObserver):
     """Receives the progress of one run, and the records of each trial's measured load."""
 
     def on_step(self, text: str) -> None:
-        """The run has built, checked or decided something between trials."""
+        """Called after the run has built, checked or decided something between trials."""
 
     def on_trial_start(self, trial: TrialStart) -> None:
-        """A trial begins."""
+        """Called when a trial begins."""
 
     def on_logs(self, files: Mapping[str, Path]) -> None:
-        """The trial's log files by the name of the process; each appears when its process starts."""
+        """Called with a dict from process name to the trial's log file; each file appears when its process starts."""
 
     def on_trial_end(self, planned: PlannedCell, result: TrialResult) -> None:
-        """A trial has ended."""
+        """Called when a trial has ended."""
 
     def on_answer(self, blocks: int, labels: Sequence[str]) -> None:
-        """The run file allows an interim answer, from this many blocks of the stacks with these labels."""
+        """Called when the run file allows an interim answer, with the number of blocks and the stacks' labels."""
 
 
 class RunObservers(LoadObservers, RunObserver):

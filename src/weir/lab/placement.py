@@ -1,6 +1,6 @@
 """Chooses CPUs, limits and network of each role. The host applies them.
 
-Roles are disjoint if there are enough CPUs; otherwise the placement lists the shared ones.
+Roles have disjoint CPUs if there are enough CPUs. Otherwise the placement lists the shared CPUs.
 """
 
 import os
@@ -28,15 +28,15 @@ def place(
 ) -> Placement:
     """Assigns CPUs to roles; raises UsageError if a CPU is not available, or there are too few.
 
-    Lists come first, then counts; `auto` roles share the rest: most for the stack, one CPU for control. Without free
-    CPUs control shares the generator's (its readers run at nice 19 and need little time), and the services share the
-    stack's (on the generator's they would disturb the measurement).
+    Lists come first, then counts; `auto` roles divide the rest: most CPUs for the stack, one for control. Without free
+    CPUs, control shares the generator's CPUs, because control's readers run at nice 19 and need little time; and the
+    services share the stack's CPUs, because on the generator's CPUs they would disturb the measurement.
 
     Args:
         cpus: `[cpus]` of the study.
         network: the stack's network.
         with_services: whether any stack of the study needs services.
-        stack_cpus: replaces `cpus.stack`; the largest number if the study varies it.
+        stack_cpus: replaces `cpus.stack`; the largest number if the study varies the number.
         available: the CPUs that weir may use; default: the process's affinity.
     """
     usable = sorted(os.sched_getaffinity(0) if available is None else available)
@@ -45,16 +45,16 @@ def place(
         wishes["stack"] = stack_cpus
     if not with_services and wishes.pop("services") != "auto":
         found = f"cpus.services: found {cpus.services!r}"
-        raise UsageError(f"{found}, but no stack of this study needs a service; leave it out")
+        raise UsageError(f"{found}, expected none: no stack of this study needs a service")
     placed = {role: _take_listed(role, wish, usable) for role, wish in wishes.items() if isinstance(wish, list)}
     free = [cpu for cpu in usable if not any(cpu in cpus_of for cpus_of in placed.values())]
     counts = {role: wish for role, wish in wishes.items() if isinstance(wish, int)}
     if sum(counts.values()) > len(free):
         asked = ", ".join(f"{role} {count}" for role, count in counts.items())
-        listed = f" beside those in lists ({len(usable) - len(free)})" if len(free) < len(usable) else ""
-        found = f"cpus: found {asked}, {sum(counts.values())} CPUs altogether{listed}"
-        hint = "weir run … --scale quick, or smaller numbers in [cpus]"
-        raise UsageError(f"{found}; this machine offers {len(usable)}", hint=hint)
+        listed = f" in addition to listed CPUs ({len(usable) - len(free)})" if len(free) < len(usable) else ""
+        found = f"cpus: found {asked}, {sum(counts.values())} CPUs in total{listed}"
+        hint = "weir run STUDY --scale quick, or choose smaller numbers in [cpus]"
+        raise UsageError(f"{found}, expected at most the {len(usable)} CPUs that weir may use", hint=hint)
     counts |= _share_rest([role for role in _ROLES if wishes.get(role) == "auto"], len(free) - sum(counts.values()))
     for role in _ROLES:
         if count := counts.get(role, 0):
@@ -67,8 +67,8 @@ def place(
 
 
 def use_all_cpus(placement: Placement | None = None) -> Placement:
-    """Returns a placement of every role on all CPUs, for fast work without a measurement: on those of the given
-    placement, or on all that weir may use."""
+    """Returns a placement of every role on all CPUs of the given placement, or on all CPUs that weir may use. It is for
+    fast work without a measurement."""
     placement = placement or place(Cpus())
     usable = tuple(sorted({cpu for role in _ROLES for cpu in getattr(placement, role)}))
     return replace(placement, load=usable[:1], stack=usable, services=usable, control=usable, shared=())
@@ -87,12 +87,12 @@ def describe_placement(placement: Placement) -> list[str]:
 
 def _take_listed(role: str, wish: list[int], usable: Sequence[int]) -> tuple[int, ...]:
     if not set(wish) <= set(usable):
-        raise UsageError(f"cpus.{role}: found {wish}, expected some of the CPUs weir may use: {list(usable)}")
+        raise UsageError(f"cpus.{role}: found {wish}, expected CPUs that weir may use: {list(usable)}")
     return tuple(wish)
 
 
 def _share_rest(roles: Sequence[str], free: int) -> dict[str, int]:
-    """Divides the `free` CPUs among the `auto` roles, more for the first ones; 0 for a role that must share."""
+    """Divides the `free` CPUs among the `auto` roles; the first roles get more. A role that must share gets 0."""
     for_control = 1 if "control" in roles and free >= len(roles) else 0
     others = [role for role in roles if role != "control"]
     if len(others) > free:
@@ -123,7 +123,7 @@ def _build_network(table: NetworkTable | None) -> Network | None:
 
 
 def _note_shared_cpus(placement: Placement) -> Placement:
-    """Adds sentences about shared CPUs, and about work that one role does for another."""
+    """Adds sentences about shared CPUs, and about the work of one role for another role."""
     cpus = {role: set(getattr(placement, role)) for role in _ROLES}
     notes = []
     for one, other in combinations(("load", "stack", "services"), 2):

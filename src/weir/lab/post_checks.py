@@ -1,4 +1,4 @@
-"""Checks after the load, while the stack still runs: the work of its services, its answers, and its database."""
+"""Checks after the load, while the stack still runs: the services' work, the stack's responses, and the database."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,18 +21,18 @@ class PostLoadCheck:
     work: tuple[ServiceWork, ...] = ()
     """Work of each service during the load."""
     unexpected_work: tuple[str, ...] = ()
-    """Differences from the work that the workload expects, in sentences."""
+    """Sentences on differences from the work that the workload expects."""
     discrepancies: tuple[str, ...] = ()
-    """Broken invariants of the workload, in sentences."""
+    """Sentences on broken invariants of the workload."""
     wrong: str | None = None
-    """The first wrong or missing answer."""
+    """The first wrong or missing response."""
 
 
 def check_after_load(
     trial: TrialContext, running: RunningStack, services: RunningServices, before: Readings, load: LoadSummary
 ) -> PostLoadCheck:
-    """Checks stack and services after a load, if none of them has ended. `before` are the services' readings right
-    before the load, `load` is the summary of the whole load."""
+    """Checks stack and services after a load, if all of them still run. `before` has the services' readings right
+    before the load; `load` is the summary of the whole load."""
     stack, workload, timeout_s = trial.planned.stack, trial.planned.workload, trial.planned.load.timeout_s
     check, path = PostLoadCheck(), stack.find_path(workload.id)
     try:
@@ -49,8 +49,8 @@ def check_after_load(
 
 
 def find_unexpected_work(expected: Work, work: Sequence[ServiceWork]) -> list[str]:
-    """Returns differences between the services' work and the workload's expectation, in sentences. Differences that a
-    few requests at the edges of the load explain do not count."""
+    """Returns differences between the services' work and the workload's expectation, in sentences. Differences that
+    requests at the edges of the load can explain do not count."""
     if not any(one.requests for one in work):
         return []
     found = [one.note for one in work if one.note]

@@ -1,4 +1,4 @@
-"""The order of trials: blocks in random order, and rejected trials again in a later block. Pure."""
+"""The order of trials: each block has a random order, and rejected trials run again after a later block. (Pure.)"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,7 @@ from weir.study.block_order import HeadStart, order_block
 from weir.study.study import PlannedCell
 
 Slot = tuple[int, int, PlannedCell]
-"""Block, position in the block, and cell of a trial."""
+"""Block number, position in the block, and cell of a trial."""
 
 
 @dataclass(slots=True)
@@ -43,13 +43,13 @@ def schedule(
 ) -> Iterator[Slot]:
     """Yields block, position and cell of every missing trial, block by block.
 
-    A rejected trial comes again after a later block (after the last block in separate rounds), at most `retries` times.
-    With a head start all short trials of its blocks come before the long ones.
+    A rejected trial runs again after a later block, at most `retries` times; after the last block, retries run in
+    separate rounds. With a head start, all short trials of the head start's blocks run before the long trials.
 
     Args:
         cells: every cell of a block.
         should_start_block: called before each block with its number from 1; False ends the run.
-        seed: draws the order of each block.
+        seed: determines the random order of each block.
         retries: maximum number of retries of a rejected trial.
         done: finished trials; the caller adds each trial before it takes the next one.
         head_start: the short trials that run first.
@@ -88,7 +88,7 @@ def schedule(
 
 
 def _list_missing(blocks: Sequence[tuple[int, list[PlannedCell]]], done: CompletedTrials, tries: range) -> list[Slot]:
-    """Returns the trials of these blocks that were not accepted, and were rejected as often as `tries` contains."""
+    """Returns the trials of these blocks that were not accepted, and whose number of rejections is in `tries`."""
     return [
         (block, position, planned)
         for block, order in blocks

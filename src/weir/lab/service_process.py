@@ -1,4 +1,4 @@
-"""The process of a service: a host starts it in a tier of its own and stops it in the end."""
+"""The process of a service: a host starts the process in a separate tier, and stops it at the end."""
 
 import os
 import socket
@@ -28,19 +28,19 @@ class ServiceProcess:
 
     place: ServiceHost
     name: str
-    """Of the service, its process and its tier."""
+    """Name of the service, the process and the tier."""
     log: Path
-    """File for its output, on this machine unless `is_log_there`."""
+    """File for the output of the process, on this machine unless `is_log_there`."""
     cpus: tuple[int, ...]
-    """Empty: all of its machine."""
+    """CPUs of the process; empty: all CPUs of the machine."""
     limits: Limits | None
     is_log_there: bool = False
     """Whether `log` is a file of the service's machine."""
 
     @classmethod
     def plan(cls, place: ServiceHost, name: str, placement: Placement, log: Path) -> "ServiceProcess":
-        """Returns the process of a service with the services' CPUs, or else the stack's, and the limits of its tier. On
-        another machine the process gets all CPUs: a placement has the CPUs of this machine only."""
+        """Returns the process of a service with the services' CPUs, or else the stack's, and the limits of the tier. On
+        another machine the process gets all CPUs, because a placement contains only CPUs of this machine."""
         cpus = placement.services or placement.stack if place.node is None else ()
         return cls(place, name, log, cpus, placement.limits.get(name))
 
@@ -48,8 +48,8 @@ class ServiceProcess:
     def running(
         self, command: Sequence[str], connect: Callable[[], T], *, cwd: Path, user: User | None = None
     ) -> Iterator[T]:
-        """Starts the process and waits until it is ready. Yields the result of `connect`, and stops the process. See
-        `wait` for `connect` and errors. `user` is the user of the process; None: weir's user."""
+        """Starts the process and waits until it is ready, yields the result of `connect`, and finally stops the
+        process. See `wait` for `connect` and errors. `user` is the user of the process; None: weir's user."""
         with nullcontext(self.log) if self.is_log_there else self.place.logged(self.log) as written:
             self.place.host.start(
                 self.name,
@@ -68,13 +68,13 @@ class ServiceProcess:
                 self.place.host.stop(self.name, grace_s=_STOP_GRACE_S)
 
     def wait(self, connect: Callable[[], T]) -> T:
-        """Returns the result of `connect` once that raises no TargetError. Raises TargetError, which names the log, if
-        the server ended or is not ready in time."""
+        """Calls `connect` until the call raises no TargetError, and returns its result. Raises TargetError, which names
+        the log, if the server ended or is not ready in time."""
         deadline = time.monotonic() + _READY_S
         while True:
             ended = self.place.host.ended(self.name)
             if ended is not None:
-                why = f"{self.name}: it ended {ended.how} before it was ready; log: {self.log}"
+                why = f"{self.name}: the process ended {ended.how} before it was ready; log: {self.log}"
                 lines: list[str] = []
                 with suppress(OSError):
                     lines = self.log.read_text(errors="replace").strip().splitlines()[-5:]
@@ -98,5 +98,5 @@ def probe_port(name: str, port: int, address: str = LOOPBACK) -> None:
 
 
 def build_environment() -> dict[str, str]:
-    """Returns the environment of a service, without the user's variables, which could change its settings."""
+    """Returns the environment of a service, without the user's variables, which could change the service's settings."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": "/nonexistent", "TZ": "UTC"}

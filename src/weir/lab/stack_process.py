@@ -1,5 +1,5 @@
-"""A running stack: the host starts it, weir waits until it is ready and checks its answers, and the host stops it with
-all descendants. weir only checks an external stack."""
+"""A running stack. The host starts the stack, weir waits until it is ready and checks its responses, and the host stops
+it with all descendants. weir does not start or stop an external stack, but only checks it."""
 
 import os
 import random
@@ -33,33 +33,33 @@ _STOP_GRACE_S = 5.0
 _EXTERNAL_READY_S = 5.0
 _PORTS_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FIRST_PORT = 10_000
-"""Lower ports are well known."""
+"""The lowest port that weir chooses. Lower ports are well known."""
 _PORTS_TRIED = 100
 _SHOWN_LINES = 3
-"""Last lines of a log that an error shows."""
+"""Number of last lines of a log that an error shows."""
 CHECK_SPACE = "check the space left on the disk"
 APP = "app"
-"""The host's name of the stack's process; a second one is `app-2`."""
+"""The host's name of the stack's first process; the second process is `app-2`."""
 
 Front = Callable[[Sequence[str]], AbstractContextManager[Sequence[str]]]
-"""Starts a proxy in front of a stack: takes the URLs of its processes, yields those for clients."""
+"""Starts a proxy in front of a stack. Takes the URLs of the stack's processes, and yields the URLs for clients."""
 
 
 @dataclass(slots=True)
 class RunningStack:
-    """A stack that is ready and has answered correctly."""
+    """A stack that is ready and has passed the check of its responses."""
 
     base_urls: tuple[str, ...]
-    """Scheme, host and port for clients: of each process, or of the proxy in front of them."""
+    """Scheme, host and port for clients: the address of each process, or of the proxy in front of the processes."""
     pids: tuple[int, ...]
     ready_s: float | None
-    """Time until the last process was ready; None if weir did not start them."""
+    """Time until the last process was ready; None if weir did not start the processes."""
     check_s: float
-    """Duration of the check of its answers."""
+    """Duration of the check of the stack's responses."""
     runtime: str = ""
     """Version text of the first process's runtime."""
     ended: tuple[Ended, ...] = ()
-    """How its processes ended; empty while it runs."""
+    """How the processes ended; empty while the stack runs."""
 
     @property
     def base_url(self) -> str:
@@ -68,9 +68,9 @@ class RunningStack:
 
 
 def find_free_port(wanted: int = 0) -> int:
-    """Returns a port that is free on all addresses of this machine: the wanted one, or any outside the ephemeral range.
-    Ephemeral ports are unsafe: seconds may pass before the server listens, while its neighbours open connections.
-    Raises TargetError if the wanted port is in use."""
+    """Returns a port that is free on all addresses of this machine: the wanted port, or any port outside the ephemeral
+    range. Ephemeral ports are unsafe, because other processes may take them before the server listens. Raises
+    TargetError if the wanted port is in use."""
     if wanted:
         try:
             return _bind_port(wanted)
@@ -113,8 +113,8 @@ def running_stack(
     check: CheckAnswers = check_answers,
     watch_writes: bool = False,
 ) -> Iterator[RunningStack]:
-    """Starts a stack, waits until it is ready, checks its answers, and stops it. Only checks an external stack. Raises
-    TargetError, which names the log, if the stack fails or answers wrong, NotWrittenError without space for its log.
+    """Starts a stack, waits until it is ready, checks its responses, and stops it; only checks an external stack.
+    Raises TargetError, which names the log, if the stack fails or responds wrong; NotWrittenError without space.
 
     Args:
         host: starts and stops its processes.
@@ -122,11 +122,11 @@ def running_stack(
         planned: the cell, with workload, settings and number of processes.
         placement: the CPUs of all its processes together, limits and network.
         logs: a file for the output of each process.
-        inputs: draws the inputs of the check.
+        inputs: generates the random inputs of the check.
         fields: values of the services' fields in its manifest.
-        front: starts a proxy in front of the ready stack; the check goes through it. None: no proxy.
+        front: starts a proxy in front of the ready stack; the check uses the proxy. None: no proxy.
         port: port of the first process; 0: any free port.
-        check: checks the answers of each process.
+        check: checks the responses of each process.
         watch_writes: whether `RunningStack.ended` lists files written outside its folder. Needs root.
     """
     if isinstance(planned.stack, ExternalStack):
@@ -182,18 +182,18 @@ def _wait_until_all_ready(
 
 
 def _explain_other_port(pid: int, base_url: str) -> tuple[str, str] | None:
-    """Returns where a process listens in place of its port, and what to write; None if it listens there."""
+    """Returns the place where a process listens instead of its port, and a hint; None if it listens on its port."""
     port, found = urlsplit(base_url).port, find_listening_ports(pid)
     if port in found:
         return None
-    hint = "write {port} where the command takes its port; the environment has it as PORT, too"
+    hint = "write {port} where the command takes its port; the environment variable PORT has the same value"
     if not found:
         return f"it listens on no port, expected {port}", hint
     return f"it listens on {', '.join(map(str, found))}, expected {port}", hint
 
 
 def find_exit_problems(ended: Ended) -> Iterator[str]:
-    """Yields problems with the end of a server after SIGTERM, and with processes and files that it left."""
+    """Yields problems with the end of a server after SIGTERM, and with processes and files that the server left."""
     if ended.killed:
         yield f"it ignored SIGTERM: after {_STOP_GRACE_S:g} s it had to be killed; expected it to end"
     if ended.left_behind:
@@ -215,7 +215,7 @@ def _start(
     port: int,
     watch_writes: bool,
 ) -> tuple[Started, str]:
-    """Starts one process of a stack. Returns it with its base URL."""
+    """Starts one process of a stack. Returns the process and its base URL."""
     stack, settings, network = built.stack, planned.cell.settings, placement.network
     known = {
         **fields,
@@ -278,7 +278,7 @@ def _explain_early_end(host: Host, name: str) -> str | None:
 
 @contextmanager
 def _add_log_to_errors(label: str, log: Path, *, shows_end: bool = False) -> Iterator[None]:
-    """Adds the stack's name and its log to errors, and the last lines of that log."""
+    """Adds the stack's name, its log, and the log's last lines to errors."""
     try:
         yield
     except TargetError as error:

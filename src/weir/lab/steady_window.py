@@ -1,8 +1,8 @@
-"""Finds the part of a trial's load that counts: from the last change of level on, if it is long and does not drift.
+"""Finds the part of a trial's load that counts: after the last change of level, if this is long and level.
 
-The ramp of the users is warm-up and never counts. The load runs in one piece and is started with its extension. If it
-is steady at the end of the study's window it ends there; otherwise it continues to the end of the extension. So a
-server that warms up slowly is never without load in between.
+The ramp of the users is warm-up and never counts. weir starts the load together with its extension, in one piece. If
+the load is steady at the end of the study's window, the load ends there; otherwise the load continues to the end of the
+extension. So a server that warms up slowly has no gap in its load.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +17,12 @@ from weir.model.run_types import MeasurementWindow, Segment
 MIN_POINTS = 30
 """A steady state needs at least this many intervals (as in `stats.steady`, a slow import)."""
 _TARGET_POINTS = 60
-"""Intervals are merged to about this many points, 100 to 500 ms each in windows of up to 30 s: finer ones are mostly
-noise."""
+"""Intervals are merged to about this many points. In a window of up to 30 s, a point is 100 to 500 ms: finer points are
+mostly noise."""
 
 
 def can_be_steady(load: Load, duration_s: float, interval_s: float) -> bool:
-    """Returns whether a load can have a steady state: it is constant after its ramp, and has enough intervals."""
+    """Returns whether a load can have a steady state: it must be constant after its ramp, and have enough intervals."""
     from_s = constant_from_s(load)
     return from_s is not None and round((duration_s - from_s) / interval_s) >= MIN_POINTS
 
@@ -68,7 +68,7 @@ def use_whole_load(end_s: float, why: str) -> MeasurementWindow:
 
 @dataclass(slots=True)
 class SteadyWatch(LoadObserver):
-    """Stores the intervals of a load. Judges once, at the end of the study's window, and ends a steady load."""
+    """Stores the intervals of a load, judges them once at the end of the study's window, and ends a steady load."""
 
     asked_s: float
     """Length of the study's window."""
@@ -78,7 +78,7 @@ class SteadyWatch(LoadObserver):
     can_judge: bool = True
     """Whether the load can have a steady state."""
     may_end_load: bool = True
-    """Whether the load was started with its extension, and so ends early if it is steady."""
+    """Whether the load has an extension, and so ends before the extension if it is steady."""
     has_ended_load: bool = False
     has_judged: bool = False
     intervals: list[Interval] = field(default_factory=list)
@@ -117,7 +117,7 @@ class _Point:
 
 
 def _merge_intervals(intervals: Sequence[Interval]) -> list[_Point]:
-    """Merges intervals into points. Leaves out a last interval that is shorter than half of the others."""
+    """Merges intervals into points, without a last interval that is shorter than half of the others."""
     longest = max((one.end_s - one.start_s for one in intervals), default=0.0)
     full = [_Point.read(one) for one in intervals if one.end_s - one.start_s > longest / 2]
     together = max(1, len(full) // _TARGET_POINTS)

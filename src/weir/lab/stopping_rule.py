@@ -1,7 +1,7 @@
-"""Decides when a run has enough blocks: by the width of its intervals or by time, never by a p-value. Pure.
+"""Decides when a run has enough blocks. The width of the intervals or the time decides, not a p-value. (Pure.)
 
 A run that stops as soon as p falls below 0.05 sooner or later finds a difference between identical systems. The width
-of an interval is independent of its position.
+of an interval does not depend on the interval's position.
 """
 
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ def find_stop_reason(
     trials_in_block: bool,
     extra_blocks: int = 0,
 ) -> StopReason | None:
-    """Returns why a block does not start; None if it starts.
+    """Returns the reason why a block does not start; None if the block starts.
 
     Args:
         block: its number, from 1.
         method: `[method]` of the study.
         precisions: of all main comparisons so far.
         spent_s: duration of the trials so far.
-        block_s: duration of a block, by those trials or by the plan.
-        trials_in_block: whether the block started before an interruption; then it runs in any case.
-        extra_blocks: requested by a viewer in addition to the study's.
+        block_s: duration of a block, from these trials or from the plan.
+        trials_in_block: whether the block started before an interruption; such a block runs in any case.
+        extra_blocks: number of blocks that a viewer requested in addition to the study's blocks.
     """
     if trials_in_block or block == 1:
         return None
@@ -62,12 +62,12 @@ def find_stop_reason(
 
 
 def is_narrow(precisions: "Sequence[Precision]", width: float) -> bool:
-    """Returns whether every interval is narrow enough; False without any."""
+    """Returns whether every interval is narrow enough; False without intervals."""
     return bool(precisions) and all(one.half_width is not None and one.half_width <= width for one in precisions)
 
 
 def describe_wide_intervals(precisions: "Sequence[Precision]", width: float) -> str:
-    """Describes the widest interval, the blocks that it needs, and the number of others that are too wide."""
+    """Describes the widest interval, the blocks that it needs, and the number of other too wide intervals."""
     missing = [one for one in precisions if one.half_width is None or one.half_width > width]
     if not missing:
         return "every interval is narrow enough" if precisions else "there is nothing to compare"

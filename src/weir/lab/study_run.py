@@ -44,7 +44,7 @@ from weir.study.machine_needs import read_machine, require_generators, require_r
 from weir.study.study import PlannedCell, Study, parse_study
 
 _CONTENTS = "stack_contents"
-"""Key of a run's environment: digests of its stacks' files, so that a resumed run uses the same."""
+"""Key of a run's environment. Its value is digests of the stacks' files, so that a resumed run uses the same files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +53,22 @@ class RunSetup:
 
     observer: RunObserver
     controls: RunControls = field(default_factory=RunControls)
-    """Let a viewer skip a trial or request more blocks."""
+    """Controls with which a viewer skips a trial or requests more blocks."""
     load_source: LoadSource = LOCAL
-    """Where weir's own engine makes the loads."""
+    """The machines on which weir's own engine generates the loads."""
     services_on: ServiceHost | None = None
     """The machine for services; None: beside their stacks."""
     checked: Iterable[str] = ()
-    """Labels of stacks whose answers the caller has checked."""
+    """Labels of stacks whose responses the caller has already checked."""
 
 
 def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
-    """Runs a study into a new run folder, which must not contain a run yet. Returns the run file. `command` reproduces
-    the run, for the report.
+    """Runs a study and writes a new run file to a folder without a run. Returns the run file. `command` is the command
+    that reproduces the run, for the report.
 
     Raises:
         UsageError: the study does not fit this machine, something is missing, or the folder contains a run.
-        TargetError: the build of a stack failed, or an answer is wrong.
+        TargetError: the build of a stack failed, or a response is wrong.
         KeyboardInterrupt: after closing the run file with the finished trials.
     """
     path = folder / RUN_FILE_NAME
@@ -82,7 +82,7 @@ def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        found = f"--out: {folder}: cannot be made: {error.strerror}"
+        found = f"--out: {folder}: cannot be created: {error.strerror}"
         raise UsageError(f"{found}; expected a folder that weir may write to") from None
     environment = describe_environment()
     services_on = setup.services_on
@@ -153,8 +153,8 @@ def resume(path: Path, setup: RunSetup) -> Path:
     require_generators(study)
     is_local = setup.load_source.address is None
     if (info.placement.advertised_address is None) != is_local:
-        had, hint = ("had", "add --cluster ADDRESS") if is_local else ("had no", "leave --cluster out")
-        message = f"{path}: the loads of the run {had} agents on a cluster; its other trials need the same"
+        had, hint = ("had", "add --cluster ADDRESS") if is_local else ("had no", "omit --cluster")
+        message = f"{path}: the run's finished loads {had} agents on a cluster, expected the same for its other trials"
         raise UsageError(message, hint=hint)
     placement = _place_for_agents(plan_placement(study, setup.services_on), study, setup.load_source)
     cells = study.cells(len(placement.stack))
@@ -185,14 +185,14 @@ def _require_same_run(
         threads, had_threads = (",".join(map(str, one.agent_threads)) for one in (placement, info.placement))
         had_flags = f"--agents {len(info.placement.agent_threads)} --agent-threads {had_threads}"
         raise UsageError(
-            f"{path}: load threads of each agent: found {threads}, expected those of the run: {had_threads}",
-            hint=f"{had_flags}, and --share-nodes where there are fewer nodes than that",
+            f"{path}: load threads of each agent: found {threads}, expected the run's numbers: {had_threads}",
+            hint=f"{had_flags}; add --share-nodes if the cluster has fewer nodes than agents",
         )
     if placement.services_on != info.placement.services_on:
         found, had = (place or "beside their stacks" for place in (placement.services_on, info.placement.services_on))
-        raise UsageError(f"{path}: services: found {found}, expected their place in the run: {had}")
+        raise UsageError(f"{path}: services: found the place {found!r}, expected the run's place {had!r}")
     if placement != info.placement or [one.cell for one in cells] != stored_cells[: len(cells)]:
-        text = f"{path}: this machine or its stacks differ from those of the run; their trials are not comparable"
+        text = f"{path}: found another machine or other stacks than in the run, expected the same for comparable trials"
         raise UsageError(text, hint=f"weir run {info.study}")
     have = _hash_stacks(cells)
     environment = {**info.environment, **describe_environment(), _CONTENTS: have}
@@ -205,7 +205,7 @@ def _require_same_run(
 
 
 def _hash_stacks(cells: Sequence[PlannedCell]) -> dict[str, str]:
-    """Returns a digest of each stack's files, by label."""
+    """Returns a dict from stack label to a digest of the stack's files."""
     return {planned.stack.label: hash_content(planned.stack) for planned in cells if isinstance(planned.stack, Stack)}
 
 
@@ -231,9 +231,9 @@ def _run_all(
 
 
 def determine_exit_code(path: Path) -> ExitCode:
-    """Returns the exit status of a run. A cell without a valid trial makes it `TARGET` (its stack failed) or
-    `NOT_VALID`; a valid trial that missed an objective makes it `MISSED`. A run that ends with its first answer omits
-    cells on purpose."""
+    """Returns the exit status of a run. A cell without a valid trial gives `TARGET` (the stack failed) or `NOT_VALID`;
+    a valid trial that missed an objective gives `MISSED`. A run that ends with its first answer omits cells on purpose;
+    missing cells then do not matter."""
     worst = ExitCode.DONE
     with RunReader(path) as reader:
         trials = reader.trials()
@@ -262,14 +262,14 @@ def _place_for_agents(placement: Placement, study: Study, source: LoadSource) ->
         "matrix.generators": any(planned.cell.generator != WEIR for planned in study.cells(len(placement.stack))),
     }
     if found := [key for key, is_asked in cannot.items() if is_asked]:
-        text = f"{study.path}: {found[0]}: found beside --cluster, expected loads of this machine for it"
-        raise UsageError(text, hint="leave --cluster out")
+        text = f"{study.path}: {found[0]}: found together with --cluster, expected loads from this machine"
+        raise UsageError(text, hint="omit --cluster")
     threads = source.threads or (len(placement.load),) * len(source.agents)
     return replace(placement, advertised_address=source.address, agent_threads=threads)
 
 
 def _measure_max_rates(run: RunContext, cells: Sequence[PlannedCell]) -> dict[str, int]:
-    """Returns the throughput of each generator on a null server, by the id of the first cell with its load."""
+    """Returns a dict from the id of the first cell with each load to the generator's throughput on a null server."""
     cpus, found = run.placement.load, {}
     for one in _index_loads(cells).values():
         generator, request = one.cell.generator, one.request("http://null")
@@ -304,9 +304,9 @@ def _read_max_rates(cells: Sequence[PlannedCell], writer: RunWriter) -> Callable
 
 
 def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Placement:
-    """Returns the placement of a study. A study that varies the stack's CPUs gets the largest number of any cell.
+    """Returns the placement of a study. If a study varies the stack's CPUs, the placement has the largest number.
 
-    Raises UsageError for too few CPUs, no right to limit or isolate stacks, or services that must be on this machine.
+    Raises UsageError for too few CPUs, missing rights to limit or isolate, or services that must be on this machine.
     """
     cpus, varied = study.file.cpus, study.file.matrix.cpus
     cells = study.cells(1)
@@ -322,8 +322,8 @@ def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Plac
             raise
         raise UsageError(f"matrix.cpus: found {max(varied)}: {error.message}", hint=error.hint) from None
     if varied is not None and len(placement.stack) < max(varied):
-        beside = f"beside cpus.stack = {cpus.stack!r}"
-        raise UsageError(f"matrix.cpus: found {max(varied)} {beside}, expected no more than the stack has")
+        beside = f"together with cpus.stack = {cpus.stack!r}"
+        raise UsageError(f"matrix.cpus: found {max(varied)} {beside}, expected at most the stack's CPUs")
     placement = replace(placement, services_on=elsewhere)
     validate_stacks(placement, stacks, {name for one in cells for name in one.services})
     if placement.limits or placement.network:
@@ -334,30 +334,30 @@ def plan_placement(study: Study, services_on: ServiceHost | None = None) -> Plac
 
 
 def _find_services_machine(study: Study, services: Sequence[str], place: ServiceHost) -> str | None:
-    """Returns the name of the machine for services; None if all of them are proxies, which run beside their stack.
-    Raises UsageError if the study gives CPUs of this machine to services, but none is here."""
+    """Returns the name of the machine for services; None if all services are proxies, which run beside their stack.
+    Raises UsageError if the study assigns CPUs of this machine to services, but no service runs here."""
     in_front = [name for name in services if isinstance(read_service(name), FrontService)]
     if len(in_front) == len(services):
         return None
     if not in_front and study.file.cpus.services != "auto":
-        found = f"cpus.services: found {study.file.cpus.services!r} beside a node for services, {place.node}"
-        raise UsageError(f"{found}; expected it left out", hint="--services-here, which has them beside their stacks")
+        found = f"cpus.services: found {study.file.cpus.services!r} together with a node for services, {place.node}"
+        raise UsageError(f"{found}, expected no cpus.services", hint="--services-here runs them beside their stacks")
     return place.node
 
 
 def _index_loads(cells: Sequence[PlannedCell]) -> dict[Hashable, PlannedCell]:
-    """Returns the first cell of every load: the generator's limit depends on the load, not on the stack."""
+    """Returns the first cell with each load, because the generator's limit depends on the load, not on the stack."""
     return {planned.load_key: planned for planned in reversed(cells)}
 
 
 @dataclass(slots=True)
 class _PreparedStacks:
-    """The built stacks of a run whose answers to their workloads were checked once."""
+    """The built stacks of a run. weir has checked once their responses to their workloads."""
 
     run: RunContext
     built: dict[str, BuiltStack] = field(default_factory=dict)
     verified: set[tuple[str, str]] = field(default_factory=set)
-    """Labels of stacks with ids of workloads."""
+    """Pairs of a stack's label and a workload's id."""
 
     def has(self, planned: PlannedCell) -> bool:
         """Returns whether the stack of a cell is ready for its workload."""
@@ -382,7 +382,7 @@ class _PreparedStacks:
 
 
 def run_build_command(host: Host, argv: list[str], cwd: Path, env: dict[str, str], log: Path) -> int:
-    """Runs a build under the host, so that it ends with weir. Returns its exit status."""
+    """Runs a build under the host, so that the build ends with weir. Returns the exit status of the build."""
     # No measurement is running: a build may use every CPU.
     ended = host.run("build", argv, cwd=cwd, env=env, log=log, cpus=range(os.cpu_count() or 1))
     return ended.exit_code if ended.exit_code is not None else 128 + (ended.signal or 0)

@@ -1,4 +1,4 @@
-"""Runs one trial: a fresh process, checked, warmed up, loaded, observed and stopped; nothing of it remains.
+"""Runs one trial: starts a fresh process, checks, warms up, loads, observes and stops it. Nothing of it remains.
 
 `measurement` warms up and measures; `trial_result` judges.
 """
@@ -25,12 +25,12 @@ from weir.services.nginx import find_dropped_servers
 from weir.study.file import Failures
 
 GENERATOR_FAILED = "generator failed"
-"""Kind of the reason that rejects a trial whose external generator failed."""
+"""Kind of the reason that rejects a trial if its external generator failed."""
 _SKIPPED = Reason(SKIPPED, "invalid", "skipped by the viewer")
 
 
 def run_trial(trial: TrialContext) -> TrialResult:
-    """Runs one trial and returns its result, also if the stack fails. Writes intervals, samples and events as they
+    """Runs one trial and returns its result, even if the stack fails. Writes intervals, samples and events as they
     arrive; the caller marks the trial as finished."""
     planned, run = trial.planned, trial.run
     logs = {name: trial.log_path(name) for name in (*trial.stack_processes, *planned.services)}
@@ -110,7 +110,7 @@ def _failure_reason(error: TargetError) -> Reason:
 
 
 def _find_dropped_processes(logs: Mapping[str, Path], processes: int, failures: Failures) -> Iterator[Reason]:
-    """Reports processes to which their proxy sent nothing for a while: fewer processes produced the figures."""
+    """Reports processes that got no requests from their proxy for a while: fewer processes made the figures."""
     for name, log in logs.items():
         addresses = find_dropped_servers(log.read_text(errors="replace")) if log.exists() else ()
         if addresses:
@@ -122,8 +122,8 @@ def _find_dropped_processes(logs: Mapping[str, Path], processes: int, failures: 
 
 
 def _judge_ends(stopped: RunningStack) -> Iterator[Reason]:
-    """Reports processes that the kernel killed at their memory limit, even if the stack continued without them, and
-    those that ignored SIGTERM or left something behind. The latter do not affect the figures."""
+    """Reports processes that the kernel killed at their memory limit, even if the stack continued without them. Also
+    reports processes that ignored SIGTERM or left something behind; such processes do not affect the figures."""
     for ended in stopped.ended:
         if ended.out_of_memory:
             fact = f"{ended.name} ended {ended.how}"

@@ -26,9 +26,9 @@ def begin_load(
     folder: Path,
     load_source: LoadSource = LOCAL,
 ) -> LoadHandle:
-    """Starts a load by weir's engine, from `load_source`, or by another program, whose output and files go to `folder`.
-    The observer gets only the start of another program's load. Raises UsageError if the generator is not installed or
-    does not support this load, GeneratorError if it does not start."""
+    """Starts a load with weir's engine on the machines of `load_source`, or with another program, whose output and
+    files go to `folder`. From another program's load, the observer gets only the start. Raises UsageError if the
+    generator is not installed or does not support this load, GeneratorError if it does not start."""
     if generator == WEIR:
         return load_source.start(plan, observer)
     shutil.rmtree(folder, ignore_errors=True)
@@ -36,7 +36,7 @@ def begin_load(
 
 
 def list_generator_files(generator: str, folder: Path) -> dict[str, Path]:
-    """Returns the files of another program by name; none for weir's engine, whose records are in the run file."""
+    """Returns a dict from name to file of another program; empty for weir's engine, which writes none."""
     if generator == WEIR:
         return {}
     return {f"{generator} {path.relative_to(folder)}": path for path in sorted(folder.rglob("*")) if path.is_file()}
@@ -46,7 +46,7 @@ def measure_generator_limit(
     generator: str, plan: LoadPlan, server_cpus: tuple[int, ...], folder: Path, load_source: LoadSource = LOCAL
 ) -> float:
     """Returns the throughput of a generator on a null server, with the request, connections and CPUs of a load. Raises
-    UsageError if it does not support a closed loop without pauses, TargetError if it or the server failed."""
+    UsageError if the generator does not support a closed loop without pauses, TargetError if either failed."""
 
     def start(on_null: LoadPlan) -> LoadHandle:
         return begin_load(generator, on_null, folder=folder, load_source=load_source)

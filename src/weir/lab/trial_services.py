@@ -1,7 +1,7 @@
-"""The services of a run. weir fetches and fills each database once, and starts it on a fresh copy for every trial.
+"""The services of a run. weir downloads and fills each database once, and starts it on a fresh copy for every trial.
 
-A copy of the folder is an exact reset. A server of the user's own gets a fresh database instead. Upstreams have no
-state. Databases and upstreams may run on another machine; a proxy runs beside its stack.
+A copy of the data folder resets a database exactly. On a user's own server, weir creates a fresh database instead.
+Upstreams have no state. Databases and upstreams may run on another machine; a proxy runs beside its stack.
 """
 
 import itertools
@@ -42,7 +42,7 @@ from weir.stacks.workload import Workload
 from weir.study.study import PlannedCell
 
 DATABASE = "weir"
-"""The database of a trial."""
+"""Name of a trial's database."""
 _STACK_LOGIN = "app"
 _UNUSED_PORT = 9
 """The port of the discard protocol, on which no server listens."""
@@ -59,7 +59,7 @@ class RunningDatabase:
     session: Session
     dataset: str | None
     started: bool
-    """False: the user's own server."""
+    """Whether weir started the server; False for the user's own server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class RunningServices:
 
     databases: tuple[RunningDatabase, ...]
     fields: Mapping[str, str]
-    """Values for the stack's manifest by name: `postgres.url` and so on."""
+    """A dict from field name to value for the stack's manifest, such as `postgres.url`."""
     names: tuple[str, ...]
     """Names of the processes that weir started."""
     fronts: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class RunningServices:
     front: Front | None = None
     """Starts the proxies; None without any."""
     place: ServiceHost | None = None
-    """The machine of databases and upstreams; None: this one."""
+    """The machine of databases and upstreams; None: this machine."""
 
     def read(self, workload: Workload) -> "Readings":
         """Reads the results of the invariants' queries, then the counters of each database."""
@@ -87,7 +87,7 @@ class RunningServices:
         return {one.id: one.session.counters(one.address.database) for one in self.databases}
 
     def work_since(self, before: "Readings", summary: LoadSummary) -> tuple[ServiceWork, ...]:
-        """Returns the work of each database since the readings `before`."""
+        """Returns the work of each database since `before`."""
         counters = self.counters().items()
         return tuple(compute_work(name, before.counters[name], after, summary) for name, after in counters)
 
@@ -106,32 +106,32 @@ class RunningServices:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Readings of the services: values by invariant, counters by service."""
+    """Readings of the services: a dict from invariant to value, and a dict from service to its counters."""
 
     values: dict[str, int]
     counters: dict[str, Counters]
 
 
 def list_started_services(cells: Iterable[PlannedCell]) -> list[str]:
-    """Returns the services of some cells without a server of the user's own: weir starts one."""
+    """Returns the services of some cells that weir starts, because the user names no own server for them."""
     names = {name for planned in cells for name in planned.services}
     return sorted(name for name in names if read_service(name).own_url is None)
 
 
 @dataclass(frozen=True, slots=True)
 class _PreparedDatabase:
-    """A data folder with the programs of its server."""
+    """A data folder, and the programs of the database server."""
 
     kind: DatabaseKind
     programs: Path
     data: Path
     scratch: Path
-    """Contains `DatabaseKind.files`."""
+    """The folder that contains `DatabaseKind.files`."""
 
 
 class Services(Closing):
-    """The services of all trials of a run, on the machine `place` or on this one. Leaves nothing behind. `on_step` is
-    called before slow steps: fetching, filling."""
+    """The services of all trials of a run, on the machine `place` or on this machine. Nothing of them remains after
+    `close`. Calls `on_step` before slow steps, such as downloads."""
 
     def __init__(
         self, host: Host, on_step: Callable[[str], None] = lambda _: None, place: ServiceHost | None = None
@@ -148,10 +148,10 @@ class Services(Closing):
     def running(
         self, planned: PlannedCell, placement: Placement, *, log_of: Callable[[str], Path]
     ) -> Iterator[RunningServices]:
-        """Starts the services of a cell and stops them in the end. `log_of` returns the log file of a service.
+        """Starts the services of a cell and finally stops them. `log_of` returns the log file of a service.
 
-        Raises UsageError if no service has the workload's dataset, a tool is missing, or a variable is no URL, and
-        TargetError if a package cannot be fetched, or a server does not start or answer.
+        Raises UsageError if no service has the workload's dataset, a tool is missing, or a variable is not a URL;
+        TargetError if a package cannot be downloaded, or a server does not start or respond.
         """
         stack, needs = planned.stack, planned.services
         _require_dataset(planned)
@@ -209,7 +209,7 @@ class Services(Closing):
         port: int = 0,
         watch_writes: bool = False,
     ) -> Iterator[tuple[RunningServices, RunningStack]]:
-        """Starts the services and the stack of a cell outside of a trial. Logs `…-NAME.log` are beside the build."""
+        """Starts the services and the stack of a cell outside of a trial. Logs `…-NAME.log` are in the build folder."""
 
         def name_log(suffix: str) -> Path:
             assert built is not None
@@ -256,7 +256,7 @@ class Services(Closing):
     def _standby(
         self, service: StandbyService, primary: RunningDatabase, settings: Mapping[str, str], process: ServiceProcess
     ) -> Iterator[RunningDatabase]:
-        """Starts a standby of `primary` and waits until it has replayed everything written so far."""
+        """Starts a standby of `primary` and waits until the standby has replayed all data written so far."""
         if not primary.started:
             raise UsageError(str(find_unmet_need(service)))
         with self._copy(self._prepared[service.of, primary.dataset]) as copy:
@@ -311,7 +311,7 @@ class Services(Closing):
     def _prepare(
         self, service: DatabaseService, kind: DatabaseKind, needed: Needed, process: ServiceProcess
     ) -> _PreparedDatabase:
-        """Returns a data folder with the dataset, after a clean stop of its server."""
+        """Returns a data folder with the dataset, after a clean stop of the server."""
         key = service.id, needed.dataset
         if key not in self._prepared:
             name = f"{service.id}-{needed.dataset or 'empty'}"
@@ -344,7 +344,7 @@ class Services(Closing):
             lines = folder.read(f"{scratch}/{log.name}").strip().splitlines()
             # MariaDB's last lines name its bug tracker, not the error.
             errors = [line for line in lines if "ERROR" in line or "FATAL" in line][-5:] or lines[-5:]
-            raise TargetError("\n  ".join([f"{service.id}: making its data folder ended {ended.how}", *errors]))
+            raise TargetError("\n  ".join([f"{service.id}: creating the data folder ended {ended.how}", *errors]))
         with self._serve(prepared, service.settings, process) as (session, admin):
             login = self._stack_login(admin)
             session.create(DATABASE, login)
@@ -383,8 +383,8 @@ def _require_dataset(planned: PlannedCell) -> None:
     stack, workload, needs = planned.stack, planned.workload, planned.services
     if not isinstance(stack, Stack) or workload.dataset in (None, *(needed.dataset for needed in needs.values())):
         return
-    held = ", ".join(f"{name}: {needed.dataset or 'nothing'}" for name, needed in needs.items()) or "no service"
-    expected = f"workload {workload.id} expects one with dataset {workload.dataset!r}"
+    held = ", ".join(f"{name}: {needed.dataset or 'nothing'}" for name, needed in needs.items()) or "no services"
+    expected = f"workload {workload.id} expects a service with dataset {workload.dataset!r}"
     raise UsageError(f"{stack.folder / 'stack.toml'}: services: found {held}; {expected}")
 
 
@@ -398,7 +398,7 @@ def _user(folder: ServiceFolder) -> User | None:
 
 @contextmanager
 def _own_database(service: DatabaseService, kind: DatabaseKind, url: str, needed: Needed) -> Iterator[RunningDatabase]:
-    """Creates a database on the user's server, and removes it in the end."""
+    """Creates a database on the user's server, and finally removes it."""
     login = parse_database_url(service.own_server, url, kind)
     address = login.at(f"{DATABASE}_{os.getpid()}_{secrets.token_hex(4)}")
     try:

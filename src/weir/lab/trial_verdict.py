@@ -1,7 +1,7 @@
-"""Judges the validity of a trial. Pure: figures in, reasons out. All thresholds are at the top.
+"""Judges the validity of a trial with pure functions from figures to reasons. All thresholds are at the top.
 
 A figure may be wrong in three ways: it includes the generator, another machine or weir itself; it mixes several levels
-(no steady state); or it measures something else (failed requests, wrong answers). Each rule looks for one of these.
+(no steady state); or it measures something else (failed requests, wrong responses). Each rule looks for one of these.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,19 +15,19 @@ from weir.model.verdict import Reason, TrialVerdict
 from weir.study.file import Failures, Invariant
 
 MAX_RATE_SHARE = 0.5
-"""A generator must reach at least twice the throughput that it measures."""
+"""Maximum share of the generator's highest rate: a generator must reach twice the throughput that it measures."""
 SATURATED_SHARE = 0.9
-"""Above this share of its highest rate a throughput is the generator's own: that rate is accurate to about 10 %."""
+"""Above this share of the generator's highest rate, a throughput is its own (accurate to 10 %)."""
 BEYOND_MAX_RATE = 1.2
-"""A throughput above this multiple shows that the highest rate was measured too low."""
+"""A throughput above this multiple of the highest rate shows that the highest rate was measured too low."""
 LAG_SHARE = 0.10
-"""Maximum wait in the generator, relative to the response time."""
+"""Maximum wait of a request in the generator, as a share of the response time."""
 STEAL_SHARE = 0.02
 """Maximum share of the stack's CPU time that the hypervisor may take."""
 RETRANSMIT_SHARE = 0.001
 """Maximum TCP retransmissions per request: each adds 200 ms or more to a response time."""
 COUNT_SHARE = 0.01
-"""Maximum difference between the generator's and the kernel's counts, beside requests at the load's edges."""
+"""Maximum difference between the generator's and the kernel's counts, apart from requests at the load's edges."""
 
 SERVICE_ENDED = "service ended"
 
@@ -36,7 +36,7 @@ _GENERATOR_VALIDITY: Mapping[str, Validity] = {
     **dict.fromkeys((FEWER_AGENTS, LATE_AGENT, "unsent", "rate", "load_cap"), "suspect"),
     **dict.fromkeys(("redirects", "lower_bounds"), "valid"),
 }
-"""Validity by kind of the generator's own reasons. The rules below judge failures, CPU and lag themselves."""
+"""A dict from kind of the generator's own reason to validity. Rules below judge failures, CPU, lag."""
 
 _READ_LOG = "read its log"
 _ADVICE: Mapping[str, tuple[str, str]] = {
@@ -69,12 +69,12 @@ _ADVICE: Mapping[str, tuple[str, str]] = {
         "a larger backlog of the stack; sysctl net.core.somaxconn",
     ),
 }
-"""Probable cause and next step by kind of reason, if they are always the same."""
+"""A dict from kind of reason to probable cause and next step, if they are always the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Inputs of a verdict. Without another explanation None means unknown, and no reason follows."""
+    """Inputs of a verdict. Unless the field's text differs, None means unknown, and no reason follows."""
 
     stack: str
     load: LoadSummary
@@ -82,26 +82,26 @@ class Facts:
     window: MeasurementWindow | None = None
     """The part of the load that counts."""
     throughput_rps: float = 0.0
-    """Of that part."""
+    """Throughput in `window`."""
     connections: int = 0
-    """Of the load."""
+    """Number of connections of the load."""
     failures: Failures = "reject"
     invariant: Invariant = "reject"
     stack_ended: str | None = None
     """How the stack ended during the load."""
     service_ended: str | None = None
-    """Name of the service that ended during the load, and how."""
+    """Name of the service that ended during the load, with its exit status or signal."""
     after: PostLoadCheck = field(default_factory=PostLoadCheck)
     cut_short_s: float | None = None
     """Time after which the load was ended from outside weir."""
     lag_p99_us: float | None = None
     resources: StackResources | None = None
-    """Of that part; None: the samples of the server's processes do not cover the load."""
+    """Resources used in `window`; None: the samples of the server's processes do not cover the load."""
     processes_unknown: bool = False
     """Whether the study does not name the processes of an external server."""
     load_shares_stack_cpu: bool = False
     broken_laws: Sequence[tuple[str, str]] = ()
-    """Laws of physics that the trial's figures break, each with a possible cause."""
+    """Laws of physics that the trial's figures violate, each with a possible cause."""
     other_generator: str = ""
     """Name of the generator if it is not weir's engine."""
     requests_in_kernel: int | None = None
@@ -120,7 +120,7 @@ def _advise(kind: str, validity: Validity, fact: str, threshold: str = "") -> Re
 
 
 def _find_failures(facts: Facts) -> Iterator[Reason]:
-    """Yields failures of the stack and its services under the load."""
+    """Yields reasons: failures of the stack and its services under the load."""
     rejected: Validity = "invalid" if facts.failures == "reject" else "suspect"
     if facts.stack_ended is not None:
         yield _advise("stack ended", rejected, f"the stack ended {facts.stack_ended} during the load")
@@ -160,7 +160,7 @@ def _judge_failed_requests(facts: Facts) -> Reason:
 
 
 def _find_wrong_counts(facts: Facts) -> Iterator[Reason]:
-    """Yields figures that break a law of physics, and a difference from the packet capture's count of responses."""
+    """Yields reasons: figures that violate a law of physics, and differences from the packet capture's count."""
     for fact, cause in facts.broken_laws:
         threshold = "no load can produce such figures"
         if facts.other_generator:
@@ -177,7 +177,7 @@ def _find_wrong_counts(facts: Facts) -> Iterator[Reason]:
 
 
 def _find_generator_limit(facts: Facts) -> Iterator[Reason]:
-    """Yields a throughput near the generator's own limit."""
+    """Yields a reason if the throughput is near the generator's own limit."""
     limit_rps = facts.load.generator.max_rate_rps
     if limit_rps is None or facts.throughput_rps <= MAX_RATE_SHARE * limit_rps:
         return
@@ -200,7 +200,7 @@ def _is_busy(facts: Facts) -> bool:
 
 
 def _find_delays(facts: Facts) -> Iterator[Reason]:
-    """Yields delays in the generator."""
+    """Yields reasons: delays in the generator."""
     used, step = facts.load.generator, "more CPUs for it: cpus.load"
     limit, cause = f"limit {BUSY_FRACTION:.0%}", "its own queueing is in the response times"
     if facts.other_generator and used.cpu_fraction >= BUSY_FRACTION:
@@ -216,7 +216,7 @@ def _find_delays(facts: Facts) -> Iterator[Reason]:
 
 
 def _find_disturbances(facts: Facts) -> Iterator[Reason]:
-    """Yields disturbances by the machine and the network, and a load without a steady state."""
+    """Yields reasons: disturbances from the machine and the network, and a load without a steady state."""
     resources = facts.resources
     if resources is None:
         fact = "the server's CPU time, memory and network are unknown"
@@ -248,7 +248,7 @@ def _find_disturbances(facts: Facts) -> Iterator[Reason]:
 
 
 def _find_notes(facts: Facts) -> Iterator[Reason]:
-    """Yields the generator's own reasons, and the figures that are unknown."""
+    """Yields the generator's own reasons, and notes on unknown figures."""
     verdict = facts.load.verdict
     for kind, text in zip(verdict.kinds, verdict.reasons, strict=True):
         if kind in _GENERATOR_VALIDITY:

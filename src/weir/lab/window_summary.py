@@ -1,4 +1,4 @@
-"""Summarizes the part of a load that counts from its intervals. Fields that intervals do not record stay empty."""
+"""Summarizes, from its intervals, the part of a load that counts. Fields that intervals do not record stay empty."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from weir.model.records import ByteCounts, ErrorCounts, Interval, LoadSummary, Q
 def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple[LoadSummary, bytes]:
     """Returns the summary of consecutive intervals, and the histogram of their response times. All intervals together
     give the engine's own summary, to the histograms' resolution (three significant digits). Target, generator and the
-    generator's verdict are those of `whole`, the summary of the whole load."""
+    generator's verdict come from `whole`, the summary of the whole load."""
     first_answer = whole.first_answer
     ok, failed, completed = (sum(getattr(one, name) for one in intervals) for name in ("ok", "failed", "completed"))
     errors = {kind: sum(getattr(one.errors, kind) for one in intervals) for kind in ErrorCounts.model_fields}

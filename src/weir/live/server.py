@@ -108,5 +108,5 @@ def _open_socket(address: Address) -> socket.socket:
         return socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         why = error.strerror or str(error)
-        hint = "use another port or none: --listen 127.0.0.1" if address.port else "ip -brief address"
+        hint = "use another port, or no port: --listen 127.0.0.1" if address.port else "ip -brief address"
         raise UsageError(f"--listen: {address.host}:{address.port}: cannot listen there: {why}", hint=hint) from None

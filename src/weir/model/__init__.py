@@ -1,1 +1,1 @@
-"""Plain types that all rooms share. Imports nothing of ours and does no I/O."""
+"""Plain types that all rooms share. This room imports no other room and does no I/O."""

@@ -8,23 +8,23 @@ class ExitCode(IntEnum):
     """The exit status of a weir command."""
 
     DONE = 0
-    """Done. Invalid figures do not change it: `load` prints its verdict, and only `--strict` makes it another code."""
+    """The command is done. Invalid figures do not change this: `load` prints its verdict; only `--strict` does."""
     MISSED = 1
     """A condition did not hold: `load` or `run` missed an objective, `--abort-on` ended a load, `gate` found a
-    regression, `audit` an impossible number, or `prove` did not see the effect that it predicted."""
+    regression, `audit` found an impossible number, or `prove` did not see the effect that it predicted."""
     USAGE = 2
-    """Wrong usage, an invalid file, or a machine that lacks resources; for `doctor`: weir itself lacks something. Also:
-    a file cannot be written, for example because the disk is full; the run ends and keeps its finished trials."""
+    """Wrong usage, an invalid file, or a machine that lacks resources; for `doctor`: weir itself lacks something. Also
+    if weir cannot write a file, for example on a full disk; then the run ends and keeps its finished trials."""
     TARGET = 3
-    """A stack, a service or a target failed: it could not be built, started or reached, answered wrong, or ended. For
-    `run`: in every trial of one of its cells."""
+    """A stack, a service or a target failed: weir could not build, start or reach it, its response was wrong, or it
+    ended. For `run`: in every trial of one of its cells."""
     NOT_VALID = 4
-    """Measured, but not valid: a cell of a `run` has no trial that counts, `capacity` found no bound, or a `load` lost
-    an agent. With `--strict` also: a `load` whose verdict is not valid, and an inconclusive `gate`."""
+    """The measurement is not valid: a cell of a `run` has no trial that counts, `capacity` found no bound, or a `load`
+    lost an agent. With `--strict` also if the verdict of a `load` is not valid, or a `gate` is inconclusive."""
     DEFECT = 70
-    """A defect of weir's own. `WEIR_DEBUG=1` shows where."""
+    """A defect of weir itself. `WEIR_DEBUG=1` shows its place."""
     INTERRUPTED = 130
-    """Interrupted by Ctrl-C, SIGTERM or a closed terminal. Finished trials are kept."""
+    """Ctrl-C, SIGTERM or a closed terminal interrupted the command. Finished trials are kept."""
 
 
 class WeirError(Exception):
@@ -44,8 +44,8 @@ class UsageError(WeirError):
 
 
 class InvalidValueError(ValueError):
-    """A text has no value of the expected kind. `expected` follows the word "expected"; `hint` is the next thing to
-    try."""
+    """A text has no value of the expected kind. The message has `expected` after the word "expected"; `hint` is the
+    next step."""
 
     def __init__(self, found: str, expected: str, hint: str = "") -> None:
         super().__init__(f"expected {expected}")
@@ -68,7 +68,7 @@ class GeneratorError(TargetError):
 
 
 class NoAgentLeftError(WeirError):
-    """All agents on other machines are gone. Unlike the loss of one this ends a run."""
+    """All agents on other machines are lost. Unlike the loss of a single agent, this error ends a run."""
 
     exit_code = ExitCode.TARGET
 

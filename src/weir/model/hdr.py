@@ -1,5 +1,5 @@
 """HdrHistograms as the engine writes them: uncompressed V2, three digits, in nanoseconds up to an hour. `Hdr` is such a
-histogram; the functions below read and write its bytes and compute its buckets. `hdr_batch` decodes many at once."""
+histogram. The functions below read and write its bytes and compute its buckets. `hdr_batch` decodes many."""
 
 import math
 import struct
@@ -16,10 +16,10 @@ HEADER_BYTES = 40
 SUB_BUCKETS = 2048
 _HALF = SUB_BUCKETS // 2
 RANGES = 32
-"""Ranges of values, each twice as wide as the one before. HdrHistogram calls them buckets, and our buckets
-sub-buckets."""
+"""Number of ranges of values; each range is twice as wide as the one before. HdrHistogram calls the ranges buckets, and
+our buckets sub-buckets."""
 BUCKETS = (RANGES + 1) * _HALF
-"""Buckets up to `HIGHEST_NS`: every range but the first adds its upper half."""
+"""Number of buckets up to `HIGHEST_NS`: every range but the first adds only its upper half."""
 
 
 class Hdr:
@@ -36,7 +36,7 @@ class Hdr:
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self.counts = Counter(counts)
-        """Samples by the index of their bucket, in any order; buckets without samples are left out."""
+        """A dict from bucket index to number of samples, in any order and without empty buckets."""
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
@@ -62,11 +62,11 @@ class Hdr:
         self.counts.update(other.counts)
 
     def remove(self, other: "Hdr") -> None:
-        """Removes the samples of a histogram that was merged before."""
+        """Removes the samples of a histogram that was merged into this one before."""
         self.counts -= other.counts
 
     def coarsen(self) -> "Hdr":
-        """Returns a histogram whose values are exact to 1 %: live views show no finer ones, and add fewer buckets."""
+        """Returns a histogram with values exact to 1 %. Live views show no finer values, and so add fewer buckets."""
         coarse = Counter[int]()
         for index, count in self.counts.items():
             # The highest of eight neighbours has the samples of all of them.
@@ -98,12 +98,12 @@ class Hdr:
         return math.sqrt(squares / (self.total or 1))
 
     def by_value(self) -> dict[int, int]:
-        """Returns the number of samples of each value, in rising order."""
+        """Returns the number of samples of each value, in ascending order of values."""
         return {highest_at(index): count for index, count in sorted(self.counts.items())}
 
     def quantiles(self, shares: Iterable[float]) -> list[int]:
-        """Returns the smallest values within which shares of the samples are, for rising shares from 0 to 1 and at least
-        one sample. The rank of a share is the next whole one, as in the engine."""
+        """Returns for each share the smallest value that is not below this share of the samples. Shares ascend from 0
+        to 1; there is at least one sample. The rank of a share is rounded up, as in the engine."""
         samples, buckets, found = self.total, iter(sorted(self.counts.items())), []
         index = reached = 0
         for share in shares:
@@ -115,7 +115,7 @@ class Hdr:
         return found
 
     def quantile(self, share: float) -> int:
-        """Returns the smallest value within which a share of the samples is; 0 without samples."""
+        """Returns the smallest value that is not below this share of the samples; 0 without samples."""
         return self.quantiles((share,))[0] if self.counts else 0
 
 
@@ -131,8 +131,8 @@ def bytes_of_text(text: str) -> bytes:
 
 
 def counts_in(data: bytes) -> dict[int, int]:
-    """Returns the number of samples in each bucket of `data` (uncompressed V2), by the bucket's index. A live view
-    reads ten histograms a second: this takes less than a millisecond for each."""
+    """Returns a dict from bucket index to number of samples, from `data` (uncompressed V2). A live view reads ten
+    histograms a second: this takes less than a millisecond for each."""
     found: dict[int, int] = {}
     index = begun = shift = 0
     for byte in data[HEADER_BYTES:]:
@@ -186,7 +186,7 @@ def index_of(value: int) -> int:
 
 
 def encoded(counts: Mapping[int, int]) -> bytes:
-    """Returns the histogram (uncompressed V2) with these counts by bucket index; the inverse of `counts_in`."""
+    """Returns a histogram (uncompressed V2) from a dict from bucket index to count: the inverse of `counts_in`."""
     payload = bytearray()
     reached = 0
     for index, count in sorted(counts.items()):

@@ -1,4 +1,4 @@
-"""Decodes many HdrHistograms (`weir.model.hdr`) together: one by one, a hundred thousand take minutes."""
+"""Decodes many HdrHistograms (`weir.model.hdr`) together. Separately, a hundred thousand of them take minutes."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,7 +14,7 @@ Integers = NDArray[np.int64]
 
 
 class Samples(NamedTuple):
-    """Each bucket with samples: the number of its histogram, its index, and its samples. Ordered by the first two."""
+    """Each non-empty bucket: the number of its histogram, its index, and its samples. Sorted by the first two."""
 
     part: Integers
     bucket: Integers
@@ -24,7 +24,7 @@ class Samples(NamedTuple):
 _NONE = Samples(*(np.zeros(0, np.int64) for _ in range(3)))
 
 _TOGETHER_BYTES = 64 * 1024
-"""Histograms decoded at a time: the intermediate arrays stay in the cache."""
+"""Bytes of histograms that are decoded at a time, so that the intermediate arrays stay in the CPU's cache."""
 
 
 def samples_of(parts: Sequence[bytes]) -> Samples:
@@ -76,8 +76,8 @@ def _samples_of(parts: Sequence[bytes]) -> Samples:
 
 
 def _longer_numbers(payload: NDArray[np.uint8]) -> tuple[Integers, Integers, Integers]:
-    """Reads the numbers of several bytes, seven bits in each, the lowest first. Returns the places of all bytes but the
-    last ones, the places of the last ones, and the numbers."""
+    """Reads the numbers of several bytes, seven bits in each, the lowest first. Returns the positions of all bytes but
+    the last byte of each number, the positions of the last bytes, and the numbers."""
     goes_on = np.flatnonzero(payload > 127)
     # The first byte of one does not follow on another that goes on.
     last = goes_on[np.diff(goes_on, prepend=-2) > 1]

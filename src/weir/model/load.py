@@ -1,6 +1,6 @@
-"""How requests arrive: the two kinds of load, and the plan that the engine reads. In a *closed* load users ask again
-when they were answered; in an *open* load arrivals do not wait for answers. `docs/reference/engine.md` describes the
-plan's JSON."""
+"""How requests arrive: the two kinds of load, and the plan that the engine reads. In a *closed* load, each user sends
+the next request after the response. In an *open* load, arrivals do not wait for responses. `docs/reference/engine.md`
+describes the plan's JSON."""
 
 import math
 from base64 import b64encode
@@ -20,15 +20,15 @@ LONGEST_TIMEOUT_S = 3_600.0
 Point = tuple[float, float]
 """Seconds since the start, and a value."""
 Profile = float | tuple[Point, ...]
-"""A number, or points: linear between them, a step if two share a time, constant before the first and after the
-last."""
+"""A number, or points. The profile is linear between points, a step where two points have the same time, and constant
+outside."""
 Arrivals = Literal["constant", "poisson"]
-"""Arrivals at equal distances, or independent of one another."""
+"""Whether arrivals have equal distances (`constant`), or are independent of one another (`poisson`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """A pause between an answer and the next request, uniform between two lengths, or constant if they are equal."""
+    """A pause between a response and the next request: uniform between two lengths, or constant if both are equal."""
 
     shortest_s: float
     longest_s: float
@@ -51,7 +51,7 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class ExponentialThink:
-    """A pause from the exponential distribution with a mean."""
+    """A pause with an exponential distribution and this mean."""
 
     mean_s: float
 
@@ -68,7 +68,7 @@ ThinkTime = Think | ExponentialThink
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One arrival: a user who makes `requests` requests with a pause in between, and leaves."""
+    """One arrival: a user who sends `requests` requests with pauses in between, and then leaves."""
 
     requests: int
     think: ThinkTime | None = None
@@ -79,23 +79,23 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoad:
-    """Users who ask again when they were answered, each on its own connection."""
+    """Closed-loop users, each on its own connection: a user sends the next request after the response."""
 
     users: Profile
     think: ThinkTime | None = None
     requests_per_user: int | None = None
-    """Requests after which a user leaves."""
+    """Number of requests after which a user leaves."""
     pace_s: float | None = None
-    """Minimum time from one request's intended start to the next one's."""
+    """Minimum time from the intended start of a user's request to that of the user's next request."""
 
     @property
     def connections(self) -> int:
-        """The highest number of users."""
+        """The maximum number of users."""
         return math.ceil(highest(self.users))
 
     @property
     def is_plain(self) -> bool:
-        """Whether the number of users is constant and they ask again at once."""
+        """Whether the number of users is constant, and users send the next request at once."""
         return self == ClosedLoad(self.users) and not isinstance(self.users, tuple)
 
     @property
@@ -121,13 +121,13 @@ class ClosedLoad:
 
 @dataclass(frozen=True, slots=True)
 class OpenLoad:
-    """`rate_rps` arrivals a second that do not wait, over at most `connections` connections."""
+    """`rate_rps` arrivals per second over at most `connections` connections; arrivals do not wait for responses."""
 
     rate_rps: Profile
     connections: int
     arrivals: Arrivals = "constant"
     session: Session | None = None
-    """The requests of each arrival; None: a single request."""
+    """The requests of each arrival; None: each arrival is a single request."""
 
     @property
     def label(self) -> str:
@@ -152,12 +152,12 @@ Load = ClosedLoad | OpenLoad
 
 
 def highest(profile: Profile) -> float:
-    """Returns the highest value of a profile."""
+    """Returns the maximum value of a profile."""
     return max(value for _, value in profile) if isinstance(profile, tuple) else profile
 
 
 def value_at(profile: Profile, at_s: float, *, before_step: bool = False) -> float:
-    """Returns a profile's value at a moment: see `Profile`. `before_step`: just before a step at that moment.
+    """Returns the value of a profile at a moment. `before_step`: the value before a step at that moment.
 
     >>> value_at(((0.0, 100.0), (10.0, 200.0), (10.0, 50.0)), 5.0)
     150.0
@@ -189,7 +189,7 @@ def total(profile: Profile, until_s: float) -> float:
 
 
 def constant_from_s(load: Load) -> float | None:
-    """Returns from when on a load is constant: 0, or the end of a single ramp; None for any other profile.
+    """Returns the time from which on a load is constant: 0, or the end of a single ramp; None for any other profile.
 
     >>> constant_from_s(ClosedLoad(((0.0, 0.0), (4.0, 200.0))))
     4.0
@@ -260,19 +260,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Settings of TLS, for a target that begins with https://. Paths are of files in PEM, from the engine's folder."""
+    """TLS settings of a target that begins with https://. Paths of PEM files are relative to the engine's folder."""
 
     ca: str | None = None
-    """Authorities to trust instead of the system's."""
+    """Authorities that replace the system's trusted authorities."""
     certificate: str | None = None
-    """The certificate to show to a server that asks for one; needs `key`."""
+    """The client certificate for a server that requests one; needs `key`."""
     key: str | None = None
     insecure: bool = False
     """Whether any certificate of the server is accepted."""
     server_name: str | None = None
-    """The name to request and to expect in the certificate, instead of the URL's host."""
+    """The name to request, and to expect in the certificate, in place of the URL's host."""
     resumption: bool = True
-    """Whether a connection may resume the session of one before it."""
+    """Whether a connection may resume the TLS session of an earlier connection."""
 
 
 def _plan_key(default: Any, key: str, write: Callable[[Any], Any] = lambda value: value) -> Any:
@@ -282,7 +282,7 @@ def _plan_key(default: Any, key: str, write: Callable[[Any], Any] = lambda value
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """Everything the engine needs for one load."""
+    """All settings of one load that the engine needs."""
 
     request: Request
     load: Load
@@ -290,41 +290,41 @@ class LoadPlan:
     timeout_s: float = 2.0
     interval_s: float = 0.1
     address: str | None = _plan_key(None, "address")
-    """IP and port to connect to, instead of resolving the host of the target."""
+    """IP address and port to connect to, in place of the target's host."""
     keep_alive: bool = _plan_key(True, "keep_alive")
-    """Whether a connection carries one request after the other, or each request makes its own."""
+    """Whether a connection carries many requests; otherwise each request makes its own connection."""
     targets: tuple[str, ...] = _plan_key((), "targets", list)
-    """The URLs of several targets, one connection after the other; they replace the request's own."""
+    """The URLs of several targets, which replace the request's URL. Connections take the targets in turn."""
     pipeline: int = _plan_key(1, "pipeline")
-    """Number of requests that a connection may carry unanswered."""
+    """Maximum number of requests in flight on a connection."""
     local_addresses: tuple[str, ...] = _plan_key((), "local_addresses", list)
-    """Addresses of this machine to connect from, in turn: each has some 28,000 ports to one server."""
+    """Addresses of this machine from which connections are made, in turn. Each has about 28,000 ports to one server."""
     tls: Tls | None = _plan_key(None, "tls", asdict)
     kernel_timestamps: bool = _plan_key(False, "kernel_timestamps")
-    """Whether an answer arrives when the kernel receives it, and not when the generator reads it."""
+    """Whether a response's arrival is the time when the kernel receives it, not when the generator reads it."""
     expected_status: tuple[int, ...] | None = None
-    """Statuses that are right; None: every status below 400."""
+    """Statuses of right responses; None: every status below 400."""
     threads: int = 1
     cpus: tuple[int, ...] = ()
     requests: int | None = _plan_key(None, "requests")
-    """Number of requests of the whole load; None: the duration decides."""
+    """Number of requests of the whole load; None: the duration ends the load."""
     until_first_failure: bool = _plan_key(False, "until", lambda _: "first_failure")
     """Whether the first request that fails ends the load."""
     seed: int = _plan_key(0, "seed")
-    """Seed of think times, Poisson arrivals and the random values of a scenario."""
+    """Seed of the random think times, Poisson arrivals and values of a scenario."""
     scenario: dict[str, Any] | None = _plan_key(None, "scenario")
-    """The requests of users, `weir.Scenario.to_plan()`. It replaces `request` except for its target."""
+    """The requests of users, from `weir.Scenario.to_plan()`. They replace `request` except for its target."""
     request_log: str | None = _plan_key(None, "request_log")
-    """Path of a file with a record of each request, from the engine's folder; see `weir.model.request_log`."""
+    """Path of the request log, relative to the engine's folder; see `weir.model.request_log`."""
     part: tuple[int, int] | None = _plan_key(None, "part", lambda part: {"first": part[0], "of": part[1]})
-    """If several engines share the load: the first of this engine's threads, from 0, and the threads of all of them."""
+    """If several engines share the load: this engine's first thread, from 0, and the threads of all engines."""
     held: bool = _plan_key(False, "held")
-    """Whether the load opens its connections and then waits for its start time."""
+    """Whether the load opens its connections and then waits for a start time."""
 
     def answered_to_the_end(self) -> "LoadPlan":
-        """Returns the same load, with no new requests from `duration_s` on; it ends with the last answer, at most
-        `timeout_s` later. So it leaves no request in the server. A pipelined load stays as it is: its users cannot
-        leave."""
+        """Returns the same load without new requests from `duration_s` on. The load ends with the last response, at
+        most `timeout_s` later, and so leaves no request in the server. A pipelined load is unchanged, because its users
+        cannot leave."""
         if self.pipeline > 1:
             return self
         ending = replace(self, duration_s=self.duration_s + self.timeout_s)
@@ -341,7 +341,7 @@ class LoadPlan:
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether something other than the time may end the load."""
+        """Whether another condition than the time may end the load."""
         users_leave = isinstance(self.load, ClosedLoad) and self.load.requests_per_user is not None
         return self.requests is not None or self.until_first_failure or users_leave
 

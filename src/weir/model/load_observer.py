@@ -1,5 +1,5 @@
-"""Observers of a load: recorders, screens, logs and abort rules implement one interface, and one fan-out serves them
-all."""
+"""Observers of a load: recorders, screens, logs and abort rules implement one interface, and one fan-out calls all of
+them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -11,29 +11,29 @@ if TYPE_CHECKING:
 
 class LoadObserver:
     """Receives the records of one load, in their order. A subclass overrides the methods that it needs. The threads
-    that read the records call the methods: a method stores its record or writes a line, and returns at once."""
+    that read the records call the methods. A method stores its record or writes a line, and returns at once."""
 
     def on_ready(self, ready: "LoadReady") -> None:
-        """The engine of a held plan has opened its connections and waits for its start time."""
+        """Called when the engine of a held plan has opened its connections and waits for the start time."""
 
     def on_start(self, started: "LoadStarted") -> None:
-        """The load's clock has started."""
+        """Called when the load's clock has started."""
 
     def on_interval(self, interval: "Interval") -> None:
-        """The generator has reported one slice of time."""
+        """Called when the generator has reported one slice of time."""
 
     def on_sample(self, sample: "Sample") -> None:
-        """The host has read the server's processes."""
+        """Called when the host has read the server's processes."""
 
     def on_event(self, event: "LoadEvent") -> None:
-        """Something has happened: the first failure of a kind, a stall."""
+        """Called on an event, such as the first failure of a kind or a stall."""
 
     def on_end(self, end: "LoadEnd") -> None:
-        """The load is over. A load that fails has no end."""
+        """Called at the end of the load, but not if the load fails."""
 
 
 def fan_out(method: str) -> Callable[..., None]:
-    """Returns a method of `LoadObservers` that calls this method of each of its observers, in order."""
+    """Returns a method of `LoadObservers` that calls the same method of each of its observers, in order."""
 
     def call(self: "LoadObservers", *values: object) -> None:
         for observer in self.observers:

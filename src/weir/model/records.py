@@ -1,5 +1,5 @@
-"""Records of a load and of the host's observer, as `weir-engine` writes them, one a line. pydantic validates them, and
-their names are those of the JSON. Readers ignore unknown keys (`docs/reference/engine.md`)."""
+"""Records of a load and of the host's observer. `weir-engine` writes each record as one line of JSON. pydantic
+validates the records; field names are the JSON's keys. Readers ignore unknown keys (`docs/reference/engine.md`)."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -58,12 +58,12 @@ class Quantiles(Record):
 
 
 PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
-"""The percentiles of `Quantiles`, as shares."""
+"""The percentiles of `Quantiles`, with their shares."""
 LIVE_PERCENTILES = {name: PERCENTILES[name] for name in ("p50", "p90", "p99")}
-"""The percentiles that are shown of a part of a load."""
+"""The percentiles that weir shows of a part of a load."""
 BUSY_FRACTION = 0.85
-"""From this share of busy time on, a CPU or a generator may be the limit: the rest goes to queues that are empty now
-and then. The engine's verdict has the same threshold."""
+"""From this share of busy time on, a CPU or a generator may be the limit, because queues empty only now and then. The
+engine's verdict has the same threshold."""
 
 
 class RequestCounts(Record):
@@ -74,103 +74,103 @@ class RequestCounts(Record):
     sent: int
     """Requests that the generator wrote."""
     completed: int
-    """Requests with a whole answer, right or wrong: ok + `errors.check`."""
+    """Requests with a whole response, right or wrong: ok + `errors.check`."""
     ok: int
-    """Requests with a right answer."""
+    """Requests with a right response."""
     failed: int
-    """Requests with no answer or a wrong one: the sum of `errors`."""
+    """Requests with no response or a wrong one: the sum of `errors`."""
     unanswered: int
     """Requests in flight at the end of the load."""
     unsent: int
-    """Requests that were due and not written at the end of the load."""
+    """Requests that were due but not written at the end of the load."""
 
     @classmethod
     def from_outcomes(cls, *, ok: int, failed: int, wrong: int = 0, unanswered: int = 0, unsent: int = 0) -> Self:
-        """Returns all counts from those by outcome. `wrong` of the failed requests had a whole answer."""
+        """Returns all counts from those of the outcomes. `wrong`: the failed requests with a whole response."""
         sent = ok + failed + unanswered
         outcomes = {"ok": ok, "failed": failed, "unanswered": unanswered, "unsent": unsent}
         return cls(intended=sent + unsent, sent=sent, completed=ok + wrong, **outcomes)
 
 
 class ErrorCounts(Record):
-    """Failed requests by kind."""
+    """Number of failed requests of each kind."""
 
     connect: int = 0
     """No connection could be made, TLS included."""
     timeout: int = 0
-    """No whole answer arrived within the timeout."""
+    """No whole response arrived within the timeout."""
     reset: int = 0
-    """The connection ended before the whole answer arrived."""
+    """The connection ended before the whole response arrived."""
     protocol: int = 0
-    """The answer is not HTTP."""
+    """The response is not HTTP."""
     check: int = 0
-    """A whole answer arrived and is wrong."""
+    """A whole response arrived but is wrong."""
 
 
 class ByteCounts(Record):
-    """Bytes of requests and answers with their heads, without TLS, TCP and below."""
+    """Bytes of requests and responses with their heads, without the bytes of TLS, TCP and lower layers."""
 
     sent: int = 0
     """Bytes of requests."""
     received: int = 0
-    """Bytes of answers."""
+    """Bytes of responses."""
     received_body: int = 0
-    """Bytes of the bodies of whole answers, without their framing."""
+    """Bytes of the bodies of whole responses, without their framing."""
 
 
 class KernelTimestamps(Record):
-    """Counts of answers with and without a kernel timestamp of their last byte."""
+    """Counts of responses with and without a kernel timestamp of their last byte."""
 
     used: int
-    """Answers timed by the kernel's timestamp."""
+    """Responses whose time is the kernel's timestamp."""
     missing: int
-    """Answers timed when the generator read them."""
+    """Responses whose time is the moment when the generator read them."""
 
 
 class FirstAnswer(Record):
-    """The first whole answer of a load."""
+    """The first whole response of a load."""
 
     status: int
-    """Its status."""
+    """Status of the response."""
     server: str = ""
-    """Its Server header; empty if it has none."""
+    """Server header of the response; empty if it has none."""
     body_bytes: int
-    """Length of its body."""
+    """Length of the body of the response."""
 
 
 class RequestLogUse(Record):
-    """The result of a request log."""
+    """Size and completeness of a request log."""
 
     records: int
     """Records in the file."""
     lost: int
-    """Records that the disk was too slow or too full for; `verdict` then has a reason."""
+    """Records that weir could not write because the disk was too slow or full; then `verdict` has a reason."""
     problem: str | None = None
-    """Why the disk took no more records."""
+    """Why the disk accepted no more records."""
 
 
 class GeneratorUse(Record):
-    """CPU and memory of the generator itself. Fractions are of the CPU time that its threads could have had."""
+    """CPU and memory of the generator itself. Fractions are shares of the CPU time available to its threads."""
 
     version: str
     """Version of weir-engine, or name and version of another program; empty if the load was killed."""
     cpu_fraction: float
-    """CPU time of the process."""
+    """Share of CPU time that the process used."""
     busy_fraction: float | None = None
     """Share of time in which the busiest thread handled events, without spinning. From 0.85 on the generator may be the
     limit."""
     peak_rss_bytes: int
-    """Peak of its resident memory."""
+    """Peak resident memory of the process."""
     threads: int
     """Number of threads that carried the load."""
     cpus: list[int]
-    """CPUs of the threads; empty: not bound."""
+    """CPUs to which the threads are bound; empty: not bound."""
     max_rate_rps: float | None = None
-    """Its throughput on a null server; None if not measured. `weir load` adds it."""
+    """Throughput of the generator on a null server; None if not measured. `weir load` adds this key."""
     kernel_timestamps: KernelTimestamps | None = None
-    """None if not requested."""
+    """Use of kernel timestamps; None if not requested."""
     clock: str | None = Field(default=None, exclude_if=lambda clock: clock is None)
-    """Begin and end of the response times of another program; None of weir's engine."""
+    """For another program, the begin and end of its response times; None for weir's engine."""
 
 
 class Verdict(Record):
@@ -179,7 +179,7 @@ class Verdict(Record):
     validity: Validity
     """`valid`: no objection; `suspect`: read the reasons; `invalid`: the figures do not describe the server."""
     reasons: list[str] = Field(default_factory=list)
-    """A sentence each: observation, limit and probable cause."""
+    """One sentence for each reason: observation, limit and probable cause."""
     kinds: list[str] = Field(default_factory=list)
     """The kind of each reason; empty if unknown."""
 
@@ -190,25 +190,25 @@ class Verdict(Record):
 
 
 class Fairness(Record):
-    """Requests by connection, or by user if users come and go."""
+    """Number of requests per connection, or per user if users come and go."""
 
     min: int
-    """The fewest."""
+    """The smallest number."""
     median: float
     """The median."""
     max: int
-    """The most."""
+    """The largest number."""
 
 
 class UntilFailure(Record):
     """Figures before the first failure."""
 
     requests_before: int
-    """Right answers before the first failure."""
+    """Right responses before the first failure."""
     highest_throughput_rps: float
-    """Highest throughput of these answers over one second of whole intervals, or over a shorter load."""
+    """Highest throughput of these responses over one second of whole intervals; over all of a shorter load."""
     mean_response_time_us: float | None = None
-    """Mean response time of these answers."""
+    """Mean response time of these responses."""
     at_s: float | None = None
     """Time of the first failure; None if no request failed."""
     kind: str | None = None
@@ -219,73 +219,73 @@ class StepSummary(Record):
     """Figures of one step of a scenario."""
 
     sent: int
-    """As in `requests`."""
+    """See `sent` in `requests`."""
     completed: int
-    """As in `requests`."""
+    """See `completed` in `requests`."""
     ok: int
-    """As in `requests`."""
+    """See `ok` in `requests`."""
     failed: int
-    """As in `requests`."""
+    """See `failed` in `requests`."""
     response_time_us: Quantiles
-    """As of the whole load."""
+    """Response times of the step, as for the whole load."""
 
 
 class SlowRequest(Record):
-    """One of the slowest requests; times since the start of the load."""
+    """One of the slowest requests. Times count from the start of the load."""
 
     intended_us: float
-    """The request was due."""
+    """Time at which the request was due."""
     written_us: float
-    """The generator wrote the request."""
+    """Time at which the generator wrote the request."""
     first_byte_us: float
-    """The first byte of the answer arrived."""
+    """Time at which the first byte of the response arrived."""
     last_byte_us: float
-    """The last byte of the answer arrived."""
+    """Time at which the last byte of the response arrived."""
     status: int
-    """Status of the answer."""
+    """Status of the response."""
     connection: int
-    """Number of the connection in its thread, from 0."""
+    """Number of the connection within its thread, from 0."""
 
 
 class TargetSummary(StepSummary):
-    """Figures of one target of several."""
+    """Figures of one of several targets."""
 
     url: str
-    """Its URL."""
+    """The URL of the target."""
 
 
 LOST_AGENT = "lost_agent"
-"""Kind of the reason: the load lost an agent."""
+"""Kind of a verdict's reason: the load lost an agent."""
 FEWER_AGENTS = "fewer_agents"
-"""Kind of the reason: agents were lost before the load, and the others made it."""
+"""Kind of a verdict's reason: agents were lost before the load, and the other agents generated the load."""
 LATE_AGENT = "late_agent"
-"""Kind of the reason: an agent began late."""
+"""Kind of a verdict's reason: an agent began late."""
 
 
 class AgentSummary(Record):
     """One agent's part of a load, on a machine of its own."""
 
     name: str
-    """Name of its node in the cluster."""
+    """Name of the agent's node in the cluster."""
     requests: RequestCounts
-    """Its own requests."""
+    """Requests of this agent."""
     throughput_rps: float
-    """Its answers per second."""
+    """Responses per second to this agent."""
     response_time_us: Quantiles
-    """Measured by its own clock."""
+    """Response times, measured with the agent's own clock."""
     generator: GeneratorUse
-    """CPU and memory of its engine."""
+    """CPU and memory of the agent's engine."""
     clock_offset_us: float
-    """Its monotonic clock minus the clock of weir's machine."""
+    """The agent's monotonic clock minus the clock of weir's machine."""
     clock_error_us: float
     """Maximum error of the offset: half of the shortest round trip of a reading."""
     began_late_us: float
-    """Delay of its start behind the agreed moment, by its own clock."""
+    """Delay of the agent's start after the agreed moment, measured with the agent's own clock."""
 
 
 class LoadSummary(Record):
-    """The JSON of one load (`weir load --json`). The engine computes it; `weir load` adds some keys, which are None
-    otherwise."""
+    """The JSON of one load (`weir load --json`). The engine computes the summary. `weir load` adds some keys, which are
+    None otherwise."""
 
     schema_number: int = Field(alias="schema")
     """The version of this format: 1."""
@@ -297,52 +297,52 @@ class LoadSummary(Record):
     throughput_rps: float
     """`requests.completed` ÷ `duration_s`."""
     status: dict[str, int]
-    """Answers by status."""
+    """Number of responses with each status."""
     errors: ErrorCounts
     response_time_us: Quantiles
-    """From the intended start of a request to the last byte of its answer, in microseconds; of completed requests."""
+    """Time from the intended start of a completed request to the last byte of its response, in microseconds."""
     service_time_us: Quantiles
-    """From the write of the request to the last byte."""
+    """Time from the write of the request to the last byte of its response."""
     schedule_lag_us: Quantiles
-    """From the intended start to the write."""
+    """Time from the intended start of the request to its write."""
     connect_time_us: Quantiles
     """Time to make a connection."""
     tls_handshake_us: Quantiles | None = None
     """Time of the TLS handshake; None without TLS."""
     time_to_first_byte_us: Quantiles
-    """From the write of the request to the first byte of the answer."""
+    """Time from the write of the request to the first byte of its response."""
     read_time_us: Quantiles | None = None
-    """From the first to the last byte of an answer: only mean, min and max; None if unknown."""
+    """Time from the first to the last byte of a response. It has only mean, min and max; None if unknown."""
     bytes: ByteCounts
     first_answer: FirstAnswer | None = None
-    """None if there was none, or if unknown."""
+    """The first response; None without a response, or if unknown."""
     other_length: int = 0
-    """Answers whose body has another length than the first."""
+    """Number of responses whose body has another length than the first response."""
     generator: GeneratorUse
     fairness: Fairness | None = None
     until_failure: UntilFailure | None = None
-    """Only with `--until-failure`."""
+    """Figures before the first failure; only with `--until-failure`."""
     steps: dict[str, StepSummary] | None = Field(default=None, exclude_if=lambda steps: steps is None)
-    """By name; None without a scenario."""
+    """A dict from the name of each step to its figures; None without a scenario."""
     targets: list[TargetSummary] | None = Field(default=None, exclude_if=lambda targets: targets is None)
-    """In the order of the plan; None with a single target."""
+    """The targets in the order of the plan; None with a single target."""
     request_log: RequestLogUse | None = Field(default=None, exclude_if=lambda log: log is None)
-    """None if not requested."""
+    """Size of the request log; None if not requested."""
     agents: list[AgentSummary] | None = Field(default=None, exclude_if=lambda agents: agents is None)
-    """The parts of a load that several agents share; None of one engine."""
+    """The parts of a load that several agents share; None for a single engine."""
     verdict: Verdict
     slowest: list[SlowRequest] | None = Field(default=None, exclude_if=lambda slowest: slowest is None)
-    """The ten with the longest response times, the slowest first."""
+    """The ten requests with the longest response times, the slowest first."""
     objectives: list[dict[str, Any]] | None = Field(default=None, exclude_if=lambda objectives: objectives is None)
     """Each objective with its measured value; None without objectives."""
     aborted: dict[str, Any] | None = Field(default=None, exclude_if=lambda aborted: aborted is None)
-    """The condition that stopped the load early, in the same form; None if it was not stopped."""
+    """The condition that stopped the load early, in the form of an objective; None if no condition stopped it."""
 
     @classmethod
     def from_figures(cls, requests: RequestCounts, duration_s: float, **figures: Any) -> Self:
-        """Returns the summary of a load, or of a part of one, that the engine did not summarize. `figures` are fields,
-        None if unknown. Unknown clocks and counts stay empty, an unknown throughput is computed, and an unknown verdict
-        is valid."""
+        """Returns the summary of a load (or of a part of a load) that the engine did not summarize. `figures` are
+        fields, None if unknown. Unknown clocks and counts stay empty, an unknown throughput is computed, and an unknown
+        verdict is valid."""
         usual = {
             "schema_number": 1,
             "target": "",
@@ -358,7 +358,7 @@ class LoadSummary(Record):
 
     @property
     def limit_sentence(self) -> str:
-        """A sentence on throughput and the generator's own limit; empty if the limit was not measured."""
+        """A sentence on throughput and the generator's own limit; empty if weir did not measure the limit."""
         most, reached = self.generator.max_rate_rps, self.throughput_rps
         if not most:
             return ""
@@ -369,7 +369,7 @@ class LoadSummary(Record):
 
 
 class LoadReady(Record):
-    """`ready`: the connections of a held load are open."""
+    """The record `ready`: the connections of a held load are open."""
 
     connected: int
     soonest_monotonic_ns: int
@@ -377,7 +377,7 @@ class LoadReady(Record):
 
 
 class LoadStarted(Record):
-    """`hello` of a load: the clock has started."""
+    """The record `hello` of a load: the clock has started."""
 
     version: str
     pid: int
@@ -402,7 +402,7 @@ class IntervalQuantiles(Record):
 
 
 class Interval(Record):
-    """The generator's report of one slice of time, by completion time."""
+    """The generator's report of one slice of time. A request belongs to the slice in which it completed."""
 
     index: int
     start_s: float
@@ -420,11 +420,11 @@ class Interval(Record):
     bytes_received: int = 0
     response_time_us: IntervalQuantiles
     histogram: str
-    """Response times in nanoseconds, HdrHistogram V2 in base64."""
+    """Response times in nanoseconds (HdrHistogram V2 in base64)."""
 
 
 class LoadEvent(Record):
-    """An event during a load: the first failure of a kind, a stall."""
+    """An event during a load, such as the first failure of a kind or a stall."""
 
     t_s: float
     kind: str
@@ -432,7 +432,7 @@ class LoadEvent(Record):
 
 
 class LoadEnd(Record):
-    """`end` of a load."""
+    """The record `end` of a load."""
 
     stopped: str
     summary: LoadSummary
@@ -456,7 +456,7 @@ THREAD_STATES = tuple(THREAD_STATE_WORDS)
 
 
 class PoolTimes(Record):
-    """Threads of one name: their number, and thread-seconds by state since the observation began."""
+    """Threads with one name: their number, and the thread-seconds in each state since the observation began."""
 
     pool: str
     threads: int
@@ -481,7 +481,7 @@ class SocketCounts(Record):
 
 
 class NetworkSample(Record):
-    """One network namespace; counters start with the namespace."""
+    """One network namespace; its counters start when the namespace starts."""
 
     tcp_retransmits: int
     listen_overflows: int
@@ -494,8 +494,8 @@ class NetworkSample(Record):
 
 class GroupSample(Record):
     """One started process and its descendants. Counters are cumulative and include children that ended. None: the
-    observer may not read the value; memory, faults, `network` and `threads_by_state` are None also if this sample
-    leaves them out. `docs/reference/engine.md` explains each field."""
+    observer may not read the value. Memory, faults, `network` and `threads_by_state` are also None if this sample omits
+    them. `docs/reference/engine.md` explains each field."""
 
     name: str
     tier: str
@@ -519,7 +519,7 @@ class GroupSample(Record):
     private_bytes: int | None = None
     swap_bytes: int | None = None
     network: NetworkSample | None = None
-    """The group's own network namespace."""
+    """The network namespace of the group, if it is separate."""
     threads_by_state: list[PoolTimes] | None = None
 
 
@@ -537,7 +537,7 @@ class CpuSample(Record):
 
 
 class Pressure(Record):
-    """Time in which some task, and all tasks, waited for a resource (PSI), since boot."""
+    """Time since boot in which some tasks, and in which all tasks, waited for a resource (PSI)."""
 
     some_s: float
     full_s: float
@@ -552,7 +552,7 @@ class Pressures(Record):
 
 
 class ObserverCost(Record):
-    """Cost of the observation itself; `thread_sweeps` of all sweeps read threads."""
+    """Cost of the observation itself. `thread_sweeps` is the number of sweeps that read threads."""
 
     cpu_s: float
     sweeps: int
@@ -560,14 +560,14 @@ class ObserverCost(Record):
 
 
 class Sample(Record):
-    """A reading of the processes and of the machine. `network` and `pressure` are None if it leaves them out."""
+    """A reading of the processes and of the machine. `network` and `pressure` are None if this reading omits them."""
 
     t_ns: int
     groups: list[GroupSample]
     cpus: list[CpuSample]
     network: NetworkSample | None = None
-    """Of the host's own network namespace."""
+    """Counters of the host's own network namespace."""
     pressure: Pressures | None = None
     observer: ObserverCost | None = None
     limits: list[str] = Field(default_factory=list)
-    """Readings that are not permitted and their substitutes, in sentences."""
+    """Sentences on readings that are not permitted, and on their substitutes."""

@@ -1,4 +1,4 @@
-"""The reported result of one load, with the rounding of each figure: from a tool, a publication, or weir itself."""
+"""The result of one load as a tool, a publication or weir itself reports it, with the rounding of each figure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A printed number; the true one lies within `rounding` of it, from `low` to `high`."""
+    """A printed number. The true number lies within `rounding` of the printed number, from `low` to `high`."""
 
     value: float
     rounding: float = 0.0
@@ -35,37 +35,37 @@ class ReportedResult:
     tool: str | None = None
     """The program that printed the report, if that explains an error."""
     users: int | None = None
-    """Closed loop: connections or virtual users, each with one request at a time."""
+    """Number of connections or virtual users of a closed loop; each has one request at a time."""
     think_s: Figure = Figure(0.0)
-    """Mean pause of a user between an answer and its next request; `rounding` is the error of a random mean."""
+    """Mean pause of a user between a response and its next request; `rounding` is the error of a random mean."""
     ramp_s: float = 0.0
-    """Time in which the users come, one by one."""
+    """Time in which the users start, one after the other."""
     loops: int | None = None
-    """Requests of each user."""
+    """Number of requests of each user."""
     duration_s: Figure | None = None
     throughput_rps: Figure | None = None
     requests: int | None = None
-    """Requests that the throughput counts."""
+    """Number of requests that the throughput counts."""
     failed: int | None = None
     """Failed requests among `requests`, with or without a status."""
     unsent: int | None = None
-    """Requests beside `requests` that were due and never sent."""
+    """Number of requests, in addition to `requests`, that were due but never sent."""
     intended: int | None = None
     fates: Mapping[str, int] = field(default_factory=dict)
-    """`intended` by outcome: `ok`, `failed` and others that exclude one another."""
+    """A dict from outcome (`ok`, `failed` and others) to its part of `intended`. Outcomes exclude one another."""
     errors: Mapping[str, int] = field(default_factory=dict)
-    """Failed requests by kind, also outside `requests`; `check`: wrong answers."""
+    """A dict from kind to number of failed requests, also outside `requests`. `check`: wrong responses."""
     mean_s: Figure | None = None
     stdev_s: Figure | None = None
     min_s: Figure | None = None
     max_s: Figure | None = None
     quantiles_s: Mapping[float, Figure] = field(default_factory=dict)
-    """Response times by quantile, 0 to 1."""
+    """A dict from quantile (0 to 1) to response time."""
     statuses: Mapping[str, int] = field(default_factory=dict)
-    """Answers by status, errors not included."""
+    """A dict from status to number of responses, without errors."""
     received_bytes: int | None = None
-    """Bytes of answers with their heads, as exactly as printed."""
+    """Bytes of responses with their heads, with the rounding of the report."""
     cpu_s: Figure | None = None
     """CPU time that the server's processes used during `duration_s`."""
     cpus: float | None = None
-    """Number of CPUs of the server; a quota may be a part of one."""
+    """Number of CPUs of the server; with a quota it may be a fraction."""

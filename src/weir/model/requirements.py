@@ -14,7 +14,7 @@ class UnmetRequirement:
     """A requirement that this machine does not meet."""
 
     need: str
-    """A service, or the command of a tool, with its oldest version: `mvn`, `java>=17`."""
+    """A service, or the command of a tool with its minimum version. Examples: `mvn`, `java>=17`."""
     why: str = "not found on the PATH"
 
     def __str__(self) -> str:
@@ -27,5 +27,5 @@ def install_command(extra: Extra) -> str:
 
 
 def missing_extra(error: ImportError, extra: Extra, use: str) -> UsageError:
-    """Returns the error of a use without its extra."""
+    """Returns the error for a use without the extra that it needs."""
     return UsageError(f"{use}: {error.name} is not installed here", hint=install_command(extra))

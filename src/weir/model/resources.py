@@ -6,22 +6,21 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolUse:
-    """Threads of one name during the window."""
+    """Threads with one name during the window."""
 
     tier: str
-    """Their tier."""
+    """The tier of the threads."""
     pool: str
-    """Their name without numbers at its end."""
+    """The common name of the threads, without numbers at the end."""
     threads: int
     """Threads alive at the end of the window."""
     in_state: dict[str, float]
-    """Mean number of threads by state (`records.THREAD_STATES`, explained in engine.md), without states that had
-    none."""
+    """A dict from state to mean number of threads (`records.THREAD_STATES`, see engine.md), without unused states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkUse:
-    """Counters of a network namespace from the last reading before the window to the first one after it."""
+    """Changes of a network namespace's counters from the last reading before the window to the first after it."""
 
     tcp_retransmits: int
     """TCP segments sent again."""
@@ -30,18 +29,18 @@ class NetworkUse:
     listen_drops: int
     """Connections lost for this (`listen_overflows`) or another reason."""
     received_bytes: int
-    """On all interfaces except loopback."""
+    """Bytes received on all interfaces except loopback."""
     sent_bytes: int
-    """On all interfaces except loopback."""
+    """Bytes sent on all interfaces except loopback."""
     loopback_bytes: int
-    """Sent on loopback."""
+    """Bytes sent on loopback."""
     peak_sockets: dict[str, int]
-    """Maximum of TCP sockets by state (`records.SocketCounts`), of readings about a second apart."""
+    """A dict from state (`records.SocketCounts`) to maximum number of TCP sockets, read about once a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TierResources:
-    """Resources of the processes of one tier. An optional figure is None if it was not read, or must not be read."""
+    """Resources of the processes of one tier. An optional figure is None if weir did not or may not read it."""
 
     cpu_user_s: float
     """CPU time in user mode, including children that ended."""
@@ -52,9 +51,9 @@ class TierResources:
     peak_processes: int
     """Maximum number of processes."""
     pss_bytes: int | None
-    """Proportional set size under load: the last memory sweep of the window."""
+    """Proportional set size under load, from the last memory sweep of the window."""
     private_bytes: int | None
-    """Memory that no other process shares, of the same sweep."""
+    """Memory that no other process shares, from the same sweep."""
     swap_bytes: int | None = None
     """Memory that is swapped out."""
     peak_descriptors: int | None = None
@@ -64,25 +63,25 @@ class TierResources:
     major_faults: int | None = None
     """Page faults that waited for a disk."""
     voluntary_switches: int | None = None
-    """Times that a thread gave up its CPU to wait."""
+    """How often a thread gave up its CPU to wait."""
     involuntary_switches: int | None = None
-    """Times that the kernel took a CPU from a thread."""
+    """How often the kernel took a CPU from a thread."""
     disk_read_bytes: int | None = None
     """Bytes read from storage."""
     disk_written_bytes: int | None = None
-    """Bytes to be written to storage."""
+    """Bytes that the processes wrote for storage."""
     rchar_bytes: int | None = None
-    """Bytes through read() and similar calls, on files, pipes and sockets, but not through recv()."""
+    """Bytes read with read() and similar calls from files, pipes and sockets, but not with recv()."""
     wchar_bytes: int | None = None
-    """Bytes through write() and similar calls, but not through send()."""
+    """Bytes written with write() and similar calls, but not with send()."""
     throttled_periods: int | None = None
-    """Number of periods that a CPU quota cut short."""
+    """Number of periods in which a CPU quota stopped the processes."""
     throttled_s: float | None = None
     """Time for which CPU quotas stopped the processes, added up over CPUs."""
     network: NetworkUse | None = None
-    """The tier's own network namespace, None without one; for the stack, the machine's."""
+    """The tier's own network namespace, or None; for the stack, the machine's namespace."""
     pools: list[PoolUse] = field(default_factory=list)
-    """Threads by name."""
+    """The threads of the tier, grouped by name."""
 
     @property
     def cpu_s(self) -> float:
@@ -97,13 +96,13 @@ class StackResources(TierResources):
     steal_fraction: float | None
     """Share of the stack's CPU time that the hypervisor gave to others during the window."""
     tiers: dict[str, TierResources] = field(default_factory=dict)
-    """Each tier, including services."""
+    """A dict from tier to its resources, including services."""
     pressure: dict[str, float] = field(default_factory=dict)
     """Share of the time in which some task (`cpu_some`) or all tasks (`memory_full`) waited for cpu, memory or io."""
     observer_cpu_s: float | None = None
     """CPU time of the observation itself."""
     limits: list[str] = field(default_factory=list)
-    """Readings that are not permitted and their substitutes, in sentences."""
+    """Sentences on readings that are not permitted, and on their substitutes."""
 
     @property
     def networks(self) -> list[NetworkUse]:

@@ -1,4 +1,4 @@
-"""A run and its parts, as the run file keeps them: cells, placement, trials and their results."""
+"""A run and its parts in the run file: cells, placement, trials and their results."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,27 +11,27 @@ from weir.model.service_work import ServiceWork
 from weir.model.verdict import TrialVerdict
 
 Arm = Literal["main", "aa"]
-"""`aa`: the second copy of a stack in every block. It shows the difference of identical systems."""
+"""`aa`: the second copy of a stack in every block, which shows the difference of identical systems."""
 WEIR = "weir"
-"""The name of weir's own engine among generators."""
+"""The name of weir's own engine as a generator."""
 GENERATOR = "generator"
-"""The coordinate of cells if a study varies the generator."""
+"""Name of the coordinate of cells if a study varies the generator."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpperBound:
-    """An upper bound of a cell's throughput, by arithmetic alone."""
+    """An upper bound of a cell's throughput, computed and not measured."""
 
     of: Literal["stack", "load", "upstream"]
     """The part that sets the bound."""
     throughput_rps: float
     """Upper bound of the throughput."""
     because: str
-    """The arithmetic: '50 threads ÷ 0.5 s'."""
+    """The computation. Example: '50 threads ÷ 0.5 s'."""
     at_once: int | None = None
-    """Of a stack: the maximum number of requests that it works on at a time."""
+    """For a bound of the stack: the maximum number of requests that the stack processes at a time."""
     wait_s: float | None = None
-    """Of a stack: the mean time for which it holds a request."""
+    """For a bound of the stack: the mean time for which the stack holds a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,38 +46,38 @@ class Cell:
     arm: Arm = "main"
     title: str = ""
     model: str = ""
-    """How the stack serves: 'thread per request, blocking I/O'."""
+    """How the stack serves requests. Example: 'thread per request, blocking I/O'."""
     settings: dict[str, str] = field(default_factory=dict)
-    """The stack's limits as this cell sets them (`workers` → `1`)."""
+    """The stack's limits in this cell. Example: `workers` → `1`."""
     replicas: int = 1
-    """Processes of the stack, each on a port of its own."""
+    """Number of processes of the stack, each on its own port."""
     cpus: int | None = None
-    """Number of CPUs of the stack, if the study varies it; None: those of the run's placement."""
+    """Number of CPUs of the stack if the study varies it; None: the number in the run's placement."""
     started: bool = True
-    """False of an external server, which runs already."""
+    """Whether weir starts the server; False for an external server, which already runs."""
     generator: str = WEIR
-    """The program that makes the load: `weir`, or the name of another tool."""
+    """The program that generates the load: `weir`, or the name of another tool."""
     coordinates: dict[str, str] = field(default_factory=dict)
-    """Settings that the study varies and this stack has, besides workload and load: limits, replicas, cpus.
-    weir compares two cells only if they agree on all coordinates that both have."""
+    """Settings besides workload and load that the study varies and this stack has: limits, replicas, cpus. weir
+    compares two cells only if they agree on all coordinates that both have."""
     upper_bounds: tuple[UpperBound, ...] = ()
-    """Upper bounds of its throughput, the lowest first; empty if none is known beforehand."""
+    """Upper bounds of the cell's throughput, the lowest first; empty if none is known in advance."""
 
     @property
     def stack_label(self) -> str:
-        """`stack` or `stack[variant]`, with ` (A/A)` for the second copy."""
+        """The label `stack` or `stack[variant]`, with ` (A/A)` for the second copy."""
         name = f"{self.stack}[{self.variant}]" if self.variant else self.stack
         return f"{name} (A/A)" if self.arm == "aa" else name
 
     @property
     def point_label(self) -> str:
-        """Workload, load and coordinates: 'hello, 50 connections, threads 200'."""
+        """Workload, load and coordinates. Example: 'hello, 50 connections, threads 200'."""
         coordinates = [coordinate_text(name, value) for name, value in self.coordinates.items()]
         return ", ".join([self.workload, self.load.label, *coordinates])
 
 
 def coordinate_text(name: str, value: str) -> str:
-    """Returns a coordinate of a cell in words: 'threads 200', '2 replicas', '1 CPU'."""
+    """Returns a coordinate of a cell in words. Examples: 'threads 200', '2 replicas', '1 CPU'."""
     match name:
         case "replicas" | "cpus":
             noun = {"replicas": "replica", "cpus": "CPU"}[name]
@@ -98,11 +98,11 @@ class Limits:
     period_ms: float = 100.0
     """Period in which the kernel grants that CPU time."""
     memory_bytes: int | None = None
-    """None: all memory of the machine. With a limit nothing is swapped out."""
+    """Maximum memory; None: all memory of the machine. With a limit, the kernel swaps nothing out."""
 
     @property
     def words(self) -> str:
-        """For people: `quota 0.5 CPUs, renewed every 100 ms; memory 512 MB`."""
+        """The limits in words. Example: `quota 0.5 CPUs, renewed every 100 ms; memory 512 MB`."""
         quota = [] if self.cpus is None else [f"quota {self.cpus:g} CPUs, renewed every {self.period_ms:g} ms"]
         memory = [] if self.memory_bytes is None else [f"memory {self.memory_bytes / 1e6:,.0f} MB"]
         return "; ".join([*quota, *memory])
@@ -110,12 +110,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network of a stack's own, behind a veth pair."""
+    """A separate network for a stack, behind a veth pair."""
 
     port: int
-    """Port of the stack inside its network."""
+    """Port on which the stack listens inside its network."""
     published_port: int
-    """Port that clients connect to; the namespace translates a different one."""
+    """Port to which clients connect. The namespace translates it if it differs from `port`."""
     delay_ms: float = 0.0
     """Time added to a round trip, half of it in each direction."""
     loss: float = 0.0
@@ -123,7 +123,7 @@ class Network:
 
     @property
     def words(self) -> str:
-        """For people: `of its own; port 8000, published as 1234; 20 ms more a round trip; 1 % of packets lost`."""
+        """Example: `of its own; port 8000, published as 1234; 20 ms more a round trip; 1 % of packets lost`."""
         published = f", published as {self.published_port}" if self.published_port != self.port else ""
         delay = [f"{self.delay_ms:g} ms more a round trip"] if self.delay_ms else []
         loss = [f"{self.loss:.2%} of packets lost"] if self.loss else []
@@ -141,22 +141,22 @@ class Placement:
     control: tuple[int, ...]
     shared: tuple[str, ...] = ()
     limits: dict[str, Limits] = field(default_factory=dict)
-    """By tier; each process that weir starts in the tier has these limits for itself."""
+    """A dict from tier to limits. Each process that weir starts in the tier has these limits for itself."""
     network: Network | None = None
-    """None: the stack is on loopback."""
+    """The stack's separate network; None: the stack is on loopback."""
     omitted_features: tuple[str, ...] = ()
-    """Sentences on requests of the study that this machine cannot meet and the study allows to leave out."""
+    """Sentences on features of the study that this machine lacks; the study allows weir to omit these features."""
     advertised_address: str | None = None
-    """Address at which agents reach this machine; None: loads come from this machine."""
+    """Address of this machine for agents; None: loads come from this machine."""
     agent_threads: tuple[int, ...] = ()
-    """Load threads of each agent; its share of a load follows."""
+    """Number of load threads of each agent. An agent's share of a load is proportional to this number."""
     services_on: str | None = None
     """Node of the services; None: they run on this machine, on the CPUs `services`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """A figure that a published study printed for a stack. Reports show it beside weir's; it is never a target."""
+    """A figure that a published study printed for a stack. Reports show it beside weir's; it is no target."""
 
     stack: str
     metric: str
@@ -165,12 +165,12 @@ class PublishedFigure:
     source: str
     note: str = ""
     where: dict[str, str] = field(default_factory=dict)
-    """The points that it belongs to, by workload, connections, rate_rps and coordinates. Empty: all points."""
+    """The points of the figure, selected by workload, connections, rate_rps and coordinates. Empty: all points."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """The question of a run, its settings, and the machine."""
+    """The question of a run, the settings, and the machine."""
 
     study: str
     title: str
@@ -181,7 +181,7 @@ class RunInfo:
     indicative: bool
     """Whether the scale has fewer blocks than a claim needs."""
     baseline: str | None
-    """The stack that weir compares the others with."""
+    """The stack with which weir compares the other stacks."""
     study_text: str
     command: str
     """Command line that reproduces this run."""
@@ -193,19 +193,19 @@ class RunInfo:
     source: str = ""
     """Source of the published figures."""
     claims: tuple[str, ...] = ()
-    """Claims of the published study, in our words."""
+    """Claims of the published study, in weir's words."""
     study_folder: str = ""
     """Folder of the study's file; a resumed run reads scenarios from there."""
 
     @property
     def first_look(self) -> int | None:
-        """The first block after which the width of the intervals may end the run; None: it never does."""
+        """The first block after which the width of the intervals may end the run; None: the width never ends it."""
         look: int | None = self.environment.get("first_look")
         return look
 
     @property
     def is_load(self) -> bool:
-        """Whether the run is a single load (`weir load --out`): one trial of one cell; `study_text` holds its plan."""
+        """Whether the run is a single load (`weir load --out`): one trial of one cell. `study_text` has its plan."""
         return not self.study
 
 
@@ -214,21 +214,21 @@ Rule = Literal["blocks", "width", "most_blocks", "budget", "first_answer"]
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """A rule ended a run: on the number of blocks, the width of the intervals, the time, or the first answer."""
+    """The rule that ended a run: number of blocks, width of the intervals, time, or the first answer."""
 
     rule: Rule
-    """The rule that ended the run."""
+    """Name of the rule."""
     blocks: int
-    """Number of blocks that were run."""
+    """Number of blocks that ran."""
     text: str
     """The reason in a sentence."""
     added: int = 0
-    """Number of blocks among these that viewers of the live page added."""
+    """How many of these blocks viewers of the live page added."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of the load in which throughput and response time keep their level."""
+    """A part of the load in which the levels of throughput and response time are constant."""
 
     start_s: float
     end_s: float
@@ -243,12 +243,12 @@ class MeasurementWindow:
     start_s: float
     end_s: float
     steady: bool | None
-    """None if unknown."""
+    """Whether the load reached a steady state; None if unknown."""
     why: str
     extended: bool = False
     """Whether the load lasted longer than requested, in search of a steady state."""
     segments: tuple[Segment, ...] = ()
-    """In order; empty if unknown."""
+    """The segments in the order of time; empty if unknown."""
 
     @property
     def is_whole(self) -> bool:
@@ -257,7 +257,7 @@ class MeasurementWindow:
 
 
 class CaptureResult(Record):
-    """`end` of a packet capture: the kernel's view of requests. `docs/reference/engine.md` explains each field."""
+    """The record `end` of a packet capture: the kernel's view of requests. `docs/reference/engine.md` explains it."""
 
     requests: int
     connections: int
@@ -280,14 +280,14 @@ class TrialResult:
     resources: StackResources | None = None
     load_started_monotonic_ns: int | None = None
     ready_s: float | None = None
-    """Time from the start of the process to its first right answer."""
+    """Time from the start of the process to its first right response."""
     artifact_bytes: int | None = None
     """Size of the stack's build artifact; None if its manifest names none."""
     runtime: str = ""
-    """Version line of the stack's runtime: `openjdk 17.0.15 2025-04-15`. Empty if the program needs none."""
+    """Version line of the stack's runtime; empty if the program needs none. Example: `openjdk 17.0.15 2025-04-15`."""
     isolation: str = ""
     logs: dict[str, str] = field(default_factory=dict)
-    """Log files by process name, relative to the run folder."""
+    """A dict from process name to its log file, relative to the run folder."""
     window: MeasurementWindow | None = None
     whole_load: LoadSummary | None = None
     """The generator's summary of the whole load, if only a part of it counts; it includes failures outside that
@@ -295,28 +295,28 @@ class TrialResult:
     phases_s: dict[str, float] = field(default_factory=dict)
     """Duration of each phase (`findings.trial_phases.PHASES`), and the `total`."""
     work: tuple[ServiceWork, ...] = ()
-    """Work of the stack's services over the whole load, by their own counters."""
+    """Work of the stack's services over the whole load, from the services' own counters."""
     discrepancies: tuple[str, ...] = ()
-    """Invariants of the workload that did not hold after the load, in words."""
+    """Sentences on the workload's invariants that did not hold after the load."""
     reported_result: ReportedResult | None = None
     """Report of a generator other than weir's, with the rounding of each figure."""
     tap: CaptureResult | None = None
-    """The kernel's view of the requests, if the study asks for it (`method.tap`)."""
+    """The requests as the kernel saw them, if the study asks for a packet capture (`method.tap`)."""
     histograms: dict[str, bytes] = field(default_factory=dict)
-    """HdrHistogram V2 by clock: `response_time_ns` and others. If only a part of the load counts, `response_time_ns` is
-    of that part, and `whole_load_response_time_ns` and others are of the whole load."""
+    """A dict from clock (`response_time_ns` and others) to HdrHistogram V2. If only a part of the load counts,
+    `response_time_ns` covers that part, and `whole_load_response_time_ns` and others cover the whole load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One cell, run once, on a fresh process."""
+    """One cell that ran once, on a fresh process."""
 
     id: int
     cell: Cell
     block: int
-    """From 1. The retry of a rejected trial keeps its block."""
+    """Number of the block, from 1. The retry of a rejected trial has the same block."""
     position: int
-    """Place in the block's random order, from 0."""
+    """Position in the block's random order, from 0."""
     attempt: int
     started_unix_ns: int
     result: TrialResult
@@ -324,20 +324,20 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class TrialEvent:
-    """An event of a trial, in seconds since the load's start."""
+    """An event of a trial. Times are seconds since the load's start."""
 
     t_s: float
     kind: str
     detail: str
     duration_s: float | None = None
-    """None of an event without length."""
+    """Duration of the event; None for an event without duration."""
 
 
 _MACHINE = (
     "kernel", "architecture", "cpu_model", "cpus", "cpus_available", "governor", "memory_bytes", "libc", "isolation",
     "compilers_first",
 )  # fmt: skip
-"""Keys of the environment that must be equal; load averages, limits and left-out stacks may differ."""
+"""Keys of the environment that must be equal. Load averages, limits and omitted stacks may differ."""
 
 
 def compare_environments(base: RunInfo, head: RunInfo) -> list[str]:

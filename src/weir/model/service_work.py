@@ -1,15 +1,15 @@
-"""The work of a service for a trial's requests, by its own counters: statements, rows and bytes, in total and per
+"""The work of a service for a trial's requests, from the service's counters: statements, rows and bytes, total and per
 request."""
 
 from dataclasses import dataclass, field
 
 NOISE = 0.01
-"""Statements or rows per request that a service's own housekeeping may add, such as a pool that opens a connection."""
+"""Maximum number of statements or rows per request from housekeeping, such as a pool that opens a connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementWork:
-    """One kind of statement; the database separates kinds without looking at values."""
+    """One kind of statement. The database distinguishes kinds without the values in statements."""
 
     text: str
     calls: int
@@ -25,22 +25,22 @@ class ServiceWork:
 
     service: str
     requests: int
-    """Completed requests, by which totals are divided."""
+    """Number of completed requests, the divisor of the totals."""
     edge_requests: int
-    """Requests that may have caused work without completing: failed, or in flight at the end."""
+    """Number of requests that may have caused work without completing: they failed, or were in flight at the end."""
     statements: int
-    """Data statements."""
+    """Number of data statements."""
     control_statements: int
     rows: int | None
     """Rows that data statements returned or changed; None if the database does not count them."""
     bytes: dict[str, int] = field(default_factory=dict)
-    """By counter: `sent` and `received` (MariaDB); `pages` (pages read × their size) and `log` (PostgreSQL)."""
+    """A dict from counter to bytes: `sent`, `received` (MariaDB); `pages` (read × page size), `log` (PostgreSQL)."""
     by_statement: tuple[StatementWork, ...] = ()
-    """The most frequent statements, with and without data."""
+    """The most frequent statements, data statements and others."""
     note: str = ""
     """Why the counters may be too low; empty if they are complete."""
     key_rows: int = 0
-    """Rows returned to a driver with the keys of its inserted rows, if the database counts them separately."""
+    """Rows that returned the keys of inserted rows to a driver, if the database counts such rows separately."""
     rows_differ: str = ""
     """Why the rows of equivalent stacks may differ on this workload; empty if they must be equal."""
 
@@ -50,6 +50,6 @@ class ServiceWork:
 
     @property
     def edge(self) -> float:
-        """The share by which requests at the edges of the window can change a figure per request: one in flight at the
-        start was partly counted before, one in flight at the end has no answer."""
+        """The share by which requests at the edges of the window can change a figure per request. A part of a request
+        in flight at the start was counted before; a request in flight at the end has no response."""
         return 2 * self.edge_requests / self.requests if self.requests else 0.0

@@ -1,6 +1,6 @@
-"""Templates: text with placeholders in double braces. The grammar of workloads and scenarios, which the engine shares.
-A placeholder begins with `{{`, ends with the next `}}` and has no brace inside, so that JSON may surround it:
-`{"id":{{int 1 9}}}`. `tests/data/templates.json` holds this module and the engine's parser to the same texts."""
+"""Templates: texts with placeholders in double braces. Workloads, scenarios and the engine share this grammar. A
+placeholder begins with `{{`, ends with the next `}}` and has no brace inside, so that JSON may surround a placeholder:
+`{"id":{{int 1 9}}}`. `tests/data/templates.json` has texts that test both this module and the engine's parser."""
 
 import re
 from collections.abc import Iterator

@@ -19,9 +19,9 @@ class Reason:
     """One observation: a fact, its limit, a probable cause and a next step."""
 
     kind: str
-    """The same word for all figures; reports group reasons by their kind."""
+    """The kind of the reason, the same text for all figures. Reports group reasons by kind."""
     validity: Validity
-    """Its effect on the trial; `valid` is a note."""
+    """The effect of the reason on the trial; `valid` means a note."""
     fact: str
     threshold: str = ""
     cause: str = ""
@@ -42,7 +42,7 @@ class TrialVerdict:
 
     @classmethod
     def from_texts(cls, validity: Validity, texts: Iterable[str]) -> Self:
-        """Returns a verdict from texts of another judge, such as the generator."""
+        """Returns a verdict from the texts of another judge, such as the generator."""
         return cls(tuple(Reason("told", validity, text) for text in texts))
 
     @property

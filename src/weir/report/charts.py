@@ -1,5 +1,5 @@
-"""The series of the charts of each point. They need from the findings only which trials are used. So they begin before
-the findings: reading a thousand trials takes longer than comparing them."""
+"""The series of the charts of each point. From the findings, a chart needs only the ids of the used trials. So the work
+on charts begins before the findings: reading a thousand trials takes longer than comparing them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from weir.store import IntervalRow, RunReader
 
 @dataclass(frozen=True, slots=True)
 class AnswerLine:
-    """A stack's answers, or an upper bound."""
+    """The number of responses of a stack over time, or an upper bound."""
 
     label: str
     colour: int | None
-    """The stack's colour; None for an upper bound that is not one stack's own."""
+    """The number of the stack's colour; None for an upper bound that belongs to several stacks."""
     values: Line
     is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerSeries:
-    """Lines on one axis of time, from the load's start; no lines without a predicted upper bound."""
+    """Lines on one axis of time, from the load's start. There are no lines without a predicted upper bound."""
 
     time_s: list[float]
     lines: list[AnswerLine]
@@ -36,7 +36,7 @@ class AnswerSeries:
 
 @dataclass(frozen=True, slots=True)
 class PointCharts:
-    """The series of one point."""
+    """The series of the charts of one point."""
 
     series: PointSeries
     answers: AnswerSeries
@@ -47,7 +47,7 @@ Charts = Callable[[], list[PointCharts]]
 
 
 def begin_charts(reader: RunReader) -> Charts:
-    """Begins to read the charts of a run in parallel. Raises `WeirError` if the run file is damaged."""
+    """Starts reading the charts of a run in parallel. Raises WeirError if the run file is damaged."""
     cells = reader.cells()
     names = dict.fromkeys((cell.id for cell in cells), SERVER) if reader.info.is_load else sentence_names(cells)
     groups = group_points(cells, trials_to_show(reader))
@@ -61,9 +61,9 @@ def begin_charts(reader: RunReader) -> Charts:
 
 
 def build_answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeries:
-    """Returns the answers up to each moment, the mean over trials, of every stack, and each upper bound once. Sums and not
-    rates: requests that wait together are answered in bursts. A burst exceeds a bound, which holds on average; the
-    sum never exceeds bound × time."""
+    """Returns the cumulative number of responses of every stack (the mean over trials), and each upper bound once. The
+    lines show sums, because responses to waiting requests arrive in bursts. The rate of a burst may exceed a bound,
+    which holds on average; the sum never exceeds bound × time."""
     if not any(stack.upper_bounds for stack in shown):
         return AnswerSeries([], [])
     intervals = {trial: reader.intervals(trial) for stack in shown for trial in stack.trials}
@@ -81,6 +81,6 @@ def build_answer_series(reader: RunReader, shown: Sequence[Shown]) -> AnswerSeri
 
 
 def _answered(rows: Sequence[IntervalRow], edges: Array) -> Array:
-    """Returns the number of requests that a trial had answered by each moment."""
+    """Returns the number of responses in a trial up to each moment."""
     ends = [0.0, *(row.end_s for row in rows)]
     return np.asarray(np.interp(edges, ends, np.cumsum([0, *(row.ok for row in rows)])))

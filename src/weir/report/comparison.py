@@ -1,5 +1,5 @@
-"""The answer of `weir compare`: one sentence, the figures of each side, and a bar for each ratio. Terminal and
-Markdown."""
+"""The output of `weir compare`, for a terminal or in Markdown: one sentence, the figures of each side, and a bar for
+each ratio."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ _HEADINGS = ("req/s", "p50 ms", "p99 ms", "CPU µs/req", "MB", "start s")
 _BAR_WIDTH = 31
 _MAX_REASONS = 3
 _MAX_RATIO = 20.0
-"""A bar ends here; the number beside it is the true end."""
+"""The ratio at which bars end; the number beside a longer bar shows the true end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class RatioLine:
     metric: str
     comparison: Comparison
     text: str
-    """'2.1 (1.9–2.3)'."""
+    """The ratio with its interval. Example: '2.1 (1.9–2.3)'."""
 
 
 def summarize(findings: RunFindings) -> str:
-    """Returns the answer in one sentence: the fastest side against the first one, or that they cannot be told apart."""
+    """Returns the answer in one sentence: the fastest side against the first one, or that none is shown faster."""
     found = [one for point in findings.points[:1] for one in point.comparisons if one.metric == THROUGHPUT]
     found = [one for one in found if one.ratio is not None]
     if not found:
@@ -70,7 +70,7 @@ def _compare_side(point: Point, found: Comparison) -> str:
 
 
 def list_ratios(findings: RunFindings) -> Iterator[RatioLine]:
-    """Yields the ratios of every side to the first one, and of its second copy."""
+    """Yields the ratio of every side, and of the first side's second copy, to the first side."""
     copies = findings.identical_copies
     for point in findings.points[:1]:
         order = {stack.label: index for index, stack in enumerate(_rank(point))}
@@ -83,13 +83,13 @@ def list_ratios(findings: RunFindings) -> Iterator[RatioLine]:
 
 
 def _rank(point: Point) -> list[StackFindings]:
-    """Returns the sides, the fastest first, without the second copy."""
+    """Returns the sides without the second copy, the fastest side first."""
     sides = [stack for stack in point.stacks if stack.arm == "main"]
     return sorted(sides, key=lambda stack: -(stack.measure(THROUGHPUT).value or 0.0))
 
 
 def render_comparison(run: RunFindings) -> RenderableType:
-    """Returns what `weir compare` prints."""
+    """Returns the text that `weir compare` prints."""
     findings: RunFindings = sanitize(run)
     parts: list[RenderableType] = [Text(summarize(findings), style="bold"), Text("")]
     for point in findings.points[:1]:
@@ -109,7 +109,7 @@ def render_comparison(run: RunFindings) -> RenderableType:
 
 
 def list_notes(findings: RunFindings) -> Iterator[str]:
-    """Yields what holds each side back, the noise, what weakens the answer, and what would change it."""
+    """Yields each side's limit, the noise, facts that weaken the answer, and what would change the answer."""
     for one in findings.bottlenecks:
         held_back = "nothing that weir watched is full" if one.kind == "unknown" else f"held back by {one.what}"
         yield f"{one.name}: {held_back}."

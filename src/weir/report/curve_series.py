@@ -1,5 +1,5 @@
-"""Throughput, response time, CPU and memory over the amount of load or over a setting, for the charts of a run that
-varies it: measured values, the law that fits them, crossings of stacks, and loads at which the generator was the limit.
+"""Throughput, response time, CPU and memory over the amount of load or over a setting, for charts. The charts show
+measured values, the law that fits the values, crossings of stacks, and loads at which the generator was the limit.
 """
 
 import math
@@ -22,20 +22,20 @@ from weir.stats import Crossing
 
 _LAW_POINTS = 48
 _CPUS = "cpus"
-"""Not a metric: CPU time per request × throughput, as CPUs in use."""
+"""Key of a chart that is no metric: CPU time per request × throughput, the number of CPUs in use."""
 _FAILED = "failed"
 _METRICS = (THROUGHPUT, _FAILED, P99, MEAN, _CPUS, CPU, MEMORY)
 _TITLES = {_CPUS: ("CPUs in use", "CPUs"), _FAILED: ("requests that failed", "%")}
 _LOGARITHMIC = (P99, MEAN)
 _AXES = {CONNECTIONS: "connections", RATE: "arrivals a second"}
-"""Words for headings; a setting has its name from the study file."""
+"""Words for the headings. A setting has its name from the study file."""
 _GENERATOR_REASONS = {"generator limit", "generator busy"}
-"""Kinds of a verdict's reasons for which the generator may have been the limit."""
+"""Kinds of verdict reasons that mean: the generator may have been the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveLine:
-    """One stack; None at amounts without a measurement."""
+    """The values of one stack; None at amounts without a measurement."""
 
     name: str
     colour: int
@@ -43,7 +43,7 @@ class CurveLine:
     low: Line
     high: Line
     law: Line
-    """The universal scalability law, also between the measured amounts; empty if it does not fit them."""
+    """Values of the universal scalability law, also between the measured amounts; empty if the law does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +59,19 @@ class CurveChart:
 
 @dataclass(frozen=True, slots=True)
 class CurveCrossing:
-    """Where two stacks change sides on a metric."""
+    """An amount from which on another stack is better on a metric."""
 
     metric: str
     at: float
     low: float | None
     high: float | None
     text: str
-    """The two stacks, the amount, and its interval."""
+    """The two stacks, the amount, and the amount's interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurveKnee:
-    """The amount above which more load adds little throughput to a stack, by the law that fits it."""
+    """The amount above which more load adds little to a stack's throughput, according to the fitted law."""
 
     name: str
     colour: int
@@ -80,35 +80,35 @@ class CurveKnee:
 
 @dataclass(frozen=True, slots=True)
 class CurveSeries:
-    """Stacks over one amount of load, or one setting, all else equal."""
+    """The charts of stacks over one amount of load or one setting, with everything else equal."""
 
     axis: str
     where: str
     unit: str
     amounts: list[float]
-    """Amounts of the lines' values: the measured ones, and those between for the laws."""
+    """The measured amounts, and the amounts between them at which the laws have values."""
     measured: list[float]
     charts: list[CurveChart]
-    """Throughput first; charts without a value are left out."""
+    """The charts, throughput first; charts without a value are left out."""
     crossings: list[CurveCrossing]
     knees: list[CurveKnee]
-    """Knees between the measured amounts."""
+    """The knees that lie between the measured amounts."""
     limited: list[float]
-    """Amounts at which the generator may have been the limit in a trial of any stack."""
+    """Amounts at which the generator may have been the limit in at least one trial."""
     sentence: str
-    """Text under the first chart, after its legend."""
+    """The text under the first chart, after the chart's legend."""
 
     @property
     def heading(self) -> str:
         return _AXES.get(self.axis, self.axis)
 
     def chart_sentence(self, chart: CurveChart) -> str:
-        """Returns the text under a later chart: the least, the most, and where two stacks change sides."""
+        """Returns the text under a later chart: the lowest and the highest value, and crossings of two stacks."""
         return " ".join([self._levels(chart), *_changes_of_sides(self.crossings, chart.metric)])
 
     def _levels(self, chart: CurveChart) -> str:
-        """Returns the least and the most at the largest amount with a value of every stack. Returns each stack's course
-        if no amount has all values, and for a single stack."""
+        """Returns the lowest and the highest value at the largest amount with a value of every stack. For a single
+        stack, or if no such amount exists, returns the course of each stack."""
         for amount in reversed(self.measured):
             at = self.amounts.index(amount)
             known = sorted((value, line.name) for line in chart.lines if (value := line.values[at]) is not None)
@@ -137,9 +137,9 @@ class CurveSeries:
 
 
 def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSeries]:
-    """Returns the charts of each set of points that differ in one number only, first those over the amount of load. A
-    setting that varies together with the load has charts only if stacks change sides along it. The verdicts of `trials`
-    tell at which amounts the generator may have been the limit."""
+    """Returns the charts of each set of points that differ in one number only; charts over the amount of load come
+    first. A setting that varies together with the load has charts only if stacks cross along the setting. The verdicts
+    of `trials` tell at which amounts the generator may have been the limit."""
     kinds = {trial.id: {reason.kind for reason in trial.result.verdict.reasons} for trial in trials}
     limited = {trial for trial, found in kinds.items() if found & _GENERATOR_REASONS}
     lines = group_by_axis(findings.points)
@@ -151,7 +151,7 @@ def build_curves(findings: RunFindings, trials: Sequence[Trial]) -> list[CurveSe
 
 
 def alike_but_for_load(points: Sequence[Point]) -> list[list[Point]]:
-    """Returns the points in groups that differ in the amount of load only."""
+    """Returns groups of points. The points of a group differ only in the amount of load."""
     groups: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Point]] = {}
     for point in points:
         groups.setdefault((point.axis, point.workload, tuple(sorted(point.coordinates.items()))), []).append(point)
@@ -241,12 +241,12 @@ def _cpus_in_use(stack: StackFindings) -> float | None:
 
 
 def _changes_of_sides(crossings: Sequence[CurveCrossing], metric: str) -> list[str]:
-    """Returns the texts of the dashed lines of a metric's chart."""
+    """Returns the texts at the dashed lines, the crossings, of a metric's chart."""
     return [crossing.text for crossing in crossings if crossing.metric == metric]
 
 
 def _crossing_text(change: BreakEven, crossing: Crossing, unit: str) -> str:
-    """Returns a short text; the findings below the charts add the evidence."""
+    """Returns a short text; the findings below the charts contain the evidence."""
     interval = f"{_end(crossing.low)}–{_end(crossing.high)}" if crossing.has_interval else "no interval"
     return f"{change.name} and {change.against_name} change sides at {significant(crossing.at)} {unit} ({interval})."
 

@@ -1,6 +1,6 @@
 """A run or a load as JSON, CSV and Markdown, and in other tools' formats: JMeter's aggregate report, Locust's
-statistics and HdrHistogram's percentiles. Response times count from the intended start. The requests of all used trials
-of a stack are merged."""
+statistics and HdrHistogram's percentiles. Response times begin at the intended start of a request. The exports merge
+the requests of all used trials of a stack."""
 
 import csv
 import io
@@ -44,7 +44,7 @@ class Sampled:
     """The HTTP method; empty if unknown."""
     trials: tuple[int, ...] = ()
     requests: int = 0
-    """Answered or failed."""
+    """Number of requests with a response or a failure."""
     failed: int = 0
     length_s: float = 0.0
     received_bytes: int = 0
@@ -54,7 +54,7 @@ class Sampled:
 
     @cached_property
     def times(self) -> tuple[Array, Array, Array]:
-        """All response times in nanoseconds, rising; how many requests took each; how many took no longer."""
+        """All response times in nanoseconds, ascending; the number of requests with each; the cumulative number."""
         found = samples_of(self.parts)
         counts = np.bincount(found.bucket, weights=found.often).astype(np.float64)
         taken = np.flatnonzero(counts)
@@ -62,7 +62,7 @@ class Sampled:
 
     @property
     def answered(self) -> int:
-        """The number of requests with a response time."""
+        """The number of requests with a response."""
         return int(self.times[1].sum())
 
     @property
@@ -78,7 +78,7 @@ class Sampled:
         return count / self.length_s if self.length_s else 0.0
 
     def percentiles_ms(self, percents: Sequence[float]) -> list[float]:
-        """Returns for each of `percents` the smallest time within which that share of requests was answered."""
+        """Returns for each of `percents` the smallest time within which that share of requests had its response."""
         times_ns, _, reached = self.times
         if not len(times_ns):
             return [0.0] * len(percents)
@@ -88,7 +88,7 @@ class Sampled:
 
 
 def collect_samples(reader: RunReader, findings: RunFindings) -> list[Sampled]:
-    """Returns the requests of every stack at every point; a load's are named after its target."""
+    """Returns the requests of every stack at every point. The requests of a load have the name of the load's target."""
     load = findings if isinstance(findings, LoadFindings) else None
     trials = {trial.id: trial for trial in ([load.trial] if load else reader.trials())}
     method = str((load.plan.get("request") or {}).get("method", "")) if load else ""
@@ -119,12 +119,12 @@ def _merge(rows: Sequence[Sampled], name: str, method: str = "") -> Sampled:
 
 
 def render_json(findings: RunFindings) -> str:
-    """Returns the findings of a run or a load as JSON; its `schema` tells how to read it."""
+    """Returns the findings of a run or a load as JSON; the key `schema` is the version of the format."""
     return json.dumps(findings.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def render_jmeter(rows: Sequence[Sampled]) -> str:
-    """Returns JMeter's aggregate report: whole milliseconds; the last row merges all others."""
+    """Returns JMeter's aggregate report in whole milliseconds. The last row merges all other rows."""
     return csv_text(AGGREGATE_COLUMNS, [_jmeter_row(row) for row in [*rows, _merge(rows, "TOTAL")]])
 
 
@@ -141,7 +141,7 @@ def _jmeter_row(row: Sampled) -> list[Any]:
 
 
 def render_locust(rows: Sequence[Sampled]) -> str:
-    """Returns Locust's `_stats.csv`: milliseconds; the last row merges all others."""
+    """Returns Locust's `_stats.csv` in milliseconds. The last row merges all other rows."""
     return csv_text(_LOCUST, [_locust_row(row) for row in [*rows, _merge(rows, "Aggregated")]])
 
 
@@ -156,7 +156,7 @@ def _locust_row(row: Sampled) -> list[Any]:
 
 
 def render_hgrm(rows: Sequence[Sampled]) -> str:
-    """Returns percentile distributions in HdrHistogram's format, in milliseconds, each below its name."""
+    """Returns percentile distributions in milliseconds, in HdrHistogram's format. Each follows a line with its name."""
     return "\n".join(_distribution(row) for row in rows)
 
 
@@ -176,7 +176,7 @@ def _distribution(row: Sampled) -> str:
 
 
 def render_csv(findings: RunFindings) -> str:
-    """Returns every metric of every stack at every point as CSV; for a load, every number of its JSON by key."""
+    """Returns every metric of every stack at every point as CSV; for a load, all numbers and keys of its JSON."""
     columns = ("workload", "load", "point", "stack", "name", "metric", "unit", "value", "low", "high", "trials", "note")
     if isinstance(findings, LoadFindings):
         target, (point,) = findings.summary.target, findings.points
@@ -217,7 +217,7 @@ def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, float]]:
 
 
 def _unit(key: str) -> str:
-    """Returns the unit of a key in a load's JSON, from the ending of the key or of a key above it."""
+    """Returns the unit of a key in a load's JSON; the ending of the key, or of a key above it, determines the unit."""
     if key in UNITS:
         return UNITS[key]
     for part in reversed(key.split(".")):
@@ -229,7 +229,7 @@ def _unit(key: str) -> str:
 
 
 def render_markdown(findings: RunFindings) -> str:
-    """Returns the answer, a table for each point or the tables of a load, and what weakens the answer."""
+    """Returns the answer, the tables of each point or of the load, and the facts that weaken the answer."""
     answer = findings.answer
     load = findings if isinstance(findings, LoadFindings) else None
     note = ", indicative" if answer.indicative else ", unfinished" if load and not load.finished else ""
@@ -301,7 +301,7 @@ def _markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
 
 
 def _inline(text: str) -> str:
-    """Returns `text` on one line: the name of a stack or a step may hold anything."""
+    """Returns `text` on one line: names of stacks and steps may contain line breaks and markup."""
     return " ".join(text.split())
 
 

@@ -1,4 +1,4 @@
-"""The HTML report of a run or a load: one offline file, with the same bytes from the same run file anywhere."""
+"""The HTML report of a run or a load: one offline file. The same run file gives the same bytes on every machine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,8 +31,8 @@ from weir.store import RunReader
 def write_html(
     reader: RunReader, findings: RunFindings, path: Path, against: Gate | None = None, *, charts: Charts | None = None
 ) -> None:
-    """Writes the page of `render_html` to `path`, whole or not at all. Raises WeirError: the web bundle is missing, or
-    the file cannot be written."""
+    """Writes the page of `render_html` to `path`, either completely or not at all. Raises WeirError: the web bundle is
+    missing, or the file cannot be written."""
     write_page(render_html(reader, findings, against, charts=charts), path)
 
 
@@ -41,7 +41,7 @@ def render_html(
     reader: RunReader, findings: RunFindings, against: Gate | None = None, *, charts: Charts | None = None
 ) -> str:
     """Returns the report of a run, as a page. `against` is the comparison with another run; `charts` is the result of
-    `begin_charts`, if it was called before the findings."""
+    `begin_charts`, if the caller started the charts before the findings."""
     begun = charts or begin_charts(reader)
     load = findings if isinstance(findings, LoadFindings) else None
     # Compiled once here, and not once by each worker.
@@ -76,7 +76,7 @@ def render_html(
 
 
 def _generator_cells(one: GeneratorFindings) -> list[str]:
-    """Returns throughput; median and p99 by the generator, by the kernel, and their ratio; CPU time and memory."""
+    """Returns throughput; p50 and p99 from the generator and from the kernel, and their ratio; CPU time and memory."""
     ratios = {found.quantile: significant(found.ratio, 2) for found in one.against_kernel if found.ratio is not None}
     values = [value_text(one.measure(metric)) for metric in GENERATOR_METRICS]
     return [*values[:3], ratios.get("p50", "–"), *values[3:5], ratios.get("p99", "–"), *values[5:]]
@@ -94,7 +94,7 @@ def _generator_intervals(one: GeneratorFindings) -> dict[int, str]:
 
 
 def _split_basis(sentence: str) -> tuple[str, str]:
-    """Returns the sentence and its basis, from the last '(95 %' on; the page prints the long basis smaller."""
+    """Splits a sentence before its last '(95 %' into text and basis; the page prints the long basis in smaller type."""
     head, mark, tail = sentence.rpartition("(95 % interval")
     return (head.rstrip(), mark + tail) if mark else (sentence, "")
 
@@ -119,7 +119,7 @@ def _window_text(trial: Trial) -> list[str]:
 
 
 def _settings(findings: RunFindings) -> list[tuple[str, str, str, str]]:
-    """Returns (name, title, model, settings) of each stack; a varied setting has all its values."""
+    """Returns (name, title, model, settings) of each stack; a setting that varies has all its values."""
     found: dict[str, list[StackFindings]] = {}
     for point in findings.points:
         for stack in point.stacks:

@@ -10,7 +10,7 @@ from weir.findings.types import Comparison, IdenticalCopies, Point, Variation
 from weir.report.number_format import display, interval_text, value_text
 
 MARGIN_PERCENT = 2.0
-"""Space at both ends, so that a dot at the edge is whole."""
+"""Space at both ends, so that a dot at the edge is completely visible."""
 _GREY = 6
 """The colour of a row that belongs to no stack."""
 
@@ -25,7 +25,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One stack or comparison: a mean with its interval, and each trial as a dot. Positions in percent of the width."""
+    """One stack or comparison: a mean with its interval, and a dot for each trial. Positions: percent of the width."""
 
     name: str
     colour: int
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Rows over one axis; `reference` is the position of 'equal' on an axis of ratios."""
+    """Rows over one axis. On an axis of ratios, `reference` is the position of the ratio 1."""
 
     title: str
     unit: str
@@ -51,7 +51,7 @@ class Strip:
 
 
 def measure_strip(point: Point, metric: str) -> Strip | None:
-    """Returns one metric of every stack at a point, from zero; None without a measurement."""
+    """Returns one metric with a row for each stack at a point, on an axis from zero; None without a measurement."""
     shown = display(metric)
     measures = [(stack, stack.measure(metric)) for stack in point.stacks]
     values = [
@@ -88,7 +88,7 @@ def tile_rows(point: Point, metric: str) -> tuple[Row, ...]:
 
 
 def ratio_strip(comparisons: Sequence[Comparison], colours: dict[str, int]) -> Strip | None:
-    """Returns ratios with their intervals on a logarithmic axis that always contains 'equal'."""
+    """Returns ratios with their intervals on a logarithmic axis, which always contains the ratio 1."""
     compared = [comparison for comparison in comparisons if comparison.ratio]
     if not compared:
         return None
@@ -135,7 +135,7 @@ def variation_strip(variation: Variation, copies: IdenticalCopies | None) -> Str
 
 
 def assign_colours(*points: Point) -> dict[str, int]:
-    """Returns the number of each stack's colour; an A/A copy has its original's."""
+    """Returns the number of each stack's colour. An A/A copy has the colour of its original."""
     colours: dict[str, int] = {}
     for point in points:
         main = [stack.label for stack in point.stacks if stack.arm == "main"]
@@ -144,7 +144,7 @@ def assign_colours(*points: Point) -> dict[str, int]:
 
 
 def _linear_axis(largest: float, scale: float) -> tuple[Callable[[float | None], float | None], tuple[Tick, ...]]:
-    """Returns the function that places a value times `scale` on an axis from zero, and the marks of the axis."""
+    """Returns a function from a value times `scale` to its position on an axis from zero, and the axis's marks."""
     steps = linear_ticks(largest)
     end = max(largest, steps[-1])
 
@@ -177,7 +177,7 @@ def ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def _at_most_seven(low: float, high: float, scales: Iterable[list[float]]) -> list[float]:
-    """Returns the values from `low` to `high` of the first scale with at most seven of them, or of the last scale."""
+    """Returns the values from `low` to `high` on the first scale with at most seven of them, else on the last one."""
     found = [[value for value in scale if low <= value <= high] for scale in scales]
     return next((inside for inside in found if len(inside) <= 7), found[-1])
 

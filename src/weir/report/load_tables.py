@@ -16,15 +16,15 @@ CLOCKS = {
     "tls_handshake": "the TLS handshake after it",
     "time_to_first_byte": "from the moment it was sent to the first byte",
 }
-"""The clocks of a load, and their meanings."""
+"""The clocks of a load, with their meanings."""
 MOST_EVENTS = 30
-"""Events that the page lists one by one."""
+"""Maximum number of events that the page lists."""
 Part = tuple[str, int, int, Quantiles]
-"""A name, how many requests were answered, how many failed, and their response times."""
+"""The name of a part, its number of responses, its number of failures, and its response times."""
 
 
 def list_tiles(findings: LoadFindings) -> list[tuple[str, str, str, str]]:
-    """Returns (title, unit, value, further figure)."""
+    """Returns (title, unit, value, further figure) of each tile."""
     summary, resources = findings.summary, findings.trial.result.resources
     requests, times = summary.requests, summary.response_time_us
     share = f"{requests.failed / requests.intended * 100:.2g} % of {requests.intended:,}" if requests.intended else ""
@@ -54,7 +54,7 @@ def clock_rows(summary: LoadSummary) -> list[tuple[str, str, list[str]]]:
 
 
 def part_rows(summary: LoadSummary) -> Iterator[tuple[str, str, list[Part]]]:
-    """Yields (title, noun, parts) of a scenario's steps, of several targets and of several agents."""
+    """Yields (title, noun, parts) for the steps of a scenario, for several targets and for several agents."""
     steps = [(name, one, one.response_time_us) for name, one in (summary.steps or {}).items()]
     targets = [(one.url, one, one.response_time_us) for one in summary.targets or ()]
     agents = [(one.name, one.requests, one.response_time_us) for one in summary.agents or ()]
@@ -64,7 +64,7 @@ def part_rows(summary: LoadSummary) -> Iterator[tuple[str, str, list[Part]]]:
 
 
 def slowest_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
-    """Returns when each of the slowest requests was due, its times in ms, its status and its connection."""
+    """Returns for each of the slowest requests: its due time, its times in ms, its status and its connection."""
     rows = []
     for slow in summary.slowest or ():
         due, written, first, last = slow.intended_us, slow.written_us, slow.first_byte_us, slow.last_byte_us
@@ -74,7 +74,7 @@ def slowest_rows(summary: LoadSummary) -> list[tuple[str, ...]]:
 
 
 def plan_rows(findings: LoadFindings) -> list[tuple[str, str]]:
-    """Returns the plan in words, as far as words are clearer than its JSON."""
+    """Returns the plan in words, if words are clearer than JSON."""
     plan, request = findings.plan, findings.plan.get("request", {})
     rows = [
         ("target", findings.title),

@@ -22,20 +22,20 @@ GENERATOR_METRICS = (
 
 _DISPLAY = {"req/s": ("req/s", 1.0, 4), "µs": ("ms", 1e-3, 3), "bytes": ("MB", 1e-6, 3), "s": ("s", 1.0, 3)}
 MOST_DECIMALS = 3
-"""Milliseconds of a start-up and microseconds of a response are as fine as anyone compares."""
+"""Maximum number of decimals. Nobody compares finer values of a start-up (ms) or a response (µs)."""
 _CPU = ("µs", 1.0, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """Unit, scale and digits of one metric on paper."""
+    """The unit, the scale and the digits with which a metric is printed."""
 
     unit: str
     scale: float
     digits: int
 
     def text(self, value: float, *, like: float | None = None) -> str:
-        """Returns `value`, given in the metric's own unit, without a unit; with the decimals of `like` if given."""
+        """Returns `value` (in the metric's own unit) as a text without unit, with the decimals of `like` if given."""
         scaled = value * self.scale
         # A whole number of requests a second says more than rounded thousands.
         if self.unit == "req/s" and abs(like * self.scale if like is not None else scaled) >= 1000:
@@ -51,7 +51,7 @@ def display(metric: str) -> Display:
 
 
 def value_text(measure: Measure, *, unit: bool = False) -> str:
-    """Returns the value of `measure` or a dash; `unit` appends its unit."""
+    """Returns the value of `measure`, or a dash; with `unit`, the text ends with the unit."""
     if measure.value is None:
         return "–"
     shown = display(measure.metric)
@@ -59,7 +59,7 @@ def value_text(measure: Measure, *, unit: bool = False) -> str:
 
 
 def interval_text(measure: Measure) -> str:
-    """Returns '9,577–10,304', or nothing without an interval; an end below 0 becomes 0."""
+    """Returns an interval such as '9,577–10,304', or an empty text without an interval. An end below 0 becomes 0."""
     if measure.low is None or measure.high is None:
         return ""
     shown = display(measure.metric)
@@ -67,17 +67,17 @@ def interval_text(measure: Measure) -> str:
 
 
 def size_text(size_bytes: int | None) -> str:
-    """Returns the size of a file or folder in MB, '19.5', or a dash."""
+    """Returns the size of a file or folder in MB, such as '19.5', or a dash."""
     return "–" if size_bytes is None else Display(*_DISPLAY["bytes"]).text(size_bytes)
 
 
 def size_ratio_text(ratio: float | None) -> str:
-    """Returns a size as a multiple of the baseline's, '1.85×', or a dash."""
+    """Returns a size as a multiple of the baseline's size, such as '1.85×', or a dash."""
     return "–" if ratio is None else f"{significant(ratio)}×"
 
 
 def found_text(held: Held) -> str:
-    """Returns the measured value of an objective in its unit: '43.1 ms', '0.2 %'."""
+    """Returns the measured value of an objective with its unit, such as '43.1 ms' or '0.2 %'."""
     if held.found is None:
         return "no such figure"
     match held.unit:

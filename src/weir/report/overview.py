@@ -9,16 +9,16 @@ from weir.findings.types import Comparison
 from weir.report.number_format import value_text
 
 MOST_STACKS = 3
-"""With more stacks the table has only ratios; each point's own table has the throughput."""
+"""Maximum number of stacks with throughput in the table. With more stacks the table has only ratios."""
 MOST_COLUMNS = 4
-"""A table with more columns than this, and more columns than points, is transposed: a column for each point."""
+"""A table with more columns than this is transposed (a column for each point), if it has fewer points than columns."""
 
 _WORDS = {"same": "the same", "undecided": "undecided", "no interval": "no interval"}
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The table."""
+    """The table of all points."""
 
     corner: str
     """Heading of the first column: `point`, or `compared` if the table is transposed."""
@@ -28,7 +28,7 @@ class Overview:
 
 
 def build_overview(findings: RunFindings) -> Overview | None:
-    """Returns the table; None for a single point."""
+    """Returns the table; None for a run with a single point."""
     if len(findings.points) < 2:
         return None
     stacks: dict[str, str] = {}

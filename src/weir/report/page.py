@@ -1,6 +1,6 @@
 """The parts of a page: templates, the data of charts, the script and the style. Everything in a run file is hostile
-input: names, error texts and the study's text come from elsewhere. The templates escape all of it, no tag can start in
-the JSON of the charts, and the page's policy allows only our own script."""
+input, because names, error texts and the study's text come from elsewhere. So the templates escape every text, no tag
+can start in the JSON of the charts, and the page's policy allows only weir's own script."""
 
 import json
 import os
@@ -26,7 +26,7 @@ _INTERVAL = re.compile(r"\([\d.,]+–[\d.,]+\)")
 
 
 def write_page(page: str, path: Path) -> None:
-    """Writes a page to `path`, whole or not at all; raises `WeirError` if it cannot."""
+    """Writes a page to `path`, either completely or not at all. Raises WeirError if it cannot be written."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         unfinished.write_text(page, encoding="utf-8", errors="replace", newline="\n")
@@ -34,7 +34,7 @@ def write_page(page: str, path: Path) -> None:
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         problem = f"{path}: cannot write the report: {error.strerror}"
-        raise WeirError(problem, hint="check the folder's permissions and its space") from error
+        raise WeirError(problem, hint="check the folder's permissions and the space left on the disk") from error
 
 
 def render_page(template: str, data: str, **values: Any) -> str:
@@ -53,7 +53,7 @@ def render_page(template: str, data: str, **values: Any) -> str:
 
 
 def get_template(name: str) -> Template:
-    """Returns a template, compiled once: compiling takes as long as rendering a thousand trials."""
+    """Returns a template. Each is compiled only once: that takes as long as rendering a thousand trials."""
     return _environment().get_template(name)
 
 
@@ -113,7 +113,7 @@ def _environment() -> Environment:
 
 
 class _Unindented(PackageLoader):
-    """Loads templates without indentation, which would be a tenth of a page with many points."""
+    """Loads templates without indentation. Indentation would be a tenth of a page with many points."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str, Callable[[], bool] | None]:
         source, filename, is_current = super().get_source(environment, template)
@@ -125,10 +125,10 @@ def _when(unix_ns: int) -> str:
 
 
 def _whole(sentence: str) -> Markup:
-    """Returns a sentence whose intervals do not break at the end of a line."""
+    """Returns a sentence in which no line break can occur within an interval."""
     return Markup(_INTERVAL.sub(r'<span class="whole">\g<0></span>', str(escape(sentence))))
 
 
 def _heading(title: str) -> str:
-    """Returns a metric's title as a heading; 'p99' stays as it is."""
+    """Returns a metric's title as a heading, with a capital letter; 'p99' is unchanged."""
     return title if title[:1] == "p" and title[1:2].isdigit() else title[:1].upper() + title[1:]

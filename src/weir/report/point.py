@@ -1,4 +1,4 @@
-"""The part of a page about one point, as text: several processes render the points, and text passes fastest."""
+"""The part of a page about one point, as text: several processes render the points, and a text is fastest to pass."""
 
 from weir.findings import LoadFindings, RunFindings
 from weir.findings.metrics import BY_KEY, CPU, MEMORY, P99, READY, THROUGHPUT
@@ -12,9 +12,9 @@ RESOURCE_METRICS = (CPU, MEMORY, READY)
 TILE_METRICS = (THROUGHPUT, P99, CPU, MEMORY)
 TEMPLATE = "point.html.j2"
 RUN_TEMPLATES = ("comparison.html.j2", "resources.html.j2")
-"""Templates that `TEMPLATE` includes for the points of a run."""
+"""The templates that `TEMPLATE` includes for the points of a run."""
 _MOST_WITH_DOTS = 12
-"""With more points, their resources show no dots for trials; the table of trials has the values."""
+"""Maximum number of points whose resources show a dot for each trial; the table of trials has all values."""
 
 
 def render_point(findings: RunFindings, charts: PointCharts, number: int) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Lines over time of the processes and the machine, from a run's samples; each is the mean over trials."""
+"""Lines over time of the processes and the machine, from a run's samples. Each line is the mean over trials."""
 
 from collections.abc import Sequence
 from itertools import chain, groupby
@@ -11,13 +11,13 @@ from weir.report.timeseries import Array, NamedLine, average, divide, is_sampled
 from weir.store import CpuSampleRow, NetworkSampleRow, ThreadStateRow, UseRow
 
 SHORTEST_THREADS_SLICE_S = 1.0
-"""Threads are read about once a second."""
+"""Shortest slice of time for threads, which the observer reads about once a second."""
 MOST_CPU_LINES = 8
-"""With more CPUs, each line is the mean over the CPUs of one role."""
+"""Maximum number of lines with a single CPU. With more CPUs, each line is the mean over the CPUs of one role."""
 
 
 def tier_lines(samples: Sequence[Sequence[UseRow]], edges: Array) -> list[NamedLine]:
-    """Returns user and system time of each tier in CPUs; a tier's process groups are added up."""
+    """Returns user and system time of each tier, in CPUs. The process groups of a tier are added up."""
     return [
         mean_line(f"{tier} {kind}", [_growth(groups, field, edges) for groups in trials])
         for tier, trials in _group_by_tier(samples).items()
@@ -47,7 +47,7 @@ def machine_lines(samples: Sequence[Sequence[CpuSampleRow]], edges: Array, place
 
 
 def cpus_by_role(placement: Placement) -> dict[str, tuple[int, ...]]:
-    """Returns the CPUs of each role, by the role's name."""
+    """Returns a dict from role to its CPUs."""
     return {role: getattr(placement, role) for role in ("load", "stack", "services", "control")}
 
 
@@ -90,7 +90,7 @@ def traffic_lines(
 
 
 def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> list[NamedLine]:
-    """Returns the mean number of threads in each state over all pools of all tiers, without states that had none."""
+    """Returns the mean number of threads in each state over all tiers, without states in which no thread was."""
     found = [_threads_by_state(rows, edges) for rows in trials if rows]
     if not found:
         return []
@@ -99,8 +99,8 @@ def thread_lines(trials: Sequence[Sequence[ThreadStateRow]], edges: Array) -> li
 
 
 def _threads_by_state(rows: Sequence[ThreadStateRow], edges: Array) -> Array:
-    """Returns one trial's threads, a row for each state. A late reading books time late. So the time gives only the
-    shares of the states; the count gives the number."""
+    """Returns one trial's threads, a row for each state. A late reading counts time too late. So the times give only
+    the shares of the states, and the count gives the number of threads."""
     pools: dict[tuple[str, str, str], list[ThreadStateRow]] = {}
     for row in rows:
         pools.setdefault((row.name, row.tier, row.pool), []).append(row)

@@ -1,5 +1,5 @@
-"""Each stack as a path over CPU time or memory against p99, with a spot for each amount of load. Positions in percent,
-as in `interval_plot.py`; the template draws them as SVG."""
+"""Charts of CPU time or memory against p99: each stack is a path with a spot for each amount of load. Positions are in
+percent, as in `interval_plot.py`; the template draws the charts as SVG."""
 
 import math
 from collections.abc import Sequence
@@ -16,40 +16,40 @@ from weir.report.number_format import display
 
 _TITLES = {CPU: ("CPU seconds per million requests", "s"), MEMORY: ("memory", "MB")}
 _MARGIN_PERCENT = 5.0
-"""Space at all edges, so that a spot there is whole and has space for its words."""
+"""Space at all edges, so that a spot at an edge and its words are completely visible."""
 _CLOSE_PERCENT = 4.0
-"""A spot closer than this to the last spot with words has none."""
+"""A spot that is closer than this to the last spot with words has no words."""
 _LETTER_PERCENT, _LINE_PERCENT = 1.7, 5.0
-"""Approximate width and height of a letter, on a plane of usual width."""
+"""Approximate width and height of a letter, on a chart of usual width."""
 _NAMED_LEFT_PERCENT = 62.0
-"""Right of this, a name stands left of its spot."""
+"""The name of a path that ends to the right of this position stands on the left of its last spot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One stack at one amount of load; positions in percent from the left and from the top."""
+    """One stack at one amount of load. Positions are in percent from the left and from the top."""
 
     x: float
     y: float
     words: str
-    """The amount of load; empty with one amount only, or without space."""
+    """The amount of load; empty if there is only one amount, or no space."""
     p99_ms: float
     cost: float
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A stack's spots in the order of the load; a line joins them."""
+    """A stack's spots, sorted by load and joined by a line."""
 
     name: str
     colour: int
     spots: tuple[Spot, ...]
     is_named_below: bool
-    """Whether the name stands below the last spot, because above it another name does."""
+    """Whether the name stands below the last spot, because another name stands above this spot."""
 
     @property
     def is_named_left(self) -> bool:
-        """Whether the name ends at the last spot, because it would leave the plane."""
+        """Whether the name ends at the last spot, because otherwise it would extend beyond the chart."""
         return self.spots[-1].x > _NAMED_LEFT_PERCENT
 
     @property
@@ -59,7 +59,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """One kind of cost against p99."""
+    """A chart of one kind of cost against p99."""
 
     title: str
     unit: str
@@ -140,7 +140,7 @@ def _overlap(one: Path, other: Path) -> bool:
 
 
 def _sentence(paths: Sequence[Path], unit: str) -> str:
-    """Returns which stack is fastest and which is cheapest."""
+    """Returns a sentence that names the fastest stack and the stack with the lowest cost."""
     fastest = min(paths, key=lambda path: min(spot.p99_ms for spot in path.spots))
     cheapest = min(paths, key=lambda path: min(spot.cost for spot in path.spots))
     best = min(fastest.spots, key=lambda spot: spot.p99_ms)

@@ -1,4 +1,4 @@
-"""The computed sentence under each chart."""
+"""The computed sentences under the charts."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -18,7 +18,7 @@ GENERATORS_NOTE = (
 
 
 def throughput_sentence(point: Point) -> str:
-    """Under the dots of throughput."""
+    """Returns the sentence under the dots of throughput."""
     trials = [(stack.name, [trial.value for trial in stack.measure(THROUGHPUT).trials]) for stack in point.stacks]
     spreads = [((max(values) - min(values)) / fmean(values), name) for name, values in trials if len(values) > 1]
     text = "Each dot is one trial on a fresh process; the bar is the 95 % interval of the mean."
@@ -29,7 +29,7 @@ def throughput_sentence(point: Point) -> str:
 
 
 def rate_sentence(series: PointSeries) -> str:
-    """Under throughput over time: the change from the first to the last quarter, or the range of one trial."""
+    """Returns the sentence under throughput over time: the change from first to last quarter, or one trial's range."""
     asked = " The grey line is the rate that the load asks for." if series.offered_rps else ""
     if [stack.of_trials for stack in series.stacks] == [1]:
         answered = _values(series.stacks[0].rate_rps)
@@ -48,7 +48,7 @@ def rate_sentence(series: PointSeries) -> str:
 
 
 def percentiles_sentence(series: PointSeries) -> str:
-    """Under percentiles over time: the typical and the worst slice."""
+    """Returns the sentence under percentiles over time: the typical and the worst slice."""
     worst = []
     for stack in series.stacks:
         known = _known(stack.p99_ms, series.coarse_time_s)
@@ -64,7 +64,7 @@ def percentiles_sentence(series: PointSeries) -> str:
 
 
 def cpu_sentence(series: PointSeries) -> str:
-    """Under CPU over time: what each tier used on average."""
+    """Returns the sentence under CPU over time: the mean CPU time of each tier."""
     parts = []
     for stack in series.stacks:
         tiers: dict[str, dict[str, float]] = {}
@@ -80,7 +80,7 @@ def cpu_sentence(series: PointSeries) -> str:
 
 
 def machine_sentence(series: PointSeries) -> str:
-    """Under the machine's CPUs: how busy, and how much was stolen."""
+    """Returns the sentence under the machine's CPUs: their utilisation, and the share that the hypervisor took."""
     parts = []
     for stack in series.stacks:
         lines = [line for line in stack.machine_percent if line.label != "steal"]
@@ -93,7 +93,7 @@ def machine_sentence(series: PointSeries) -> str:
 
 
 def waiting_sentence(series: PointSeries) -> str:
-    """Under the requests under way: the most at once."""
+    """Returns the sentence under the requests in flight: the largest number at a time."""
     highest = [
         f"{stack.name} {max(known):,.0f}{' queued' if line.label == 'queued' else ''}"
         for stack in series.stacks
@@ -106,7 +106,7 @@ def waiting_sentence(series: PointSeries) -> str:
 
 
 def errors_sentence(point: Point, series: PointSeries) -> str:
-    """Under the failed requests: each stack's share, and the slice with the most."""
+    """Returns the sentence under the failed requests: each stack's share, and the slice with the largest number."""
     shares = [
         f"{stack.name} {significant(stack.failed_share * 100, 2)} %"
         for stack in point.stacks
@@ -126,7 +126,7 @@ def errors_sentence(point: Point, series: PointSeries) -> str:
 
 
 def memory_sentence(series: PointSeries) -> str:
-    """Under memory over time: each tier's memory at the end, and its change."""
+    """Returns the sentence under memory over time: each tier's memory at the end, and the change of this memory."""
     parts = []
     for stack in series.stacks:
         for line in stack.memory_mb:
@@ -140,7 +140,7 @@ def memory_sentence(series: PointSeries) -> str:
 
 
 def traffic_sentence(series: PointSeries) -> str:
-    """Under disk and network: each stack's largest traffic on average."""
+    """Returns the sentence under disk and network: each stack's largest mean traffic."""
     traffic = {stack.name: [(_mean(line.values), line.label) for line in stack.traffic_mb_s] for stack in series.stacks}
     most = [(name, *max(means)) for name, means in traffic.items() if means]
     parts = [f"{name} {significant(mean, 2)} MB/s ({label})" for name, mean, label in most]
@@ -148,7 +148,7 @@ def traffic_sentence(series: PointSeries) -> str:
 
 
 def threads_sentence(series: PointSeries) -> str:
-    """Under the states of threads: their number, and their most frequent state."""
+    """Returns the sentence under the states of threads: their number, and the most frequent state."""
     parts = []
     for stack in series.stacks:
         means = [(_mean(line.values), line.label) for line in stack.threads]
@@ -163,7 +163,7 @@ def threads_sentence(series: PointSeries) -> str:
 
 
 def distribution_sentence(point: Point) -> str:
-    """Under the latency distribution."""
+    """Returns the sentence under the response-time distribution."""
     parts = []
     for stack in point.stacks:
         p50, p99 = stack.measure(P50), stack.measure(P99)
@@ -175,7 +175,7 @@ def distribution_sentence(point: Point) -> str:
 
 
 def resources_sentence(point: Point) -> str:
-    """Under the resources: the cheapest in CPU and in memory."""
+    """Returns the sentence under the resources: the stacks with the lowest CPU time and with the least memory."""
     text = []
     for metric in (CPU, MEMORY):
         shown = display(metric)
@@ -190,7 +190,7 @@ def resources_sentence(point: Point) -> str:
 
 
 def trials_sentence(trials: TrialCounts) -> str:
-    """Under the list of trials: the number that counts, and the outcomes of the others."""
+    """Returns the sentence under the list of trials: the number of used trials, and the outcomes of the others."""
     text = f"{trials.used} of {counted(trials.finished, 'trial')} enter the averages; the others are kept here with their reasons."
     if trials.retried:
         text += f" {counted(trials.retried, 'trial')} repeat one that was rejected."

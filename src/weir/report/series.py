@@ -1,5 +1,5 @@
 """The numbers of the charts over time and of the latency distribution, from the trials that the averages use. Their
-size has a bound for a run of any length: at most `MOST_POINTS` slices of time, and one line for all trials."""
+size is limited for a run of any length: at most `MOST_POINTS` slices of time, and one line for all trials."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,30 +19,30 @@ from weir.store import CpuSampleRow, IntervalRow, NetworkSampleRow, RunReader, T
 
 FEWEST_POINTS = 40
 MOST_SLICES = 6_000
-"""Slices of all stacks at all points together, so that a page with a thousand trials stays small."""
+"""Maximum number of slices of all stacks at all points, so that a page with a thousand trials stays small."""
 FEWEST_TRIALS = 3
 MOST_TRIALS = 300
-"""Trials with lines over time, of all stacks at all points together, so that a page with a thousand trials is soon
+"""Maximum number of trials with lines over time, at all points together, so that a page with a thousand trials is soon
 ready."""
 SHORTEST_COARSE_SLICE_S = 0.5
-"""The kernel counts CPU time in ticks of 10 ms: in a shorter slice, one tick is more than 2 %. In a shorter slice a
-slow stack has too few requests for a p99."""
+"""Shortest slice for percentiles and CPU. The kernel counts CPU time in ticks of 10 ms, so in a shorter slice one tick
+is more than 2 %; and a slow stack has too few requests for a p99."""
 _REQUESTS_FOR_P99 = 1200
-"""Gives a p99 at least ten samples beyond it in every slice, although slices differ."""
+"""Mean number of requests in a slice with which every slice has at least ten samples beyond its p99."""
 _PERCENTILES = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99}
 _FEWEST_SLICES = 6
-"""A slow load has at least this many slices, with fewer requests in each."""
+"""Minimum number of slices of a slow load, even if a slice then has fewer requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A stack with a used trial that the charts of a point show; never the A/A copy."""
+    """A stack with a used trial in the charts of a point; never an A/A copy."""
 
     label: str
     name: str
     colour: int
     trials: tuple[int, ...]
-    """All used trials."""
+    """Ids of all used trials."""
     upper_bounds: tuple[UpperBound, ...]
     has_failed: bool
     """Whether a request of these trials failed."""
@@ -62,7 +62,7 @@ def list_shown(point: PointCells, names: Mapping[int, str]) -> list[Shown]:
 
 @dataclass(frozen=True, slots=True)
 class StackSeries:
-    """One stack's lines at one point. The page's script reads the fields by name."""
+    """One stack's lines at one point. The page's script uses the names of the fields."""
 
     label: str
     name: str
@@ -73,7 +73,7 @@ class StackSeries:
     rate_low_rps: Line
     rate_high_rps: Line
     failed_rps: Line
-    """Empty if no request failed."""
+    """Failed requests per second; empty if no request failed."""
     p50_ms: Line
     p90_ms: Line
     p99_ms: Line
@@ -82,36 +82,36 @@ class StackSeries:
     distribution_ms: Line
     """Response times of all used trials."""
     service_ms: Line
-    """Service times, for a single trial under an open load only: in a closed loop both clocks draw one line."""
+    """Service times, only for a single trial of an open load: in a closed loop both clocks give the same line."""
     of_trials: int
     """Number of used trials."""
     waiting: list[NamedLine]
     """Requests in flight, and requests queued for a connection if there were any."""
     errors_rps: list[NamedLine]
-    """Failed requests by kind, without kinds that never occurred."""
+    """Failed requests per second of each kind, without kinds that never occurred."""
     memory_mb: list[NamedLine]
     traffic_mb_s: list[NamedLine]
-    """Each tier's reading and writing of disks, and traffic of the loopback device; lines of zeros are left out."""
+    """Reading and writing of disks of each tier, and traffic of the loopback device; lines of zeros are left out."""
     threads: list[NamedLine]
     """Mean number of threads in each state, in the order of `records.THREAD_STATES`, without states that had none."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointSeries:
-    """All stacks of a point, on shared axes. Times are the middles of slices, in seconds since the load's start."""
+    """All stacks of a point, on shared axes. Times are middles of slices, in seconds since the load's start."""
 
     time_s: list[float]
     coarse_time_s: list[float]
-    """Longer slices, for percentiles and CPU."""
+    """The middles of longer slices, for percentiles and CPU."""
     nines: list[float]
-    """−log10 of the share of requests that took longer: 1 is p90, 2 is p99."""
+    """Positions on the axis of quantiles: −log10 of the share of slower requests. Example: 1 is p90, 2 is p99."""
     stacks: list[StackSeries]
     threads_time_s: list[float] = field(default_factory=list)
-    """Slices of at least a second, for threads."""
+    """The middles of slices of at least a second, for threads."""
     has_intervals: bool = True
-    """Whether the generator reported intervals; without them, only the server's processes have lines over time."""
+    """Whether the generator reported intervals. Otherwise only the server's processes have lines over time."""
     offered_rps: Line = field(default_factory=list)
-    """The rate of an open load; empty for a closed loop, and for arrivals that send more than one request."""
+    """The rate of an open load; empty for a closed loop, and if an arrival sends several requests."""
 
 
 def build_point_series(reader: RunReader, load: Load, shown: Sequence[Shown], together: int = 1) -> PointSeries:
@@ -190,7 +190,7 @@ def _slice_for_p99_s(trials: Sequence[Sequence[IntervalRow]]) -> float:
 
 
 def _histograms(reader: RunReader, trials: Sequence[int], clock: str) -> list[bytes]:
-    """Returns the histograms of trials; a load that was killed has only those of its intervals."""
+    """Returns the histograms of trials. A killed load has only the histograms of its intervals."""
     whole = [data for trial in trials if (data := reader.histogram(trial, clock)) is not None]
     return whole or [data for trial in trials for data in reader.interval_histograms(trial)]
 
@@ -206,7 +206,7 @@ def pick_evenly(trials: Sequence[int], most: int) -> list[int]:
 
 
 def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
-    """Returns milliseconds at each of `nines`; None if there are too few samples for the quantile."""
+    """Returns milliseconds at each of `nines`; None for quantiles with too few samples."""
     samples, quantiles = stats.quantiles_by_group(
         np.zeros_like(found.bucket), found.bucket, found.often, 1, [1 - 10**-value for value in nines]
     )
@@ -216,7 +216,7 @@ def latency_distribution(found: Samples, nines: Sequence[float]) -> Line:
 
 
 def choose_nines(samples: Sequence[Samples]) -> list[float]:
-    """Returns a grid from p0 to the deepest quantile for which a stack has enough samples."""
+    """Returns positions from p0 to the highest quantile for which at least one stack has enough samples."""
     most = max([2 * stats.SAMPLES_BEYOND, *(int(found.often.sum()) for found in samples)])
     return list(np.linspace(0, math.log10(most / stats.SAMPLES_BEYOND), 120))
 
@@ -247,7 +247,7 @@ def error_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[N
 
 
 def waiting_lines(trials: Sequence[Sequence[IntervalRow]], edges: Array) -> list[NamedLine]:
-    """Returns requests in flight and queued: the highest of each slice at ends of intervals, mean over trials."""
+    """Returns requests in flight and queued: the maximum in each slice at ends of intervals, the mean over trials."""
     fields = {"in flight": "in_flight"}
     if any(row.queued for rows in trials for row in rows):
         fields["queued"] = "queued"
@@ -262,13 +262,13 @@ def _highest_of(rows: Sequence[IntervalRow], edges: Array, field: str) -> Array:
 
 
 def compute_rates(rows: Sequence[IntervalRow], edges: Array, counts: Sequence[int]) -> Array:
-    """Returns requests per second in each slice, from a count for each interval; NaN if the trial saw none of it."""
+    """Returns requests per second in each slice, from a count for each interval; NaN outside the trial."""
     slices, lengths_s = _find_slices(rows, edges) + 1, [row.end_s - row.start_s for row in rows]
     counted, covered_s = (np.bincount(slices, weights, len(edges) + 1)[1:-1] for weights in (counts, lengths_s))
     return divide(counted.astype(np.float64), covered_s.astype(np.float64))
 
 
 def _find_slices(rows: Sequence[IntervalRow], edges: Array) -> NDArray[np.intp]:
-    """Returns the number of the slice with the middle of each interval; −1 before the first, and one too many after the
-    last."""
+    """Returns for each interval the index of the slice that contains its middle; −1 before the first slice, and the
+    number of slices after the last."""
     return np.searchsorted(edges, [(row.start_s + row.end_s) / 2 for row in rows], side="right") - 1

@@ -1,5 +1,5 @@
-"""The findings of a run on a terminal: the answer, the tables, what weakens the answer, and what was left out. Fits 80
-columns. Colour only repeats the words; rich omits it without a terminal and with NO_COLOR."""
+"""The findings of a run on a terminal: the answer, the tables, the facts that weaken the answer, and the omitted
+trials. Fits 80 columns. Colour only repeats the words; rich omits it without a terminal and with NO_COLOR."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,9 +20,9 @@ from weir.report.overview import Overview, build_overview
 from weir.report.sentences import GENERATORS_NOTE
 
 MOST_LEFT_OUT = 12
-"""Trials left out that are listed one by one; the HTML report lists all."""
+"""Maximum number of omitted trials in the list; the HTML report lists all of them."""
 _NAME_WIDTH = 23
-"""Longest name of a stack on one line. Longer names fold, so that the numbers stay within 80 columns."""
+"""Longest name of a stack on one line. Longer names wrap, so that the numbers stay within 80 columns."""
 _VALIDITY_STYLE = {"valid": "green", "suspect": "yellow", "invalid": "red"}
 
 
@@ -40,7 +40,7 @@ def render_answer(run: RunFindings) -> RenderableType:
 
 
 def render_terminal(run: RunFindings) -> RenderableType:
-    """Returns the output of `weir run` and `weir report` about a run."""
+    """Returns the text of `weir run` and `weir report` about a run."""
     findings: RunFindings = sanitize(run)
     parts = [*_answer(findings), *_generators(findings), *_overview(build_overview(findings))]
     for point in findings.points:
@@ -55,8 +55,7 @@ def render_terminal(run: RunFindings) -> RenderableType:
 
 
 def render_times(found: Sequence[StackTimes]) -> RenderableType:
-    """Returns a table of the seconds that trials took beside their loads: a column for each stack, a row for each
-    phase."""
+    """Returns a table of the seconds of trials outside their loads: a column for each stack, a row for each phase."""
     if not found:
         return Text("No trial put a load on.")
     table = _table(None, "median seconds", *(Column(Text(sanitize(one.label)), justify="right") for one in found))
@@ -85,7 +84,7 @@ def _numbers(*headings: str) -> list[Column]:
 
 
 def _list(title: str, lines: Sequence[Text]) -> list[RenderableType]:
-    """Returns a title and lines with a hanging indent; nothing without lines."""
+    """Returns a title and lines with a hanging indent; an empty text without lines."""
     if not lines:
         return []
     grid = Table.grid(Column(no_wrap=True), Column(overflow="fold"), padding=(0, 1, 0, 0))
@@ -153,7 +152,7 @@ def _overview(overview: Overview | None) -> list[RenderableType]:
 
 
 def _objectives(findings: RunFindings) -> list[RenderableType]:
-    """Every objective of the study at every point, with what was found."""
+    """Returns a table of every objective at every point, with the measured value."""
     rows = findings.objectives()
     if not rows:
         return []
@@ -172,7 +171,7 @@ def _objectives(findings: RunFindings) -> list[RenderableType]:
 
 
 def _name(name: str) -> Text:
-    """Returns a stack's name; a long one folds before its variant."""
+    """Returns a stack's name; a long name wraps before its variant."""
     return Text(name.replace("[", "\n[", 1) if len(name) > _NAME_WIDTH else name)
 
 
@@ -193,7 +192,7 @@ def _work(point: Point) -> list[RenderableType]:
 
 
 def _curves(findings: RunFindings) -> list[RenderableType]:
-    """Where stacks change sides, how they grow, and what holds them back."""
+    """Returns the break-evens of stacks, the growth of their throughput, and their bottlenecks."""
     changes = [one for one in findings.break_evens if one.metric == THROUGHPUT or one.crossings]
     sections = {
         "Break-even": [(one.sentence, one.would_change) for one in changes],

@@ -26,8 +26,8 @@ class NamedLine:
 
 
 def cut_slices(intervals: Sequence[IntervalRow], most_points: int = MOST_POINTS, *, lasted_s: float = 1.0) -> Array:
-    """Returns the edges of equal slices, each a whole number of intervals. A last interval shorter than half the others
-    has no slice. Without intervals, slices of half a second share `lasted_s`, or one slice has all of it."""
+    """Returns the edges of equal slices; each slice is a whole number of intervals. A last interval shorter than half
+    of the others has no slice. Without intervals, the slices are half a second, or one slice is all of `lasted_s`."""
     lengths = [row.end_s - row.start_s for row in intervals if row.end_s > row.start_s] or [min(_SLICE_S, lasted_s)]
     length = float(np.median(lengths))
     end_s = max((row.end_s for row in intervals), default=lasted_s)
@@ -53,19 +53,19 @@ def slope(times_s: Sequence[float] | Array, cumulative: Sequence[float] | Array,
 
 
 def is_sampled(first_s: float, last_s: float, edges: Array) -> NDArray[np.bool_]:
-    """Returns which slices lie between the first and the last sample. Half a slice of tolerance keeps both ends: a
-    first sample may come a little late, a last one a little early."""
+    """Returns which slices lie between the first and the last sample. The tolerance is half a slice, because the first
+    sample may be a little late and the last sample a little early."""
     tolerance_s = float(edges[1] - edges[0]) / 2
     return np.logical_and(edges[:-1] >= first_s - tolerance_s, edges[1:] <= last_s + tolerance_s)
 
 
 def average(arrays: Sequence[Array] | Array) -> Array:
-    """Returns the mean over arrays, slice by slice, without NaN."""
+    """Returns the mean over arrays for each slice, ignoring NaN."""
     return np.asarray(np.ma.masked_invalid(arrays).mean(axis=0).filled(np.nan))
 
 
 def divide(amounts: Array, by: Array) -> Array:
-    """Returns the quotients; NaN unless the divisor is above 0."""
+    """Returns the quotients; NaN where the divisor is not above 0."""
     return np.divide(amounts, by, out=np.full_like(amounts, np.nan), where=by > 0)
 
 
@@ -80,11 +80,12 @@ def compute_middles(edges: Array) -> list[float]:
 
 
 def to_line(values: Array) -> Line:
-    """Returns the values as the page has them; NaN becomes a gap."""
+    """Returns the values in the page's form; NaN becomes a gap."""
     return [None if math.isnan(value) else round_for_chart(value) for value in values]
 
 
 def round_for_chart(value: float) -> float:
-    """Rounds to four significant digits, more than a chart can show; a whole number has no point, to save bytes."""
+    """Rounds to four significant digits, more than a chart shows. Whole numbers have no decimal point, to save
+    bytes."""
     rounded = float(f"{value:.4g}")
     return int(rounded) if rounded.is_integer() else rounded

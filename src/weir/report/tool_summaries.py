@@ -1,5 +1,5 @@
-"""A run in the tables of other tools: hey's and wrk's summaries, JMeter's aggregate report, and the loads at which
-requests begin to fail. Response times are in milliseconds, over all used trials of a stack."""
+"""The results of a run in tables like those of other tools: hey's and wrk's summaries, JMeter's aggregate report, and
+the loads at which requests begin to fail. Response times are in milliseconds, over all used trials of a stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ _HEY_PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
 
 @dataclass(frozen=True, slots=True)
 class SummaryTable:
-    """A table: under `columns`, rows of a name and a text for each column."""
+    """A table with a heading above each column. Each row has a name and a text for each column."""
 
     title: str
     columns: tuple[str, ...]
-    """Headings behind the column of names."""
+    """Headings of the columns after the column of names."""
     rows: tuple[tuple[str, tuple[str, ...]], ...]
     note: str
 
 
 def build_summaries(reader: RunReader, findings: RunFindings, sampled: Sequence[Sampled]) -> list[SummaryTable]:
-    """Returns the tables; none if no request of `sampled` (`exports.collect_samples`) was answered."""
+    """Returns the tables; no table if no request of `sampled` (`exports.collect_samples`) had a response."""
     answered = [row for row in sampled if row.answered]
     failing = _failure_points(findings)
     tables = [_hey(answered), _wrk(reader, answered), _jmeter(answered)] if answered else []
@@ -88,7 +88,7 @@ def _jmeter(rows: Sequence[Sampled]) -> SummaryTable:
 
 
 def _failure_points(findings: RunFindings) -> SummaryTable | None:
-    """Returns where each stack begins to fail along the amount of load; None without a failure or with one load."""
+    """Returns the amount of load at which each stack begins to fail; None without failures, or with only one load."""
     by_stack: dict[tuple[str, str], list[tuple[float, StackFindings]]] = {}
     for point in findings.points:
         place = ", ".join(f"{key} {value}" for key, value in point.coordinates.items())
@@ -120,5 +120,5 @@ def _failure_points(findings: RunFindings) -> SummaryTable | None:
 
 
 def _rate(row: Sampled) -> str:
-    """Returns the right answers a second."""
+    """Returns the right responses per second."""
     return f"{row.per_s(row.requests - row.failed):,.0f}"

@@ -99,13 +99,13 @@ class ReferenceDatabase:
         ValueError for a query that is not valid on this dataset."""
         wanted = sql.count("?")
         if wanted > len(inputs):
-            most = f"expected at most {len(inputs)}: the request has no more random inputs"
-            raise ValueError(f"found {wanted} times '?', {most}")
+            most = f"expected at most {len(inputs)}, the number of the request's random inputs"
+            raise ValueError(f"found {wanted} '?' in the query, {most}")
         values = [int(one) if one.lstrip("-").isdigit() else one for one in inputs[:wanted]]
         try:
             return [dict(row) for row in self._connection.execute(sql, values)]
         except sqlite3.Error as error:
-            raise ValueError(f"{error}; expected a query on the dataset {self.dataset.id}") from None
+            raise ValueError(f"{error}; expected a query that runs on the dataset {self.dataset.id}") from None
 
 
 def read_dataset(dataset_id: str) -> Dataset:

@@ -38,7 +38,7 @@ class DelaySettings(Table):
     @model_validator(mode="after")
     def _a_share_is_one_of_a_fault(self) -> "DelaySettings":
         if self.fault_share is not None and self.fault is None:
-            raise ValueError("fault_share: expected fault beside it")
+            raise ValueError("fault_share: expected fault, too")
         return self
 
     @property

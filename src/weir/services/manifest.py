@@ -74,7 +74,7 @@ class DatabaseService(Service):
         machine = platform.machine()
         if machine not in self.packages:
             found = f"{self.id}: found no package for {machine}, expected one of: {', '.join(self.packages)}"
-            raise UsageError(found, hint=f"start a server of your own and name it: {self.own_server}=…")
+            raise UsageError(found, hint=f"start your own server and set {self.own_server}=URL")
         return self.packages[machine]
 
 

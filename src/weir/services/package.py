@@ -62,7 +62,7 @@ def find_fetch_command(package: Package) -> list[str] | None:
 def _fetch(service_id: str, package: Package, folder: Path) -> Path:
     command = find_fetch_command(package)
     if command is None:
-        missing = f"{service_id}: {package.tool}: not found on the PATH; it fetches {package.name}"
+        missing = f"{service_id}: {package.tool}: not found on the PATH; weir needs it to download {package.name}"
         raise UsageError(missing, hint="weir doctor")
     if package.tool == "npm":
         command += ["pack", f"{package.name}@{package.version}", "--pack-destination", str(folder), "--silent"]
@@ -87,7 +87,7 @@ def _fetch(service_id: str, package: Package, folder: Path) -> Path:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != package.sha256:
         name = f"{service_id}: {package.name} {package.version}"
-        raise TargetError(f"{name}: found SHA-256 {found}, expected {package.sha256}: not unpacked")
+        raise TargetError(f"{name}: found SHA-256 {found}, expected {package.sha256}; weir did not unpack the file")
     return files[0]
 
 

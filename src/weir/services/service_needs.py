@@ -24,5 +24,7 @@ def find_unmet_need(service: Service) -> UnmetRequirement | None:
             except UsageError as error:
                 return UnmetRequirement(service.id, error.message.removeprefix(f"{service.id}: "))
             if not (is_fetched(service) or find_fetch_command(package)):
-                return UnmetRequirement(package.tool, f"not found on the PATH; it fetches {package.name}")
+                return UnmetRequirement(
+                    package.tool, f"not found on the PATH; weir needs it to download {package.name}"
+                )
     return None

@@ -30,8 +30,8 @@ def require_replayed(standby: Address, position: str) -> None:
     query: LiteralString = f"SELECT {replay}, (SELECT status FROM pg_stat_wal_receiver)"
     ((replayed, reached, receiver),) = _query(standby, query, position)
     if receiver != "streaming" or not reached:
-        found = f"its receiver is {receiver or 'not there'}, replayed up to {replayed}"
-        raise TargetError(f"{found}; expected {position} of its primary")
+        found = f"found the receiver {receiver or 'missing'} and the log replayed up to {replayed}"
+        raise TargetError(f"{found}, expected a streaming receiver and the primary's position {position}")
 
 
 def _query(address: Address, query: LiteralString, *values: str) -> list[tuple[Any, ...]]:

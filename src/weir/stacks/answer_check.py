@@ -65,10 +65,10 @@ def _check_answer(workload: Workload, request: Request, *, path: str | None, tim
     try:
         status, body = send_request(request, timeout_s=timeout_s)
     except (OSError, http.client.HTTPException) as error:
-        raise TargetError(f"{asked}: no answer within {timeout_s:g} s: {error or type(error).__name__}") from None
+        raise TargetError(f"{asked}: no response within {timeout_s:g} s: {error or type(error).__name__}") from None
     wrong = workload.why_wrong(request, status, body, path=path)
     if wrong is not None:
-        raise WrongAnswerError(f"{asked}: wrong answer: {wrong}")
+        raise WrongAnswerError(f"{asked}: wrong response: {wrong}")
 
 
 def check_many_answers(

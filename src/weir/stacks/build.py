@@ -110,7 +110,7 @@ def _build_anew(stack: Stack, root: Path, folder: Path, run: RunCommand, on_buil
             raise TargetError("\n  ".join(lines), hint=f"weir stacks check {stack.label}")
         if recipe.artifact is not None and not (folder / recipe.artifact).exists():
             key = f"{stack.folder / 'stack.toml'}: build.artifact"
-            raise TargetError(f"{key}: the build left no {recipe.artifact!r}; log: {log}")
+            raise TargetError(f"{key}: found no {recipe.artifact!r}, expected it from the build; log: {log}")
     (root / MARKER).touch()
 
 

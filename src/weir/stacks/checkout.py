@@ -95,8 +95,8 @@ def _require_clean_submodules(top: Path) -> None:
     for line in _git(top, "submodule", "status", "--recursive").splitlines() if (top / ".gitmodules").is_file() else ():
         name = line.split()[1] if len(line.split()) > 1 else line
         if (top / name / ".git").exists() and _git(top / name, "status", "--porcelain"):
-            found = f"--git: found changes in the submodule {name}, expected none: a commit does not have them"
-            raise UsageError(found, hint=f"git -C {top / name} stash, or commit them")
+            found = f"--git: found changes in the submodule {name}, expected none: a commit does not contain them"
+            raise UsageError(found, hint=f"git -C {top / name} stash, or commit the changes")
 
 
 def _build(folder: Path, build: str, run: Callable[[str, Path, Path], int], log: Path) -> None:

@@ -35,7 +35,7 @@ BUILD_FIELDS = frozenset({"python", "npm"})
 def _check_needs(needs: list[str]) -> list[str]:
     for need in needs:
         if NEED.fullmatch(need) is None:
-            raise ValueError(f"{need!r}: expected a tool, 'mvn', or a tool with its minimum version, 'java>=17'")
+            raise ValueError(f"{need!r}: expected a tool like 'mvn', or with a minimum version like 'java>=17'")
     return needs
 
 
@@ -72,7 +72,7 @@ class Build(Table):
         for pattern in patterns:
             parts = PurePath(pattern).parts
             if not parts or pattern.startswith("/") or ".." in parts or "**" in parts:
-                expected = "expected a file or folder beside the stack's, or a pattern: '*/pom.xml'"
+                expected = "expected a file or folder beside the stack's folder, or a pattern such as '*/pom.xml'"
                 raise ValueError(f"{pattern!r}: {expected}")
         return patterns
 
@@ -220,7 +220,7 @@ class Manifest(Table):
             for text in variant.env.values():
                 _check_fields(text, _list_fields({**self.services, **variant.services}))
             if variant.build is not None and self.build is None:
-                raise ValueError(f"variants.{name}.build: expected '[build]' of the stack beside it")
+                raise ValueError(f"variants.{name}.build: expected '[build]' of the stack, too")
         return self
 
     @property
@@ -393,13 +393,13 @@ def _check_services(
         if name not in (known := sorted(list_data_files("services"))):
             raise ValueError(f"{key}: found {name!r}, expected one of: {', '.join(known)}")
         if name in beside:
-            raise ValueError(f"{key}: found {name!r}, expected it once: the stack itself needs it")
+            raise ValueError(f"{key}: found {name!r}, expected it only once: the stack itself already needs it")
         service = read_service(name)
         if isinstance(service, StandbyService) and service.of not in {**beside, **services}:
-            raise ValueError(f"{key}: found {name!r} without {service.of!r}, expected both: it replicates that one")
+            raise ValueError(f"{key}: found {name!r} without {service.of!r}, expected both: it is the replica")
         if needed.dataset is not None:
             if not isinstance(service, DatabaseService):
-                expected = f"expected none: {service.title} holds no data of its own"
+                expected = f"expected none: {service.title} stores no data"
                 raise ValueError(f"{key}.{name}.dataset: found {needed.dataset!r}, {expected}")
             read_dataset(needed.dataset)
         try:
@@ -407,7 +407,7 @@ def _check_services(
         except ValueError as error:
             raise ValueError(f"{key}.{name}.settings: {error}") from None
         if name in tiers:
-            raise ValueError(f"tiers: found {name!r}, expected another name: the service of that name is a tier")
+            raise ValueError(f"tiers: found {name!r}, expected another name: the service with that name is a tier, too")
 
 
 def _list_fields(services: Iterable[str]) -> frozenset[str]:

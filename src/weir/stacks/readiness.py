@@ -31,7 +31,7 @@ def wait_until_ready(
     """Requests `path` until the status is low enough; raises TargetError if the server ended, or is not ready in time.
     `why_dead` returns why the server has ended; None while it runs."""
     started = time.monotonic()
-    last = "nothing answered"
+    last = "no response"
     while True:
         reason = why_dead()
         if reason is not None:

@@ -88,7 +88,7 @@ class Work(Table):
     @model_validator(mode="after")
     def _rows_are_known_or_differ(self) -> "Work":
         if self.rows is not None and self.rows_differ:
-            raise ValueError(f"rows_differ: found beside rows = {self.rows:g}, expected one of them")
+            raise ValueError(f"rows_differ: found together with rows = {self.rows:g}, expected only one of the two")
         return self
 
 
@@ -137,7 +137,7 @@ class Workload(DataFile):
     def _answers_can_be_told(self) -> "Workload":
         asking = [name for name, asked in (("answer.rows", self.answer.rows), ("invariant", self.invariant)) if asked]
         if asking and self.dataset is None:
-            raise ValueError(f"{asking[0]}: expected 'dataset' beside it")
+            raise ValueError(f"{asking[0]}: expected 'dataset', too")
         inputs = self.inputs(render(self.request.path, random.Random(0)))
         try:
             _expect_json(self.answer.json_, b"null", inputs)

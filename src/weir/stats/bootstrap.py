@@ -1,10 +1,10 @@
 """Bootstrap intervals for figures that are not means. The block is the unit of repetition, so the bootstrap resamples
 blocks.
 
-A percentile bootstrap of few blocks is too narrow: with 5 blocks it covers the truth in 85 % of studies instead of 95
-%. It underestimates the spread by √((n−1)/n), and uses normal quantiles instead of Student's. `small_sample_inflation`
-moves every draw away from the estimate by both factors; for a mean the result is Student's interval. Source:
-Hesterberg, "What teachers should know about the bootstrap", The American Statistician 69 (2015), section 4.
+A percentile bootstrap of few blocks is too narrow: with 5 blocks it contains the truth in 85 % of studies, not 95 %. It
+underestimates the spread by √((n−1)/n), and uses normal quantiles instead of Student's. `small_sample_inflation` moves
+every draw away from the estimate by both factors; for a mean the result is Student's interval. Source: Hesterberg,
+"What teachers should know about the bootstrap", The American Statistician 69 (2015), section 4.
 """
 
 import math
@@ -16,7 +16,7 @@ from weir.stats.distributions import normal_quantile
 from weir.stats.mean import CONFIDENCE, Array, t_quantile
 
 MIN_BLOCKS = 10
-"""With fewer blocks the coverage of the interval is too low, and no interval is printed."""
+"""Minimum number of blocks of an interval. With fewer blocks its coverage is too low, and none is printed."""
 DRAWS = 2_000
 
 
@@ -31,8 +31,7 @@ def small_sample_inflation(blocks: int) -> float:
 
 @cache
 def bootstrap_weights(blocks: int, count: int = DRAWS) -> Array:
-    """Returns how often each draw contains each block: `count` rows of `blocks` numbers, each row with the sum
-    `blocks`.
+    """Returns how often each draw contains each block: `count` rows of `blocks` numbers. Each row has the sum `blocks`.
 
     The seed is fixed, so that one run file gives the same findings on every machine.
     """
@@ -58,7 +57,7 @@ def bootstrap_means(values: Array, count: int = DRAWS) -> tuple[Array, Array]:
 
 
 def percentile_interval(drawn: Array) -> tuple[float, float]:
-    """Returns the ends of the central 95 % of the draws. Infinite draws sort beyond all others."""
+    """Returns the ends of the central 95 % of the draws. Infinite draws are the outermost."""
     ordered = np.sort(drawn)
     low, high = percentile_ranks(len(drawn))
     return float(ordered[low]), float(ordered[high])

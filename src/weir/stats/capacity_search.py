@@ -2,8 +2,8 @@
 throughput).
 
 The caller passes the measurement as a function, so a search needs no server. The capacity search is MLRsearch
-(draft-ietf-bmwg-mlrsearch): short measurements find the neighbourhood, long ones decide. Its two bounds are no
-confidence interval. An interval needs several searches, each on a freshly started system.
+(draft-ietf-bmwg-mlrsearch): short measurements find the neighbourhood of the capacity, long measurements decide. The
+two bounds of a search are no confidence interval. An interval needs several searches, each on a freshly started system.
 """
 
 import math
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from weir.stats.mean import Estimate, mean_interval
 
 MIN_SEARCHES = 5
-"""With fewer searches the interval is too wide to be useful, and none is printed."""
+"""Minimum number of searches of an interval. With fewer searches it is too wide to be useful, and is not printed."""
 KNEE_SHARE = 0.95
-"""The knee is the smallest number of users that reaches this share of the highest throughput."""
+"""The knee is the smallest number of users with at least this share of the highest throughput."""
 _FLAT_DOUBLINGS = 2
 """The search for the highest throughput ends after this many doublings of the users without a gain."""
 _FOREVER_S = 1e9
@@ -26,13 +26,13 @@ class Goal:
     """The condition that a load must meet, and the precision of the search."""
 
     missed_share: float
-    """Share of the intended requests that may miss: 0.01 for a p99."""
+    """Maximum share of the intended requests that may miss the objective: 0.01 for a p99."""
     shortest_s: float = 5.0
-    """Length of the measurements that find the neighbourhood."""
+    """Length of the short measurements, which find the neighbourhood of the capacity."""
     longest_s: float = 30.0
-    """Length of the measurements that decide."""
+    """Length of the long measurements, which decide."""
     width: float = 0.02
-    """The search ends when its bounds are this close, relative to the upper one."""
+    """The search ends when the difference of its bounds, relative to the upper bound, is at most this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Attempt:
     """One measurement of a search."""
 
     load: float
-    """Requests a second, or users."""
+    """The load in requests per second or in users."""
     duration_s: float
     intended: int
     missed: int
 
     @property
     def missed_share(self) -> float:
-        """Share of the intended requests that missed."""
+        """Share of the intended requests that missed the objective."""
         return self.missed / self.intended if self.intended else 0.0
 
 
@@ -56,20 +56,20 @@ class SearchResult:
     """The bounds that one search found."""
 
     lower: float | None
-    """The highest load that met the goal, below the lowest that did not; None: the lowest load failed already."""
+    """The highest load that met the goal below the lowest failed load; None: even the lowest load failed."""
     upper: float | None
     """The lowest load that failed; None: even the highest load met the goal."""
     attempts: tuple[Attempt, ...]
-    """Chronological."""
+    """The attempts in chronological order."""
     missed_share: float = 0.0
-    """The goal's share."""
+    """`missed_share` of the goal."""
 
     @property
     def capacity(self) -> float | None:
-        """The load between the bounds at which the allowed share misses; None without both bounds.
+        """The load between the bounds at which exactly the allowed share of requests misses; None without both bounds.
 
         The interpolation is linear in the logarithms of load and share: near capacity, misses grow with a power of the
-        load. It is the geometric middle if a bound had no misses, or if chance has the two shares in the wrong order.
+        load. The result is the geometric middle if a bound had no misses, or if by chance the lower bound missed more.
         """
         if self.lower is None or self.upper is None:
             return None
@@ -80,7 +80,7 @@ class SearchResult:
         return float(self.lower * (self.upper / self.lower) ** part)
 
     def _share_at(self, load: float) -> float:
-        """Returns the share that missed in all long measurements of that load."""
+        """Returns the share of requests that missed in all long measurements of that load."""
         longest = max(attempt.duration_s for attempt in self.attempts if attempt.load == load)
         decided = [attempt for attempt in self.attempts if attempt.load == load and attempt.duration_s == longest]
         return sum(attempt.missed for attempt in decided) / max(1, sum(attempt.intended for attempt in decided))
@@ -89,13 +89,13 @@ class SearchResult:
 def search_capacity(
     measure: Callable[[float, float], tuple[int, int]], goal: Goal, *, least: float, most: float
 ) -> SearchResult:
-    """Searches for the highest load between `least` and `most`, which is measured first, that meets the goal.
+    """Searches for the highest load between `least` and `most` that meets the goal; measures `most` first.
 
     `measure` takes a load and a duration in seconds; it returns the numbers of intended and of missed requests. Raises
-    ValueError: not 0 < least < most.
+    ValueError unless 0 < least < most.
     """
     if not 0 < least < most:
-        raise ValueError(f"expected 0 < least < most: {least}, {most}")
+        raise ValueError(f"found least = {least} and most = {most}, expected 0 < least < most")
     # A slow import: findings import this module, and few runs are searches.
     from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
@@ -149,12 +149,12 @@ class Knee:
     """The number of users beyond which throughput hardly grows."""
 
     users: int
-    """The smallest number that reaches `KNEE_SHARE` of the highest throughput."""
+    """The smallest number of users that reaches `KNEE_SHARE` of the highest throughput."""
     throughput_rps: float
     """Throughput with that number of users."""
     highest_rps: float
     measured: tuple[tuple[int, float], ...]
-    """Users and throughput of every measurement, by users."""
+    """Users and throughput of every measurement, sorted by users."""
 
 
 def search_knee(measure: Callable[[int], float], *, most_users: int, width: float = 0.05) -> Knee:

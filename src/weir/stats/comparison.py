@@ -12,21 +12,21 @@ from weir.stats.mean import CONFIDENCE, Estimate, mean_interval, t_quantile
 from weir.stats.sequential import widen_interval
 
 EQUIVALENCE_MARGIN = 0.02
-"""Two systems within ±2 % are the same for our purposes."""
+"""Two systems with a ratio within ±2 % count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A ÷ B over blocks. Interval and p-value are None with fewer than two pairs, or if the pairs have no spread."""
+    """A ÷ B over blocks. Interval and p-value are None with fewer than two pairs, or with pairs without spread."""
 
     value: float
     low: float | None
     high: float | None
     pairs: int
     p_value: float | None
-    """Two-sided, of the hypothesis that the ratio is 1."""
+    """Two-sided p-value of the hypothesis that the ratio is 1."""
     spread: float | None
-    """Standard deviation of the log ratios between blocks, about the coefficient of variation of one pair."""
+    """Standard deviation of the log ratios between blocks; about equal to the coefficient of variation of one pair."""
 
 
 def paired_ratio(
@@ -38,8 +38,8 @@ def paired_ratio(
 ) -> Ratio:
     """Returns the geometric mean of A/B over blocks with its t interval, exp(mean ln(A/B) ± t·s/√n).
 
-    The i-th values come from the same block, so that effects of a block cancel. `first_look` widens the interval, and
-    the p-value with it, in a run that its width may end (`widen_interval`).
+    The i-th values come from the same block, so that effects of a block cancel. If the width of the interval may end
+    the run, `first_look` widens the interval and enlarges the p-value (`widen_interval`).
 
     >>> ratio = paired_ratio([410.0, 395.0, 420.0], [100.0, 100.0, 100.0])
     >>> round(ratio.value, 2), round(ratio.low, 2), round(ratio.high, 2)
@@ -63,14 +63,14 @@ def paired_ratio(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """B ÷ A of two systems measured independently."""
+    """The ratio B ÷ A of two systems that were measured independently."""
 
     value: float
     low: float | None
     high: float | None
     error: float | None
-    """Standard error of the logarithm. Like the interval None if a side has fewer than two values, or neither has
-    spread."""
+    """Standard error of the logarithm. None, like the interval, if a side has fewer than two values, or if neither side
+    has spread."""
     degrees: float | None
     """Degrees of freedom of its t distribution, by Welch and Satterthwaite."""
 
@@ -92,7 +92,7 @@ def compare_independent(before: Sequence[float], after: Sequence[float]) -> Chan
     """Returns the ratio of the geometric means of unpaired values, after ÷ before, with Welch's t interval of the
     logarithms.
 
-    For values from two runs. (Welch, Biometrika 1947.)
+    It is for values from two runs. (Welch, Biometrika 1947.)
 
     >>> found = compare_independent([100.0, 102.0, 98.0], [110.0, 113.0, 108.0])
     >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
@@ -127,7 +127,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def tost_equivalent(numerators: Sequence[float], denominators: Sequence[float]) -> bool:
-    """Returns whether the data show that the two are equal within the margin m (`EQUIVALENCE_MARGIN`), at 5 %.
+    """Returns whether the data show that both systems are equal within the margin m (`EQUIVALENCE_MARGIN`), at 5 %.
 
     Two one-sided tests (Schuirmann 1987): the 90 % interval of the ratio lies within 1/(1+m) … 1+m. False does not mean
     "different": the data may be inconclusive.

@@ -12,9 +12,9 @@ from weir.stats.bootstrap import DRAWS, MIN_BLOCKS, bootstrap_means, percentile_
 from weir.stats.mean import Array
 
 NARROW = 0.10
-"""A crossing is precise enough if its interval reaches at most this far to each side, relative to it."""
+"""A crossing is precise enough if its interval extends at most this far to each side, relative to the crossing."""
 _HALVINGS = 40
-"""Bisections of the gap between two places; the rest is a millionth of a millionth of it."""
+"""Number of bisections of the gap between two places. The remaining gap is 10⁻¹² of the original gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +22,19 @@ class Crossing:
     """A place where the ratio of two systems passes 1."""
 
     at: float
-    """In the units of the axis."""
+    """The place of the crossing, in the units of the axis."""
     falls: bool
     """Whether the ratio is above 1 before the crossing and below 1 after it."""
     low: float | None
-    """None: below the lowest measured place, or no interval."""
+    """Lower end of the interval; None if it lies below the lowest measured place, or without an interval."""
     high: float | None
-    """None: beyond the highest measured place, or no interval."""
+    """Upper end of the interval; None if it lies beyond the highest measured place, or without an interval."""
     has_interval: bool
-    """False with fewer blocks than an interval needs."""
+    """Whether the crossing has an interval; False with fewer blocks than an interval needs."""
     probability: float | None
     """Share of the bootstrap draws in which the ratio passes 1 here. None without an interval."""
     between: tuple[float, float]
-    """The measured places on both sides. Between them only the change of the sign is known."""
+    """The nearest measured places on both sides. Between these places only the change of the sign is known."""
 
     @property
     def is_narrow(self) -> bool:
@@ -45,7 +45,7 @@ class Crossing:
 
     @property
     def is_zone(self) -> bool:
-        """Whether the interval reaches beyond both neighbours: the two differ at neither, and a place between would not
+        """Whether the interval extends beyond both neighbours: the systems differ at neither, and more places would not
         help."""
         if not self.has_interval:
             return False
@@ -53,7 +53,7 @@ class Crossing:
 
     @property
     def next_place(self) -> float:
-        """The next place to measure: the geometric middle of the gap."""
+        """The next place to measure: the geometric mean of both ends of the gap."""
         return math.sqrt(self.between[0] * self.between[1])
 
 
@@ -62,15 +62,15 @@ class Crossings:
     """All crossings of two systems on an axis."""
 
     crossings: tuple[Crossing, ...]
-    """Sorted by place."""
+    """The crossings, sorted by place."""
     probability: float | None
     """Share of the bootstrap draws with a crossing. None with fewer blocks than an interval needs."""
     blocks: int
-    """Blocks with at least two places."""
+    """Number of blocks with at least two places."""
     places: tuple[float, ...]
     """Places at which both systems were measured."""
     side: Literal["above", "below", "neither"]
-    """Without a crossing: the side of 1 on which the mean ratio always is; `neither` if it touches 1."""
+    """Without a crossing: the side of 1 on which the mean ratio always is; `neither` if the mean ratio touches 1."""
 
 
 def find_crossings(log_ratios: Sequence[Mapping[float, float]], *, draws: int = DRAWS) -> Crossings | None:
@@ -78,11 +78,11 @@ def find_crossings(log_ratios: Sequence[Mapping[float, float]], *, draws: int = 
 
     PCHIP (Fritsch & Butland, SIAM J. Sci. Stat. Comput. 1984) interpolates the means over blocks in the logarithm of
     the axis. It is monotone between two places, so it crosses 0 between them exactly if their signs differ. Each
-    bootstrap draw has its own crossings. A draw without one in the part of the axis around a crossing counts as
-    infinitely far on the side that its sign points to, so an interval may be open.
+    bootstrap draw has its own crossings. A draw without a crossing in the part of the axis around a crossing counts as
+    infinitely far away, on the side to which its sign points. So an interval may be open.
 
-    `log_ratios` has ln(A/B) by place on the axis for each block; a block may lack places. None with fewer than two
-    measured places. Raises ValueError: a place that is not positive, or a value that is not finite.
+    `log_ratios` has for each block a dict from place on the axis to ln(A/B); a block may lack places. None with fewer
+    than two measured places. Raises ValueError: a place that is not positive, or a value that is not finite.
     """
     places = sorted({place for block in log_ratios for place in block})
     if any(not (place > 0 and math.isfinite(place)) for place in places):
@@ -119,14 +119,14 @@ def find_crossings(log_ratios: Sequence[Mapping[float, float]], *, draws: int = 
 
 
 def _sign_changes(values: Array) -> list[int]:
-    """Returns the index of the last value before each change of sign. Zeros belong to the sign before them."""
+    """Returns the index of the last value before each change of sign. A zero counts as having the sign before it."""
     nonzero = np.flatnonzero(values).tolist()
     return [before for before, after in pairwise(nonzero) if (values[before] > 0) != (values[after] > 0)]
 
 
 def _territory(means: Array, changes: Sequence[int], number: int) -> tuple[int, int]:
-    """Returns the part of the axis in which a draw's crossing counts as this one: between the neighbouring extremes of
-    the mean."""
+    """Returns the part of the axis, between the neighbouring extremes of the mean, in which a draw's crossing counts as
+    this one."""
     first = 0 if number == 0 else changes[number - 1] + 1
     last = len(means) - 1 if number == len(changes) - 1 else changes[number + 1]
     here = changes[number]

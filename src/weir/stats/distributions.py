@@ -1,7 +1,7 @@
 """Distributions for intervals and tests, from scipy.special.
 
-The first call imports scipy.special, which takes longer than all other imports of the findings. A process that draws
-charts and a command without intervals never wait for it.
+The first call imports scipy.special, which takes longer than all other imports of the findings. So a process that draws
+charts and a command without intervals do not wait for this import.
 """
 
 from functools import cache
@@ -10,7 +10,7 @@ from typing import Any
 
 @cache
 def load_scipy_special() -> Any:
-    """Returns scipy.special. Call it before a fork if the children need it: each would import its own copy."""
+    """Returns scipy.special. Call it before a fork if children need it; otherwise each imports its own copy."""
     from scipy import special
 
     return special

@@ -1,4 +1,4 @@
-"""Means of trials with intervals, the number of trials for a precision, and drift within a trial."""
+"""Computes means of trials with intervals, the number of trials for a precision, and the drift within a trial."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 MAX_BLOCKS = 100_000
-"""The upper limit of `blocks_for_precision`; no study runs more."""
+"""Maximum result of `blocks_for_precision`; no study runs more blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
     """Returns the mean of independent observations with Student's t interval, mean ± t·s/√n.
 
-    One observation, or several equal ones, have no known spread: no interval.
+    One observation, or several equal observations, have no known spread, and so no interval.
 
     >>> estimate = mean_interval([10.0, 12.0, 14.0])
     >>> round(estimate.value, 2), round(estimate.low, 2), round(estimate.high, 2)
@@ -62,7 +62,7 @@ def blocks_for_precision(variation: float, half_width: float) -> int:
     Raises ValueError: `half_width` is not positive, or `variation` is negative.
     """
     if half_width <= 0 or variation < 0:
-        raise ValueError(f"half_width {half_width} must be positive and variation {variation} not negative")
+        raise ValueError(f"found half_width {half_width} and variation {variation}, expected above 0 and at least 0")
     blocks = 2
     while blocks < MAX_BLOCKS and t_quantile(blocks - 1) * variation / math.sqrt(blocks) > half_width:
         # Jump to the number that the normal quantile gives, then step: Student's t never needs fewer.

@@ -7,7 +7,7 @@ from weir.stats.distributions import noncentral_student_cdf, student_quantile
 from weir.stats.mean import CONFIDENCE, MAX_BLOCKS
 
 POWER = 0.8
-"""The usual value: four of five studies find a difference of the given size."""
+"""Probability with which a study finds a difference of the given size. The value 0.8 is usual."""
 
 
 def minimum_detectable_ratio(spread: float, blocks: int, comparisons: int = 1) -> float | None:
@@ -27,7 +27,7 @@ def minimum_detectable_ratio(spread: float, blocks: int, comparisons: int = 1) -
     Raises ValueError: a negative spread, or no comparison.
     """
     if spread < 0 or comparisons < 1:
-        raise ValueError(f"spread {spread} must not be negative and comparisons {comparisons} at least 1")
+        raise ValueError(f"found spread {spread} and comparisons {comparisons}, expected at least 0 and at least 1")
     if blocks < 2:
         return None
     # A slow import, needed here only.
@@ -56,7 +56,7 @@ def blocks_to_detect(ratio: float, spread: float, comparisons: int = 1) -> int:
     Raises ValueError: the ratio is not above 1.
     """
     if ratio <= 1:
-        raise ValueError(f"ratio {ratio} must be above 1")
+        raise ValueError(f"found ratio {ratio}, expected a ratio above 1")
 
     def enough(blocks: int) -> bool:
         found = minimum_detectable_ratio(spread, blocks, comparisons)

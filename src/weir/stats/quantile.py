@@ -11,7 +11,7 @@ from weir.stats.bootstrap import MIN_BLOCKS, bootstrap_weights, percentile_ranks
 from weir.stats.mean import Array
 
 SAMPLES_BEYOND = 100
-"""A quantile is printed when at least this many samples lie beyond it."""
+"""Minimum number of samples beyond a quantile that is printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Quantile:
 
 
 def is_supported(samples: int, probability: float) -> bool:
-    """Returns whether at least `SAMPLES_BEYOND` of `samples` lie beyond the quantile, on its shorter side.
+    """Returns whether at least `SAMPLES_BEYOND` of `samples` lie beyond the quantile, on the side with fewer samples.
 
     >>> is_supported(10_000, 0.99), is_supported(9_999, 0.99)
     (True, False)
@@ -45,9 +45,9 @@ def is_supported(samples: int, probability: float) -> bool:
 def merge_quantiles(parts: Sequence[bytes], probabilities: Sequence[float]) -> list[Quantile]:
     """Returns quantiles of all samples in `parts` (HdrHistogram V2, one per trial), in the histograms' unit.
 
-    Histograms are merged: the mean of two p99 is no p99. Values have the histograms' three significant digits. The
-    bootstrap resamples whole trials, since requests of one trial share its process and memory layout: an interval from
-    single requests would be far too narrow.
+    The function merges histograms, because the mean of two p99 is not a p99. Values have the histograms' three
+    significant digits. The bootstrap resamples whole trials, since requests of one trial share its process and memory
+    layout: an interval from single requests would be far too narrow.
     """
     found = samples_of(parts)
     if not len(found.often):
@@ -74,9 +74,9 @@ def quantiles_by_group(
 ) -> tuple[Array, Array]:
     """Computes quantiles of many groups of samples at once, without intervals.
 
-    The first three arrays have an element for each non-empty bucket: its group, from 0, its index, and its samples. A
-    group may contain a bucket several times. Returns the number of samples of each group, and for each probability a
-    row of the groups' quantiles; NaN without samples.
+    The first three arrays have an element for each non-empty bucket: the bucket's group (from 0), index and number of
+    samples. A group may contain a bucket several times. Returns the number of samples of each group, and for each
+    probability a row of the groups' quantiles; NaN without samples.
     """
     values, counts = _counts(group, bucket, count, groups)
     # Few buckets of a group have samples: only those are summed, group after group.
@@ -111,8 +111,8 @@ def _ends(below: Array, probabilities: Sequence[float]) -> Integers:
     """Returns the buckets of each quantile's percentile interval over the draws, before its inflation.
 
     A draw's quantile lies in the first bucket whose cumulative count is large enough. So the n-th lowest quantile of
-    all draws lies in the first bucket in which n draws have enough samples. Bisection over buckets finds it without any
-    draw's own quantile.
+    all draws lies in the first bucket in which n draws have enough samples. Bisection over buckets finds this bucket
+    without computing the quantile of any draw.
     """
     drawn = bootstrap_weights(len(below)).T
     # A row for each end of each quantile, a column for each draw.

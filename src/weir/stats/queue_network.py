@@ -11,8 +11,8 @@ from weir.stats.mean import Array
 from weir.stats.queueing import Station, round_up_servers
 
 _RELAXATIONS = 5
-"""The first requests meet empty queues. After this many relaxation times a queue is within 1 % (e⁻⁵) of its steady
-state."""
+"""The first simulated requests meet empty queues. After this many relaxation times a queue is within 1 % (e⁻⁵) of its
+steady state."""
 
 
 @dataclass(frozen=True, slots=True)

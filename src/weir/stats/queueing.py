@@ -9,19 +9,19 @@ import numpy as np
 from weir.stats.mean import Array, Estimate, mean_interval, t_quantile
 
 _MIN_SPAN = 1.5
-"""The slope is used if throughput differs by this factor between the lightest and the heaviest load."""
+"""The slope is used only if throughput differs by this factor between the lightest and the heaviest load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The time a tier works for one request."""
+    """The time that a tier works for one request."""
 
     per_request_s: Estimate
     idle: float
     """Utilisation without requests: the intercept, in busy seconds per second. 0 if the loads are too similar to
     estimate it."""
     is_slope: bool
-    """True: the slope over several loads, without the tier's idle work. False: busy time ÷ requests."""
+    """True: the demand is the slope over several loads, which excludes idle work. False: it is busy time ÷ requests."""
 
 
 def estimate_service_demand(
@@ -32,9 +32,9 @@ def estimate_service_demand(
     U = U₀ + D·X (the utilisation law plus idle work; Denning & Buzen, ACM Computing Surveys 1978). If all loads give
     about the same throughput, the slope is noise; then D = U ÷ X of each trial. None without trials.
 
-    `busy` has each trial's CPU seconds per second, `throughput` its requests per second, and `loads` its load; default:
-    all different. Differences between trials of one load are noise, no slope. Raises ValueError: unequal lengths, or a
-    throughput that is not positive.
+    `busy` has each trial's CPU seconds per second, `throughput` its requests per second, and `loads` its load (default:
+    all loads differ). Differences between trials of one load are noise and not a slope. Raises ValueError: unequal
+    lengths, or a throughput that is not positive.
     """
     pairs = list(zip(busy, throughput, strict=True))
     if any(not x > 0 for _, x in pairs):
@@ -61,12 +61,12 @@ def estimate_service_demand(
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """A tier, or several that share CPUs, as a queue with servers."""
+    """A queue with servers: a tier, or several tiers that share CPUs."""
 
     demand_s: float
-    """Time of one server that a request takes, summed over visits."""
+    """Time of one server that a request needs, summed over the request's visits."""
     servers: float
-    """CPUs, or the quota."""
+    """Number of CPUs, or the quota."""
 
     @property
     def width_rps(self) -> float:
@@ -94,9 +94,9 @@ class ClosedPrediction:
 def solve_closed_system(stations: Sequence[Station], users: int, think_s: float = 0.0) -> list[ClosedPrediction]:
     """Solves a closed system for 1, 2, … `users` users by exact mean value analysis (Reiser & Lavenberg, J. ACM 1980).
 
-    A request visits all stations. They may have several servers, rounded up to a whole number (`round_up_servers`).
-    Exact for exponential service times, first come, first served, and for any service times with processor sharing.
-    Raises ValueError: fewer than one user, or no station and no think time.
+    A request visits all stations. A station may have several servers, rounded up to a whole number
+    (`round_up_servers`). The result is exact for exponential service times in a first come, first served queue, and for
+    any service times with processor sharing. Raises ValueError: fewer than one user, or no station and no think time.
     """
     if users < 1 or (not stations and think_s <= 0):
         raise ValueError("expected at least one user, and a station or a think time")
@@ -120,7 +120,7 @@ def solve_closed_system(stations: Sequence[Station], users: int, think_s: float 
 
 
 def _busy_servers(before: Array, used: float, servers: int) -> Array:
-    """Returns the probabilities of 0, 1, … busy servers with one more user. `used`: mean number of busy servers."""
+    """Returns the probabilities of 0, 1, … busy servers with one more user. `used`: the mean number of busy ones."""
     now = np.zeros(servers)
     now[1:] = used / np.arange(1, servers) * before[:-1]
     idle = 1 - (used + float(np.arange(servers - 1, 0, -1) @ now[1:])) / servers

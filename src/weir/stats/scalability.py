@@ -10,18 +10,18 @@ from weir.stats.bootstrap import MIN_BLOCKS
 from weir.stats.mean import Array, Estimate, t_quantile
 
 MIN_POINTS = 5
-"""With four points and three parameters one degree of freedom is left, too few to detect a poor fit."""
+"""Minimum number of concurrencies: with 4 points and 3 parameters, 1 degree of freedom cannot detect a poor fit."""
 POOR_FIT = 0.05
-"""The fit is poor if it misses the measured means by more than this on average,"""
+"""A fit is poor only if its mean relative distance from the measured means exceeds this share."""
 _NOISE_SIGMAS = 3.0
-"""and by more than this many times their noise."""
+"""A fit is poor only if this distance also exceeds this multiple of the noise of the means."""
 _NONE = 1e-9
 """Smaller coefficients count as 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalability:
-    """X(N) = γN ÷ (1 + α(N−1) + βN(N−1)), fitted."""
+    """The fitted law X(N) = γN ÷ (1 + α(N−1) + βN(N−1))."""
 
     gamma: Estimate
     """Throughput of one user alone."""
@@ -30,13 +30,13 @@ class Scalability:
     beta: Estimate
     """Coherency: the cost of each pair of concurrent requests."""
     peak_at: Estimate | None
-    """Concurrency √((1−α)/β) of the highest throughput; None if the law has no peak."""
+    """Concurrency with the highest throughput, √((1−α)/β); None if the law has no peak."""
     peak_throughput: float | None
     """Throughput at the peak; without a peak its limit γ/α; None if throughput grows without bound."""
     misfit: float
     """Root mean square of the relative distances between law and measured means."""
     noise: float
-    """Root mean square of the means' relative standard errors over blocks. 0 with one block."""
+    """Root mean square of the relative standard errors of the means over blocks. 0 with one block."""
     highest: float
     """The highest measured concurrency."""
     blocks: int
@@ -55,8 +55,8 @@ class Scalability:
     def knee(self) -> float | None:
         """The concurrency at which the growth of the first users would reach the highest throughput.
 
-        Beyond it more users mostly wait for each other (Kleinrock, 1979). None if throughput grows without bound, or
-        hardly grows at all.
+        Beyond the knee, additional users mostly wait for each other (Kleinrock, 1979). None if throughput grows without
+        bound, or hardly grows at all.
         """
         if self.peak_throughput is None or self.gamma.value <= 0:
             return None
@@ -71,20 +71,20 @@ class Scalability:
 def fit_scalability(throughput: Sequence[Mapping[float, float]]) -> Scalability | None:
     """Fits the law to throughput over concurrency. None with fewer than `MIN_POINTS` concurrencies.
 
-    N/X = (1 + α(N−1) + βN(N−1))/γ is linear in 1/γ, α/γ and β/γ, all of them non-negative. So it is a bounded
-    least-squares problem with one solution, without starting values. Its residuals are relative. The intervals are
+    N/X = (1 + α(N−1) + βN(N−1))/γ is linear in 1/γ, α/γ and β/γ, all of them non-negative. So the fit is a bounded
+    least-squares problem with one solution and without starting values. The residuals are relative. The intervals are
     Student's over the jackknife that leaves out one block at a time. (Gunther, Guerrilla Capacity Planning, 2007,
     chapter 5.)
 
-    `throughput` has requests per second by concurrency for each block; a block may lack some. Raises ValueError: a
-    concurrency below 1, or a throughput that is not positive.
+    `throughput` has for each block a dict from concurrency to requests per second; a block may lack concurrencies.
+    Raises ValueError: a concurrency below 1, or a throughput that is not positive.
     """
     blocks = [block for block in throughput if block]
     places = sorted({place for block in blocks for place in block})
     if any(place < 1 for place in places) or any(
         not (value > 0 and math.isfinite(value)) for block in blocks for value in block.values()
     ):
-        raise ValueError("expected concurrencies from 1 on and positive throughput")
+        raise ValueError("expected concurrencies of at least 1 and positive throughput")
     if len(places) < MIN_POINTS:
         return None
     axis = np.array(places, dtype=np.float64)

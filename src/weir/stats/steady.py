@@ -24,26 +24,26 @@ import ruptures
 from weir.stats.mean import Array, Estimate, drift
 
 POINTS = 30
-"""Levels need at least this many points."""
+"""Minimum number of points of a series in which levels can be found."""
 TOLERANCE = 0.02
-"""Levels closer than this are equal; a level that moves less than this does not drift."""
+"""Levels that differ by less than this are equal; a level that changes by less than this does not drift."""
 MIN_STEADY_SHARE = 0.5
-"""The last level must last for at least this share of the series."""
+"""Minimum length of the last level, as a share of the series."""
 _SHORTEST = 4
-"""Points of the shortest level."""
+"""Minimum number of points of a level."""
 _NEIGHBOURS = 11
 _SPIKE_SIGMAS = 4.0
 _PENALTY = 4.0
-"""Times ln n and the noise's variance. The textbook's 2 (BIC) errs in more than one of a hundred series of 60
-points."""
+"""Penalty of a change, as a multiple of ln n × the noise's variance. The textbook's 2 (BIC) gives false changes in more
+than 1 of 100 series of 60 points."""
 _MAX_AUTOCORRELATION = 0.8
-"""A higher autocorrelation comes from the levels themselves."""
+"""Maximum autocorrelation that the penalty uses. A higher value comes from the levels themselves."""
 _KEPT = 0.9
 _KEPT_VARIANCE = 0.6231
 """The variance of the smaller nine tenths of normal numbers, as a share of that of all: 1 − 2·z·φ(z) ÷ 0.9 with z =
 1.645."""
 _NORMAL_MAD = 1.4826
-"""Standard deviations in a median absolute deviation, of a normal distribution."""
+"""Standard deviation of a normal distribution ÷ its median absolute deviation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class SteadyState:
     """The common steady state of several series of one length."""
 
     changes: tuple[int, ...]
-    """Change points of any series: index of the first point of each new level."""
+    """Change points of all series: the index of the first point of each new level."""
     begin: int
-    """First point after the last change."""
+    """Index of the first point after the last change."""
     drift: Estimate | None
     """The largest drift of a series from `begin` to the end, relative to its mean; None with too few points."""
     points: int
@@ -65,7 +65,7 @@ class SteadyState:
 
     @property
     def drifts(self) -> bool:
-        """Whether the last level moves by more than the tolerance: the whole interval of its drift lies beyond it."""
+        """Whether the last level changes by more than the tolerance: the whole interval of its drift exceeds it."""
         return _is_beyond(self.drift)
 
     @property
@@ -147,8 +147,9 @@ def _apart(observed: Array, changes: Iterable[int]) -> list[int]:
 def _noise(observed: Array) -> tuple[float, float]:
     """Returns the standard deviation of a series around its levels, and its lag-1 autocorrelation.
 
-    Both come from differences, since levels affect only those across a change: with lag 1 their variance is 2σ²(1 − r),
-    with lag 2 it is 2σ²(1 − r²). The largest tenth, changes of level among them, is left out.
+    Both come from differences, because a change of level affects only those across the change: with lag 1 their
+    variance is 2σ²(1 − r), with lag 2 it is 2σ²(1 − r²). The largest tenth, which includes changes of level, is left
+    out.
     """
     near, far = (_trimmed_variance(observed[lag:] - observed[:-lag]) for lag in (1, 2))
     if near == 0:

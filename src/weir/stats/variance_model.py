@@ -1,6 +1,6 @@
 """Components of a figure's variance: within trials, between trials, between blocks.
 
-The largest component shows which measurements to add: longer loads, more trials, or another day.
+The largest component shows what a study needs: longer loads, more trials, or measurements on another day.
 """
 
 import math
@@ -17,14 +17,14 @@ _BATCHES = 10
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """Relative standard deviations of one trial's figure, by source. Their squares add up."""
+    """Relative standard deviations of one trial's figure, one for each source. Their squares add up to the total."""
 
     within: float
-    """Noise of the mean within a trial's window: a longer load makes it smaller."""
+    """Noise of the mean within a trial's window. A longer load reduces this noise."""
     between_trials: float
-    """Further differences between fresh processes in one block: more trials average them out."""
+    """Further differences between fresh processes in one block. More trials average out these differences."""
     between_blocks: float
-    """Common change of all systems of a block: it cancels in comparisons by block."""
+    """Common change of all systems in a block; comparisons within blocks cancel this change."""
     trials: int
     blocks: int
 

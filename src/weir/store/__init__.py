@@ -1,5 +1,5 @@
-"""The run file: one SQLite file for each run, written while the run goes on and read by everything after it. Only this
-room knows the schema (`docs/reference/run-file.md`). It takes and returns the types of `weir.model`, draws no
+"""The run file: one SQLite file for each run, which weir writes during the run, and all later steps read. Only this
+room knows the schema (`docs/reference/run-file.md`). The room takes and returns the types of `weir.model`, draws no
 conclusions and runs nothing."""
 
 from weir.store.connection import RUN_FILE_NAME, find_run

@@ -1,5 +1,5 @@
-"""Finds and opens run files, and turns SQLite's errors into errors that a user can act on. A reader must work while the
-run is still being written (WAL), on a read-only medium, and after the writer was killed."""
+"""Finds and opens run files, and turns SQLite's errors into errors that a user can act on. A reader must work while a
+writer still writes the run (WAL), on a read-only medium, and after the writer was killed."""
 
 import shutil
 import sqlite3
@@ -13,12 +13,12 @@ from weir.model.errors import UsageError, WeirError
 from weir.store.schema import APPLICATION_ID, SCHEMA_NUMBER
 
 RUN_FILE_NAME = "run.weir"
-_NEXT_STEP = "name a run folder that `weir run` made, or run the study again"
+_NEXT_STEP = "name a run folder that `weir run` created, or run the study again"
 
 
 def find_run(path: Path) -> Path:
-    """Returns the run file that `path` names: itself, or `run.weir` in it. Raises UsageError: there is no such file."""
-    hint = "weir run STUDY makes one"
+    """Returns the run file `path`, or `run.weir` in the folder `path`. Raises UsageError if there is none."""
+    hint = "weir run STUDY creates a run folder"
     if path.is_dir():
         inside = path / RUN_FILE_NAME
         if inside.is_file():
@@ -26,13 +26,13 @@ def find_run(path: Path) -> Path:
         raise UsageError(f"{path}: found a folder without {RUN_FILE_NAME}, expected the folder of a run", hint=hint)
     if path.is_file():
         return path
-    found = "something that is not a file" if path.exists() else "nothing there"
+    found = "something that is not a file" if path.exists() else "no such file"
     raise UsageError(f"{path}: found {found}, expected a run folder or a {RUN_FILE_NAME} file", hint=hint)
 
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raises errors of the file at `path` as a `WeirError` that names it."""
+    """Raises SQLite's errors about the file at `path` as a `WeirError` with the file's name."""
 
     def of_kind(found: str, expected: str = "a weir run file") -> UsageError:
         return UsageError(f"{path}: found {found}, expected {expected}", hint=_NEXT_STEP)
@@ -44,8 +44,8 @@ def explained(path: Path) -> Iterator[None]:
         if "not a database" in text:
             raise of_kind("a file of another kind") from error
         if any(sign in text for sign in ("malformed", "disk image", "no such table", "no such column")):
-            raise of_kind(f"a damaged or truncated file ({text})", "a whole weir run file") from error
-        hint = "check the permissions of the file and of its folder, and the space on the disk"
+            raise of_kind(f"a damaged or truncated file ({text})", "a complete weir run file") from error
+        hint = "check the permissions of the file and of its folder, and the space left on the disk"
         raise WeirError(f"{path}: {text}", hint=hint) from error
     except (ValueError, KeyError, TypeError) as error:
         # Values that weir does not write: invalid JSON, an unknown arm, a summary that lacks keys.
@@ -54,21 +54,21 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def check_identity(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises UsageError: the open file is not a weir run, or this weir does not read its schema."""
+    """Raises UsageError if the open file is not a weir run, or has a schema that this weir cannot read."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION_ID:
         raise UsageError(f"{path}: found a file of another kind, expected a weir run file", hint=_NEXT_STEP)
     if schema != SCHEMA_NUMBER:
         is_newer = schema > SCHEMA_NUMBER
-        found = f"{path}: found run file schema {schema}, expected {SCHEMA_NUMBER}: it comes from"
+        found = f"{path}: found run file schema {schema}, expected {SCHEMA_NUMBER}: the file comes from"
         hint = "pip install --upgrade weirbench" if is_newer else _NEXT_STEP
         raise UsageError(f"{found} {'a newer' if is_newer else 'an older'} weir", hint=hint)
 
 
 @dataclass(slots=True)
 class ReadOnly:
-    """An open connection for reading, and the temporary copy behind it if it needs one."""
+    """An open connection for reading, and the temporary copy of the file, if the connection needs one."""
 
     connection: sqlite3.Connection
     copy: "tempfile.TemporaryDirectory[str] | None" = None
@@ -93,8 +93,8 @@ def _connect(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
 
 
 def open_read_only(path: Path) -> ReadOnly:
-    """Opens the run file at `path` for reading. Raises WeirError: it cannot be opened, is of another kind, truncated,
-    or from a newer weir."""
+    """Opens the run file at `path` for reading. Raises WeirError if the file cannot be opened, is of another kind, is
+    truncated, or is from a newer weir."""
     with explained(path):
         try:
             return ReadOnly(_connect(path))

@@ -1,6 +1,6 @@
-"""Histogram logs: the response times of each interval in HdrHistogram's text format, for its readers and plotters. The
-format is that of `HistogramLogWriter` (version 1.3): comments with the start time, a legend, and a line for each
-interval: start and length in seconds, largest value in milliseconds, histogram (V2, deflated, base64; nanoseconds)."""
+"""Histogram logs: the response times of each interval in HdrHistogram's text format, for other tools. The format is
+that of `HistogramLogWriter` (version 1.3): comments with the start time, a legend, and a line for each interval: start
+and length in seconds, largest value in milliseconds, histogram (V2, deflated, base64; nanoseconds)."""
 
 from datetime import datetime
 
@@ -11,8 +11,8 @@ from weir.model.records import Interval, LoadStarted
 
 
 class HistogramLog(LoadObserver):
-    """A log that grows with the load: it is complete up to the moment at which the load ends. Raises UsageError: the
-    file cannot be written."""
+    """A log that grows with the load. When the load ends, even early, the log is complete. Raises UsageError: the file
+    cannot be written."""
 
     def __init__(self, path: str) -> None:
         try:

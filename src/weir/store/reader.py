@@ -1,6 +1,6 @@
-"""Reads a run file: finished trials only, in the types of `weir.model`; of a load without a study also the unfinished
-one. The file is opened read-only. Reading works while the run is still being written, on a read-only medium, and after
-the writer was killed."""
+"""Reads the finished trials of a run file, in the types of `weir.model`. For a load without a study, also reads the
+unfinished trial. The file is opened read-only. Reading works while a writer still writes the run, on a read-only
+medium, and after the writer was killed."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -25,22 +25,22 @@ _READINGS: dict[type, tuple[str, str]] = {
     NetworkSampleRow: ("network_sample", "t_s, name"),
     MachineSampleRow: ("machine_sample", "t_s"),
 }
-"""Table and order of each kind of reading."""
+"""The table and the sort order of each kind of reading."""
 
 
 class RunReader:
-    """An open run file. A context manager; or `close` it."""
+    """An open run file. Use it as a context manager, or call `close`."""
 
     info: RunInfo
     ended: Literal["complete", "interrupted"] | None
-    """How the run ended; None if it still goes on, or its writer was killed."""
+    """How the run ended; None if the run continues, or its writer was killed."""
     finished_unix_ns: int | None
     stopped: StopReason | None
-    """Why a complete run has no more blocks."""
+    """Why a complete run has no further blocks."""
 
     def __init__(self, path: Path) -> None:
-        """Opens the run file that `path`, a file or a run folder, names. Raises WeirError: missing, of another kind,
-        truncated, or from a newer weir."""
+        """Opens the run file `path`, or the run file in the folder `path`. Raises WeirError if the file is missing, of
+        another kind, truncated, or from a newer weir."""
         self.path = find_run(path)
         self._open = open_read_only(self.path)
         self._cached: dict[Any, Any] = {}
@@ -49,7 +49,7 @@ class RunReader:
             with explained(self.path):
                 found = self._select("run", (*rows.RUN.columns, "ended", "finished_unix_ns", "stopped"))
                 if not found:
-                    raise UsageError(f"{self.path}: found no run in it, expected a weir run file")
+                    raise UsageError(f"{self.path}: found an empty run file, expected a weir run file with a run")
                 *columns, self.ended, self.finished_unix_ns, stopped = found[0]
                 self.stopped = None if stopped is None else StopReason(**json.loads(stopped))
                 self.info = RunInfo(**rows.RUN.decode(columns))
@@ -71,7 +71,7 @@ class RunReader:
             return list(cache["trials"])
 
     def unfinished(self) -> Trial | None:
-        """Returns the unfinished trial of a single load, which still runs or whose writer was killed; it has no
+        """Returns the unfinished trial of a load that still runs or whose writer was killed; the trial has no
         summary."""
         if not self.info.is_load:
             return None
@@ -85,7 +85,7 @@ class RunReader:
             return Trial(id_, cells[cell_id], block, position, attempt, started_unix_ns, result)
 
     def intervals(self, trial_id: int) -> list[rows.IntervalRow]:
-        """The generator's reports, by time."""
+        """Returns the generator's reports, sorted by time."""
         with self._cache() as cache:
             if trial_id not in cache:
                 found = self._of_trial("interval", rows.IntervalRow._fields, trial_id, "idx")
@@ -94,7 +94,7 @@ class RunReader:
             return intervals
 
     def answered(self, trial_id: int) -> rows.Answered:
-        """Returns the answers of each interval, by time: much faster than `intervals` for many trials."""
+        """Returns the number of responses in each interval, sorted by time; much faster than `intervals`."""
         # Imported here because `weir load` does not need it.
         import numpy as np
 
@@ -110,12 +110,12 @@ class RunReader:
             return answered.get(trial_id) or rows.Answered(*np.zeros((width, 0)))
 
     def interval_histograms(self, trial_id: int) -> list[bytes]:
-        """Response times of each interval in nanoseconds, HdrHistogram V2, in the order of `intervals`."""
+        """Returns the response times of each interval (nanoseconds, HdrHistogram V2), in the order of `intervals`."""
         with explained(self.path):
             return [data for (data,) in self._of_trial("interval", ("histogram",), trial_id, "idx")]
 
     def readings(self, row_type: type[_Row], trial_id: int) -> list[_Row]:
-        """Readings of one kind, by time."""
+        """Returns the readings of one kind, sorted by time."""
         table, order = _READINGS[row_type]
         with explained(self.path):
             found = self._of_trial(table, row_type._fields, trial_id, order)
@@ -123,7 +123,7 @@ class RunReader:
         return list(map(partial(tuple.__new__, row_type), found))
 
     def tiers_on(self, node: str) -> frozenset[str]:
-        """Returns the tiers whose processes ran on another machine: their readings have its name."""
+        """Returns the tiers whose processes ran on another machine; their readings have the machine's name."""
         with explained(self.path):
             found = self._select("sample", ["DISTINCT tier"], "WHERE substr(name, -length(?1)) = ?1", (f"@{node}",))
         return frozenset(tier for (tier,) in found)
@@ -133,7 +133,7 @@ class RunReader:
             return [TrialEvent(*row) for row in self._of_trial("event", rows.EVENT.columns, trial_id, "t_s")]
 
     def histogram(self, trial_id: int, clock: str) -> bytes | None:
-        """The histogram of one clock, `response_time_ns` and so on; None if the file has none."""
+        """Returns the histogram of one clock, such as `response_time_ns`; None if the file lacks it."""
         with explained(self.path):
             found = self._of_trial("histogram", ("data",), trial_id, "clock", "AND clock = ?", clock)
         return found[0][0] if found else None
@@ -153,7 +153,7 @@ class RunReader:
 
     @contextmanager
     def _cache(self) -> Iterator[dict[Any, Any]]:
-        """Yields rows that several findings and charts read; another process's write to the file empties it."""
+        """Yields rows that several findings and charts read. Another process's write to the file empties this cache."""
         with explained(self.path):
             (version,) = self._open.connection.execute("PRAGMA data_version").fetchone()
             if version != self._version:

@@ -9,8 +9,8 @@ from weir.store.writer import RunWriter
 
 
 class Recorder(LoadObserver):
-    """Writes intervals, samples and events on one time axis: seconds since the load's start. Load and host have their
-    own reader threads, so it locks. Samples before the load's start wait for the start."""
+    """Writes intervals, samples and events on one time axis: seconds since the load's start. Load and host have
+    separate reader threads, so a lock protects it. Samples before the load's start wait until the start is known."""
 
     def __init__(self, writer: RunWriter, trial_id: int) -> None:
         self._writer = writer
@@ -19,7 +19,7 @@ class Recorder(LoadObserver):
         self._start_ns: int | None = None
         self.samples: list[Sample] = []
         self.samples_elsewhere: list[Sample] = []
-        """Samples of services on another machine, by this machine's clock."""
+        """Samples of services on another machine, with times from this machine's clock."""
 
     @property
     def has_started(self) -> bool:
@@ -27,7 +27,7 @@ class Recorder(LoadObserver):
 
     @property
     def start_ns(self) -> int:
-        """The load's start on CLOCK_MONOTONIC; known after a load that ended well."""
+        """The load's start on CLOCK_MONOTONIC; known after a load without an error."""
         assert self._start_ns is not None
         return self._start_ns
 
@@ -40,7 +40,7 @@ class Recorder(LoadObserver):
             self._keep(sample, self.samples_elsewhere)
 
     def on_start(self, started: LoadStarted) -> None:
-        """Sets the load's start and writes the samples that came before it."""
+        """Sets the load's start and writes the earlier samples."""
         with self._lock:
             self._start_ns = started.start_monotonic_ns
             for sample in (*self.samples, *self.samples_elsewhere):

@@ -1,5 +1,5 @@
-"""How the types of `weir.model` become columns of the run file, and back. No SQL and no file here. Intervals come back
-as named tuples: a long run has hundreds of thousands, and weir validated them when the engine sent them."""
+"""Converts the types of `weir.model` to columns of the run file, and back, without SQL and files. Reading returns
+intervals as named tuples: a long run has hundreds of thousands, and weir validated them when the engine sent them."""
 
 import json
 from base64 import b64decode
@@ -36,8 +36,8 @@ TRIAL_COLUMNS = ("id", *BEGUN_COLUMNS, *RESULT.columns)
 
 
 class IntervalRow(NamedTuple):
-    """The generator's report of one slice of a trial; times since the load's start. Response times are None if nothing
-    completed."""
+    """The generator's report of one slice of a trial. Times are seconds since the load's start. Response times are None
+    if nothing completed."""
 
     idx: int
     start_s: float
@@ -71,7 +71,7 @@ _NO_ERRORS, _NO_ERRORS_TEXT = MappingProxyType(ErrorCounts().model_dump()), Erro
 
 
 class Answered(NamedTuple):
-    """How many requests were answered in each interval of a trial, by time; times since the load's start."""
+    """The number of responses in each interval of a trial, sorted by time. Times are seconds since the load's start."""
 
     start_s: "NDArray[np.float64]"
     end_s: "NDArray[np.float64]"

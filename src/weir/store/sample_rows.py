@@ -1,5 +1,5 @@
-"""Rows of samples: their types declare the tables that keep samples (`schema`). No SQL and no file here. A field takes
-its name and type from the field of the engine's record that it keeps; a test compares both. Rows are named tuples: a
+"""Rows of samples. Their types declare the tables of samples (`schema`); this module has no SQL and no files. A field
+has the name and type of the corresponding field of the engine's record; a test compares both. Rows are named tuples: a
 run has hundreds of thousands, and a dataclass takes ten times as long to make."""
 
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ from weir.store.table import Row
 
 
 class SampleRow(NamedTuple):
-    """One started process and its descendants at one moment. Counts are cumulative; proportional memory is read
-    rarely."""
+    """One started process and its descendants at one moment. Counts are cumulative. The observer rarely reads
+    proportional memory."""
 
     t_s: float
     name: str
@@ -39,7 +39,7 @@ class SampleRow(NamedTuple):
 
 
 class UseRow(NamedTuple):
-    """The fields of `SampleRow` that charts draw: reading only these takes half the time."""
+    """The fields of `SampleRow` that charts draw. Reading only these fields takes half of the time."""
 
     t_s: float
     name: str
@@ -85,7 +85,7 @@ class ThreadStateRow(NamedTuple):
 
 
 class NetworkSampleRow(NamedTuple):
-    """One network namespace at one moment: that of the machine (`name` is empty) or of a group. Counts are
+    """The network namespace of the machine (`name` is empty) or of a process group at one moment. Counts are
     cumulative."""
 
     t_s: float
@@ -103,7 +103,7 @@ class NetworkSampleRow(NamedTuple):
 
 
 class MachineSampleRow(NamedTuple):
-    """Time for which tasks of the machine waited (PSI, cumulative; None if the kernel has none), and the observer's
+    """The cumulative time in which tasks of the machine waited (PSI; None if the kernel has no PSI), and the observer's
     cost."""
 
     t_s: float
@@ -130,7 +130,7 @@ _NO_PRESSURE, _NO_OBSERVER = (None,) * 6, (None,) * 3
 
 
 def split_sample(trial_id: int, t_s: float, sample: Sample) -> Iterator[tuple[str, Row]]:
-    """Yields a sample's rows: the table, and `trial_id` with the fields of that table's row type."""
+    """Yields the rows of a sample: for each row the table, and `trial_id` with the fields of the table's row type."""
     for group in sample.groups:
         yield "sample", (trial_id, t_s, *_GROUP(group))
         for pool in group.threads_by_state or ():

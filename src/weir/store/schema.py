@@ -1,5 +1,5 @@
-"""The run file's tables, made from the record types whose rows they keep, and the numbers that identify such a file. A
-change to a table, and so to a field of such a record, raises `SCHEMA_NUMBER` and gets a line in
+"""The run file's tables, derived from the record types of their rows, and the numbers that identify a run file. A
+change of a table, and so of a field of such a record, raises `SCHEMA_NUMBER` and adds a line to
 `docs/reference/run-file.md`. A test compares the tables with their SQL in `tests/store/schema.sql`."""
 
 from weir.model.run_types import Cell, RunInfo, Trial, TrialEvent, TrialResult
@@ -8,10 +8,10 @@ from weir.store.sample_rows import CpuSampleRow, MachineSampleRow, NetworkSample
 from weir.store.table import Table, derive_columns
 
 APPLICATION_ID = 0x57454952
-"""'WEIR', in the file's header, so that `file` and weir can tell a run from another SQLite file."""
+"""The text 'WEIR' in the file's header, with which `file` and weir tell a run file from another SQLite file."""
 
 SCHEMA_NUMBER = 6
-"""weir reads files of this schema alone."""
+"""The only schema that this weir reads."""
 
 _ID = {"id": "INTEGER PRIMARY KEY"}
 _OF_TRIAL = {"trial_id": "INTEGER NOT NULL REFERENCES trial (id) ON DELETE CASCADE"}
@@ -50,7 +50,7 @@ APPENDED = (
     _readings("machine_sample", MachineSampleRow),
     _readings("event", TrialEvent),
 )
-"""Tables to which the writer appends rows while a trial runs."""
+"""The tables to which the writer appends rows during a trial."""
 TABLES = (
     Table("run", _RUN),
     Table("cell", derive_columns(Cell) | _ID),

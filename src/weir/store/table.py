@@ -1,5 +1,5 @@
-"""From record types to the run file and back: a field is a column, and the field's type gives the column's type and
-text. This module knows SQL and types; it knows no table and opens no file."""
+"""Converts between record types and the run file. Each field is a column; the field's type determines the column's type
+and text. This module handles SQL and types; it knows no particular table and opens no file."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ _COLUMN_TYPES: dict[Any, str] = {bool: "INTEGER", int: "INTEGER", float: "REAL",
 
 
 def derive_columns(record: type, *, nullable: bool = False) -> dict[str, str]:
-    """Returns each field of `record`, a dataclass or a named tuple, with its column's SQL, in the record's order. A
-    type that SQLite lacks is kept as JSON, in TEXT; SQLite checks a `Literal` of strings. With `nullable` every column
-    may be null."""
+    """Returns each field of `record` (a dataclass or a named tuple) with the SQL of its column, in the record's order.
+    A value whose type SQLite lacks is stored as JSON in a TEXT column; SQLite checks a `Literal` of strings. With
+    `nullable` every column may be null."""
     return {name: _derive_column(name, type_, nullable=nullable) for name, type_ in get_type_hints(record).items()}
 
 
@@ -32,14 +32,14 @@ def _derive_column(name: str, type_: Any, *, nullable: bool) -> str:
 
 
 def _drop_none(type_: Any) -> Any:
-    """Returns `X` of `X | None`, and any other type unchanged."""
+    """Returns `X` for `X | None`, and any other type unchanged."""
     members = get_args(type_) if get_origin(type_) in (Union, UnionType) else ()
     return next(member for member in members if member is not NoneType) if NoneType in members else type_
 
 
 class Codec:
-    """Converts records to rows and back; a field of a type that SQLite lacks becomes JSON. `paths` has the attribute
-    behind a column with another name: `verdict.validity`."""
+    """Converts records to rows and back; a field of a type that SQLite lacks becomes JSON. `paths` is a dict from a
+    column to the path of its attribute, if the names differ. Example: `verdict.validity`."""
 
     def __init__(self, types: Mapping[str, Any], paths: Mapping[str, str] | None = None) -> None:
         self.columns = tuple(types)
@@ -92,7 +92,7 @@ class Table:
     name: str
     columns: Mapping[str, str]
     primary_key: tuple[str, ...] = ()
-    """Of several columns; the SQL of a single one says so itself."""
+    """The columns of a primary key with several columns. A single primary key is part of its column's SQL."""
     index: tuple[str, ...] = ()
 
     @property

@@ -32,8 +32,8 @@ _INSERTS = {table.name: table.insert for table in APPENDED}
 
 
 class RunWriter:
-    """The one writer of a run file. Its methods may be called from several threads. As a context manager it closes the
-    run as complete, or as interrupted when the block ends with an exception."""
+    """The only writer of a run file. Several threads may call its methods. As a context manager it closes the run as
+    complete, or as interrupted if an exception ends the block."""
 
     def __init__(
         self, path: Path, connection: sqlite3.Connection, resources: ExitStack, info: RunInfo, cells: tuple[Cell, ...]
@@ -52,20 +52,20 @@ class RunWriter:
 
     @classmethod
     def create(cls, path: Path, info: RunInfo, cells: Sequence[Cell]) -> Self:
-        """Makes a new run file at `path`, and its folder. A run has a folder of its own; single loads may share one,
-        and are never resumed. Raises UsageError (there is a file already, or another weir writes into this folder),
+        """Creates a new run file at `path`, and its folder. Each run has its own folder. Single loads may share a
+        folder, and are never resumed. Raises UsageError (the file exists, or another weir writes into this folder),
         WeirError (the file cannot be written)."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            problem = f"{path.parent}: cannot make the run folder: {error.strerror}"
-            raise WeirError(problem, hint="name another with --out DIR") from error
+            problem = f"{path.parent}: cannot create the run folder: {error.strerror}"
+            raise WeirError(problem, hint="name another folder with --out DIR") from error
         with ExitStack() as resources:
             if not info.is_load:
                 resources.enter_context(locked_folder(path))
             if path.exists():
                 load, run = f"weir report {path}, or another --out", f"weir run --resume {path}, or another --out DIR"
-                raise UsageError(f"{path}: found a file, expected none", hint=load if info.is_load else run)
+                raise UsageError(f"{path}: found an existing file, expected none", hint=load if info.is_load else run)
             _write_whole(path, _serialize_new(info, cells))
             with explained(path):
                 connection = resources.enter_context(_open(path))
@@ -73,10 +73,10 @@ class RunWriter:
 
     @classmethod
     def resume(cls, path: Path) -> Self:
-        """Opens an earlier run to continue it, and deletes its unfinished trials. Raises UsageError: no file, not a
-        weir run, of another schema, or another weir is writing it."""
+        """Opens an earlier run to continue it, and deletes its unfinished trials. Raises UsageError if the file is
+        missing, is not a weir run, has another schema, or another weir writes it."""
         if not path.is_file():
-            problem = f"{path}: found nothing there, expected a run file to resume"
+            problem = f"{path}: found no such file, expected a run file to resume"
             raise UsageError(problem, hint="weir run STUDY starts a new run")
         with ExitStack() as resources:
             resources.enter_context(locked_folder(path))
@@ -97,7 +97,7 @@ class RunWriter:
         self.cells = (*self.cells, *cells)
 
     def begin_trial(self, cell: Cell, *, block: int, position: int, attempt: int, started_unix_ns: int) -> int:
-        """Starts a trial and returns its id. Readers do not see it until it is finished."""
+        """Starts a trial and returns its id. Readers see the trial only after its end."""
         values = (cell.id, block, position, attempt, started_unix_ns)
         with self._transaction() as connection:
             cursor = connection.execute(insert_into("trial", rows.BEGUN_COLUMNS), values)
@@ -125,7 +125,7 @@ class RunWriter:
             histograms = [(trial_id, clock, data) for clock, data in result.histograms.items()]
             connection.executemany(insert_into("histogram", ("trial_id", "clock", "data")), histograms)
             if connection.execute(statement, (*rows.RESULT.encode(result), trial_id)).rowcount != 1:
-                raise ValueError(f"trial {trial_id} was not begun, or is finished already")
+                raise ValueError(f"trial {trial_id}: not started or already finished, expected in progress")
         # Between trials the disk disturbs no measurement. From here on the trial survives a power cut, too.
         with self._lock, explained_write(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -140,7 +140,7 @@ class RunWriter:
             connection.execute("UPDATE run SET stopped = ?", (json.dumps(asdict(stop)),))
 
     def close(self, ended: Ended) -> None:
-        """Writes how the run ended and leaves one file behind. Closing twice does nothing."""
+        """Stores how the run ended, and leaves a single file. A second call does nothing."""
         with self._lock:
             if self._closed:
                 return
@@ -197,7 +197,7 @@ class RunWriter:
 
 @contextmanager
 def explained_write(path: Path) -> Iterator[None]:
-    """Like `explained`, for SQLite's errors only: a caller's mistakes keep their type."""
+    """Like `explained`, but only for SQLite's errors: errors of the caller keep their type."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -214,7 +214,7 @@ def _serialize_new(info: RunInfo, cells: Sequence[Cell]) -> bytes:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Writes a file wholly or not at all, so that `resume` works whenever the writer was killed."""
+    """Writes a file completely or not at all, so that `resume` works even if the writer was killed."""
     unfinished = path.with_name(f".{path.name}.new")
     try:
         with unfinished.open("wb") as file:
@@ -242,16 +242,16 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def locked_folder(path: Path) -> Iterator[None]:
-    """Holds the run folder for this writer; the kernel releases it when the process ends, however it ends. The folder
-    and not the file: closing any other descriptor of the file would drop the locks that SQLite holds on it. Raises
-    UsageError: another weir holds it."""
+    """Locks the run folder for this writer. The kernel releases the lock when the process ends for any reason. The lock
+    is not on the file, because closing another descriptor of the file would drop SQLite's locks on the file. Raises
+    UsageError if another weir holds the lock."""
     descriptor = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
-        problem = f"{path}: found another weir writing this run, expected none"
-        raise UsageError(problem, hint="wait for it, or end it first") from error
+        problem = f"{path}: found another weir that writes this run, expected none"
+        raise UsageError(problem, hint="wait until the other weir ends, or stop it") from error
     try:
         yield
     finally:

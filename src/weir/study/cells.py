@@ -160,8 +160,8 @@ class _CellPlanner:
                 raise UsageError(f"published.{index}.where.{key}: unknown key; expected one of: {_list(known)}")
         for index, override in enumerate(self._file.override):
             if index not in self._matched:
-                found = f"found {override.where!r}, which matches no cell"
-                raise UsageError(f"override.{index}.where: {found}; expected values of the matrix")
+                found = f"found {override.where!r}, which matches no trial"
+                raise UsageError(f"override.{index}.where: {found}; expected values from the matrix")
         return number_cells(_add_conditions(planned))
 
     def _stacks(self) -> list[Stack | ExternalStack]:
@@ -188,7 +188,7 @@ class _CellPlanner:
             raise UsageError(f"matrix.variants: found {_list(unknown)}, {expected}", hint="weir stacks list")
         labels = [stack.label for stack in found]
         if twice := {label for label in labels if labels.count(label) > 1}:
-            by = "twice, by name and by matrix.variants"
+            by = "twice, once by name and once from matrix.variants"
             raise UsageError(f"matrix.stacks: found {_list(twice)} {by}; expected every stack once")
         return found
 
@@ -204,13 +204,13 @@ class _CellPlanner:
 
     def _require_new_name(self, table: str, name: str) -> None:
         if name in {path.parent.name for path in list_manifest_files()}:
-            taken = f"{table}.{name}: found the name of a stack that weir has, expected another name"
+            taken = f"{table}.{name}: found the name of a built-in stack, expected another name"
             raise UsageError(taken, hint="weir stacks list")
 
     def _check_limits(self, stacks: Iterable[Stack | ExternalStack]) -> None:
         offered = {name for stack in stacks if isinstance(stack, Stack) for name in stack.limits}
         for name in self._file.matrix.limits.keys() - offered:
-            found = f"found a limit that no stack of the matrix has; they have: {_list(offered)}"
+            found = f"found a limit that no stack of the matrix has, expected one of: {_list(offered)}"
             raise UsageError(f"matrix.limits.{name}: {found}", hint="weir stacks list --json")
 
     def _check_services(self, stacks: Iterable[Stack | ExternalStack]) -> None:
@@ -218,10 +218,10 @@ class _CellPlanner:
         for key in self._file.matrix.services:
             service, dot, setting = key.partition(".")
             if service not in needed or not dot or not setting:
-                found = "found a setting of no service that a stack of the matrix needs, expected SERVICE.SETTING"
+                found = "found no service with this name that a stack of the matrix needs, expected SERVICE.SETTING"
                 raise UsageError(f"matrix.services.{key}: {found}; they need: {_list(needed)}", hint="weir stacks list")
         for name in self._file.services.keys() - needed:
-            found = f"found a service that no stack of the matrix needs; they need: {_list(needed)}"
+            found = f"found a service that no stack of the matrix needs, expected one of: {_list(needed)}"
             raise UsageError(f"services.{name}: {found}", hint="weir stacks list")
 
     def _configure_services(self, services: Mapping[str, Needed], varied: Mapping[str, str]) -> dict[str, Needed]:
@@ -294,7 +294,7 @@ class _CellPlanner:
             planned = PlannedCell(cell, stack, workload, load, method, services, load_table)
             if (why := planned.find_unsupported()) is not None:
                 found = f"matrix.generators: found {generator!r} for {cell.load.label} on {workload_id}: {why}"
-                raise UsageError(found, hint="docs/guides/generators.md says which generator can make which load")
+                raise UsageError(found, hint="docs/guides/generators.md lists the loads that each generator supports")
             yield planned
 
     def _workload(self, name: str) -> Workload:
@@ -302,7 +302,7 @@ class _CellPlanner:
         if own is None:
             return read_workload(name)
         if name in list_data_files("workloads"):
-            raise UsageError(f"workload.{name}: found the name of a workload that weir has, expected another name")
+            raise UsageError(f"workload.{name}: found the name of a built-in workload, expected another name")
         return own.to_workload(name)
 
     def _scenario(self, load: LoadTable) -> dict[str, Any] | None:
@@ -339,9 +339,9 @@ def _check_replicas(cell: Cell, load: LoadSpec) -> None:
     if cell.replicas == 1:
         return
     if load.scenario is not None:
-        raise UsageError("load.scenario: found beside matrix.replicas above 1, expected one process, its only target")
+        raise UsageError("load.scenario: found together with matrix.replicas above 1, expected 1 for a scenario")
     if (connections := cell.load.connections) < cell.replicas:
-        expected = "expected a connection for each process"
+        expected = "expected at least one connection for each process"
         raise UsageError(f"matrix.replicas: found {cell.replicas} for {connections} connections, {expected}")
 
 

@@ -116,7 +116,7 @@ def _split(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError as error:
-        problem = f"found {command!r}, expected a command as a shell takes it: {error}"
+        problem = f"found {command!r}, expected a valid shell command: {error}"
         raise UsageError(f"SIDE: {problem}", hint="weir compare --help") from None
 
 
@@ -125,11 +125,11 @@ def choose_path(sides: Sequence[Side], path: str | None) -> str:
     of_urls = {side.path for side in sides if side.kind == "url"}
     if path is not None:
         if of_urls - {None, path}:
-            raise UsageError(f"--path: found {path} beside a URL with a path, expected one of them")
+            raise UsageError(f"--path: found {path} and another path in a URL, expected only one path")
         return path
     if len(of_urls) > 1:
         found = ", ".join(sorted(one or "/" for one in of_urls))
-        raise UsageError(f"URL: found the paths {found}, expected the same of each side", hint="--path PATH")
+        raise UsageError(f"URL: found the paths {found}, expected the same path for each side", hint="--path PATH")
     return next(iter(of_urls), None) or "/"
 
 

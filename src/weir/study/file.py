@@ -91,14 +91,14 @@ class Method(Table):
     def _rules_for_stopping_go_together(self) -> "Method":
         if self.width is None:
             if self.most_blocks is not None:
-                raise ValueError("most_blocks: expected width beside it, such as width = 0.05: otherwise set `blocks`")
+                raise ValueError("most_blocks: expected width, too, such as width = 0.05; otherwise set `blocks`")
             return self
         if self.most_blocks is not None and self.most_blocks < self.blocks:
             raise ValueError(f"most_blocks: found {self.most_blocks}, expected at least blocks = {self.blocks}")
         if self.refine:
-            raise ValueError("refine: found beside width, expected one of them: all points have equally many blocks")
+            raise ValueError("refine: found together with width, expected one: all points have equally many blocks")
         if self.most_blocks is None and self.budget_s is None:
-            raise ValueError("width: expected most_blocks or budget_s beside it: a noisy machine may never reach it")
+            raise ValueError("width: expected most_blocks or budget_s, too: a noisy machine may never reach width")
         return self
 
     @property
@@ -145,7 +145,7 @@ class Cpus(Table):
         least = _MIN_TIME_MS / self.quota_period_ms
         for tier, cpus in self.quota.items():
             if not least <= cpus <= 10_000:
-                raise ValueError(f"quota.{tier}: found {cpus:g}, expected at least {least:g} CPUs, 1 ms per period")
+                raise ValueError(f"quota.{tier}: found {cpus:g}, expected at least {least:g} CPUs (1 ms per period)")
         return self
 
     @field_validator("memory")
@@ -194,7 +194,7 @@ class Network(Table):
         given = self.model_fields_set - {"isolation"}
         if self.isolation == "none" and given:
             keys = ", ".join(sorted(given))
-            raise ValueError(f'{keys}: expected isolation = "netns" beside it; it has no effect without')
+            raise ValueError(f'{keys}: found without isolation = "netns", expected both: it has no effect alone')
         return self
 
 
@@ -222,7 +222,7 @@ class External(Table):
         except ValueError:
             well_formed = False
         if not well_formed or parts.query or parts.fragment or parts.path.strip("/"):
-            raise ValueError("expected http://HOST[:PORT] without a path: the workload's is added")
+            raise ValueError("expected http://HOST[:PORT] without a path: weir adds the workload's path")
         return url.rstrip("/")
 
     @field_validator("pids")
@@ -257,9 +257,9 @@ class Server(Table):
         try:
             words = shlex.split(command)
         except ValueError as error:
-            raise ValueError(f"found {command!r}, expected a command as a shell takes it: {error}") from None
+            raise ValueError(f"found {command!r}, expected a valid shell command: {error}") from None
         if not words:
-            raise ValueError("expected a command, found none")
+            raise ValueError("expected a command")
         return command
 
     def to_stack(self, name: str, base: Path) -> Stack:
@@ -313,7 +313,7 @@ class Override(Table):
         for key in self.method:
             if key not in METHOD_KEYS:
                 known = ", ".join(METHOD_KEYS)
-                raise ValueError(f"method.{key}: expected one of: {known}; the other keys apply to the whole run")
+                raise ValueError(f"method.{key}: expected one of: {known}; other keys apply only to the whole run")
         return self
 
     def matches(self, coordinates: Mapping[str, frozenset[Any]]) -> bool:
@@ -339,7 +339,7 @@ class Objective(Table):
             except UsageError as error:
                 raise ValueError(error.message.removeprefix("--objective: ")) from None
         if not _is_unique(texts):
-            raise ValueError("expected every condition once")
+            raise ValueError("expected every condition only once")
         return texts
 
 
@@ -400,13 +400,13 @@ class StudyFile(Table):
                 if name not in stacks:
                     raise ValueError(f"{table}.{name}: expected one of matrix.stacks: {', '.join(stacks)}")
         if both := self.external.keys() & self.server.keys():
-            raise ValueError(f"server.{min(both)}: found external.{min(both)}, too; expected one of them")
+            raise ValueError(f"server.{min(both)}: found together with external.{min(both)}, expected only one")
         for name in self.workload:
             if name not in (workloads := self.matrix.workloads):
                 raise ValueError(f"workload.{name}: expected one of matrix.workloads: {', '.join(workloads)}")
         if self.method.tap and self.network.isolation != "none":
-            raise ValueError("method.tap: found beside network.isolation, expected a stack on loopback")
+            raise ValueError("method.tap: found together with network.isolation, expected a stack on loopback")
         if self.load.scenario_source is not None and len(self.matrix.workloads) > 1:
-            expected = "expected one: it has its own requests"
-            raise ValueError(f"load.scenario: found beside several matrix.workloads, {expected}")
+            expected = "expected one workload: a scenario defines its own requests"
+            raise ValueError(f"load.scenario: found together with several matrix.workloads, {expected}")
         return self

@@ -88,11 +88,11 @@ def _find_connection_shortages(cells: Sequence[PlannedCell], machine: MachineRes
     fullest = max(started, key=_count_connections_each, default=None)
     if fullest is not None and (files := _count_connections_each(fullest) + SPARE_FILES) > machine.open_files:
         process = f"a process of {fullest.stack.label} ({fullest.cell.point_label})"
-        found = f"{_count_connections_each(fullest):,} connections to {process}, {files:,} open files"
+        found = f"{_count_connections_each(fullest):,} connections to {process}, which opens {files:,} files"
         yield f"open files: found {found}; expected at most {machine.open_files:,} (ulimit -n)"
     fullest = max(cells, key=_count_connections_each)
     if (each := _count_connections_each(fullest)) > machine.local_ports:
-        ports = f"{machine.local_ports:,}, the local ports of one address (/proc/sys/net/ipv4/ip_local_port_range)"
+        ports = f"{machine.local_ports:,}, the number of local ports of one address (/proc/sys/net/ipv4/ip_local_port_range)"
         yield f"ports: found {each:,} connections to one server ({fullest.cell.point_label}); expected at most {ports}"
 
 

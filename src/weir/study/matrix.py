@@ -17,7 +17,7 @@ def _parse_counts(value: Any) -> list[int]:
     found = _parse_list(value)
     for one in found:
         if isinstance(one, bool) or not isinstance(one, int | float) or one != int(one) or one < 1:
-            raise ValueError(f"expected whole numbers from 1 on, not {one!r}")
+            raise ValueError(f"expected whole numbers of at least 1, not {one!r}")
     return [int(one) for one in _check_unique(found)]
 
 
@@ -35,7 +35,7 @@ def _parse_levels(value: Any) -> list[Profile]:
 def _parse_list(value: Any) -> list[Any]:
     if isinstance(value, str):
         if ":" in value:
-            raise ValueError(f"expected a profile inside a list: [{value!r}]")
+            raise ValueError(f"expected a list with the profile in it: [{value!r}]")
         return list(parse_numbers(value))
     found = value if isinstance(value, list) else [value]
     if not found:
@@ -48,7 +48,7 @@ def _parse_list(value: Any) -> list[Any]:
 def _check_unique(found: list[Any]) -> list[Any]:
     twice = next((one for index, one in enumerate(found) if one in found[:index]), None)
     if twice is not None:
-        raise ValueError(f"expected every value once, found {twice!r} twice")
+        raise ValueError(f"expected every value only once, found {twice!r} twice")
     return found
 
 
@@ -122,14 +122,14 @@ class Matrix(Table):
         for key in ("stacks", "variants", "workloads", "generators"):
             names = getattr(self, key)
             if len(set(names)) != len(names):
-                raise ValueError(f"{key}: expected every name once")
+                raise ValueError(f"{key}: expected every name only once")
         for name, values in self.services.items():
             if not values or len(set(values)) != len(values):
-                raise ValueError(f"services.{name}: expected values, every one once")
+                raise ValueError(f"services.{name}: expected at least one value, and every value only once")
         if self.users is not None:
             for name, other in (("connections", self.connections), ("rate_rps", self.rate_rps)):
                 if other is not None:
-                    raise ValueError(f"users: found beside {name}, expected one of them")
+                    raise ValueError(f"users: found together with {name}, expected only one of the two")
         elif self.connections is None and self.rate_rps is None:
             raise ValueError("expected one of connections, users and rate_rps")
         return self

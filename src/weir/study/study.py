@@ -114,7 +114,7 @@ class Study:
         left_stacks, left_generators = len(stacks) - len(unmet), len(self.file.matrix.generators) - len(missing)
         if (unmet or missing) and (left_generators == 0 or max(left_stacks, left_generators) < 2):
             key = "matrix.stacks" if unmet else "matrix.generators"
-            raise UsageError(f"{self.path}: {key}: nothing is left to compare: {'; '.join(lines)}", hint="weir doctor")
+            raise UsageError(f"{self.path}: {key}: nothing remains to compare: {'; '.join(lines)}", hint="weir doctor")
         return replace(self, omitted_stacks=frozenset(unmet), omitted_generators=frozenset(missing)), lines
 
 
@@ -137,7 +137,7 @@ def parse_study(path: Path, text: str, content: dict[str, Any], scale: str | Non
     """Parses the content of a study file, at one of its scales."""
     scales = content.pop("scales", {})
     if not isinstance(scales, dict) or not all(isinstance(table, dict) for table in scales.values()):
-        raise UsageError(f"{path}: scales: expected tables such as [scales.quick.method]")
+        raise UsageError(f"{path}: scales: found another value, expected tables such as [scales.quick.method]")
     known = list(scales) or [ONLY_SCALE]
     chosen = scale or ("evidence" if "evidence" in known else known[0])
     if chosen not in known:

@@ -45,7 +45,7 @@ def test_one_of_several_thread_groups_is_chosen(converted: Converted) -> None:
     assert several.scenario is not None
     assert several.scenario.steps[0].name == "a"
     assert [gap.what for gap in several.gaps] == [
-        "found 2 thread groups, of which a load is one: --only NAME chooses of Buyers, Readers"
+        "found 2 thread groups, expected one: choose it with --only NAME: Buyers, Readers"
     ]
     chosen = converted(*groups, arguments=("--only", "Readers"))
     assert chosen.scenario is not None
@@ -65,14 +65,14 @@ def test_rows_of_a_data_set_are_written_beside_the_scenario(tmp_path: Path, monk
     monkeypatch.chdir(tmp_path)
     Path("users.csv").write_text("name\nada\nbob\n")
     Path("plan.jmx").write_text(plan(group(data_set("users.csv"), get(path="/${name}"))))
-    with pytest.raises(UsageError, match="expected a folder to put them in"):
+    with pytest.raises(UsageError, match="expected -o FILE"):
         app(["convert", "jmx", "plan.jmx"], standalone_mode=False)
     Path("out").mkdir()
     app(["convert", "-o", "out/shop.toml", "jmx", "plan.jmx"], standalone_mode=False)
     (feeder,) = read_scenario(Path("out/shop.toml"))["feeders"].values()
     assert Path(feeder["file"]).parent == tmp_path / "out"
     assert Path(feeder["file"]).read_text() == '"name"\n"ada"\n"bob"\n'
-    with pytest.raises(UsageError, match="never written over"):
+    with pytest.raises(UsageError, match="weir never overwrites"):
         app(["convert", "-o", "out/again.toml", "jmx", "plan.jmx"], standalone_mode=False)
     assert not Path("out/again.toml").exists()
 

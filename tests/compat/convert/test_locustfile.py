@@ -125,15 +125,15 @@ def test_the_requests_of_the_one_task_are_steps(converted: Converted) -> None:
 @pytest.mark.parametrize(
     ("body", "line", "what"),
     [
-        (user('self.client.get("/")', 'r = self.client.get("/x")'), 9, "what becomes of the answer is not read"),
+        (user('self.client.get("/")', 'r = self.client.get("/x")'), 9, "weir does not convert the use of a response"),
         (
             user('self.client.get("/")', 'if random.random() < 0.5:\n    self.client.get("/x")'),
             9,
-            "only Python can say it",
+            "only Python can run it",
         ),
         (user('self.client.get("/")', 'self.client.get("/x", catch_response=True)'), 9, "found catch_response="),
-        (user('self.client.get("/")', 'self.client.get("http://elsewhere/")'), 9, "expected a path from / on"),
-        (user('self.client.get("/")', "self.client.get(self.path)"), 9, "which is not known beforehand"),
+        (user('self.client.get("/")', 'self.client.get("http://elsewhere/")'), 9, "expected a path that begins with /"),
+        (user('self.client.get("/")', "self.client.get(self.path)"), 9, "expected a constant value"),
         (
             user('self.client.get("/")', 'self.client.get("/a")\nself.client.get("/b")'),
             8,
@@ -158,7 +158,7 @@ def test_the_requests_of_the_one_task_are_steps(converted: Converted) -> None:
         (
             user('self.client.get("/")', "for i in range(10**9):\n    self.client.get('/')"),
             9,
-            "which is not known beforehand",
+            "expected a constant value",
         ),
         (user('self.client.get("/")', "for i in range(1000000):\n    self.client.get('/')"), 9, "expected at most 100"),
     ],
@@ -177,7 +177,7 @@ def test_the_user_class_is_named_as_locust_has_it_named(converted: Converted) ->
     )
     found = converted(body, *HOST, "Second")
     assert requests(found) == [{"path": "/second"}]
-    with pytest.raises(UsageError, match="found 'Third', expected a user class: Mine, Second"):
+    with pytest.raises(UsageError, match="found 'Third', expected one of the user classes: Mine, Second"):
         converted(body, *HOST, "Third")
 
 
@@ -186,10 +186,10 @@ def test_the_user_class_is_named_as_locust_has_it_named(converted: Converted) ->
     [
         ("class Mine(HttpUser:\n", "locustfile.py:3: .*expected Python"),
         ("x = 1\n", "found no class of HttpUser or FastHttpUser"),
-        (user("pass"), "found no request that weir can make"),
+        (user("pass"), "found no request that weir can convert"),
         (
             "class Old(HttpLocust):\n    task_set = None\n",
-            "locustfile.py:3: found HttpLocust, of Locust before 1.0; expected HttpUser",
+            "locustfile.py:3: found HttpLocust, a class of Locust before version 1.0; expected HttpUser",
         ),
         ("x = " + "(" * 5000 + ")" * 5000, "expected Python|nested too deep"),
         ("x = " + "-" * 100_000 + "1", "expected Python|nested too deep"),

@@ -36,8 +36,8 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
         listed = "\n".join(f"  {gap}" for gap in gaps)
         raise UsageError(f"{files[0]}: found no thread group that weir can run\n{listed}")
     if given.only is None and len(natives) > 1:
-        found = f"found {len(natives)} thread groups, of which a load is one"
-        gaps.append(Gap(files[0], f"{found}: --only NAME chooses of {listed_names}"))
+        found = f"found {len(natives)} thread groups, expected one"
+        gaps.append(Gap(files[0], f"{found}: choose it with --only NAME: {listed_names}"))
     native = natives[0 if given.only is None else names.index(given.only)]
     note = "JMeter waits before a request, weir's users pause after an answer: each step has the pause of the next one"
     return Conversion(spec=native.spec, scenario=native.scenario, files=native.files, gaps=gaps, notes=[note])

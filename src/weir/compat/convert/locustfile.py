@@ -74,10 +74,10 @@ class _Locustfile:
         content, waiting = self._build_scenario(user, list(self._list_tasks(user, url.path.rstrip("/"))))
         for node in user.body:
             if isinstance(node, ast.FunctionDef) and node.name in ("on_start", "on_stop"):
-                self._add_gap(node, f"found {node.name}(): a load has nothing that each user does once")
+                self._add_gap(node, f"found {node.name}(): a load cannot run it once for each user")
         if not content:
-            problem = [f"{self._path}: found no request that weir can make", *(f"  {gap}" for gap in self._gaps)]
-            raise UsageError("\n".join(problem), hint="weir locust runs it")
+            problem = [f"{self._path}: found no request that weir can convert", *(f"  {gap}" for gap in self._gaps)]
+            raise UsageError("\n".join(problem), hint="weir locust runs the locustfile itself")
         return Conversion(
             spec=LoadSpec(
                 urls=(f"{url.scheme}://{url.netloc}",),
@@ -96,21 +96,21 @@ class _Locustfile:
         for node in classes.values():
             if old := [base for base in _list_bases(node) if base in _OLD_USERS]:
                 new = old[0].replace("HttpLocust", "HttpUser")
-                found = f"{self._path}:{node.lineno}: found {old[0]}, of Locust before 1.0"
+                found = f"{self._path}:{node.lineno}: found {old[0]}, a class of Locust before version 1.0"
                 raise UsageError(
-                    f"{found}; expected {new}, with tasks as @task methods",
+                    f"{found}; expected {new} with @task methods",
                     hint=f"class {node.name}({new}), and wait_time = between(1, 5) in place of min_wait and max_wait",
                 )
         users = [node for node in classes.values() if set(_list_bases(node)) & set(_USERS)]
         if unknown := [name for name in chosen if name not in classes]:
             names = ", ".join(one.name for one in users)
-            raise UsageError(f"locust: found {unknown[0]!r}, expected a user class: {names}", hint=_USAGE)
+            raise UsageError(f"locust: found {unknown[0]!r}, expected one of the user classes: {names}", hint=_USAGE)
         users = [node for node in users if not chosen or node.name in chosen]
         if not users:
-            raise UsageError(f"{self._path}: found no class of {' or '.join(_USERS)}, expected one", hint=_USAGE)
+            raise UsageError(f"{self._path}: found no class of {' or '.join(_USERS)}, expected a class", hint=_USAGE)
         for other in users[1:]:
             kinds = f"a load has users of one kind, here {users[0].name}"
-            self._add_gap(other, f"found a second user class {other.name}: {kinds}; name the one")
+            self._add_gap(other, f"found a second user class {other.name}: {kinds}; name this class")
         return users[0]
 
     def _list_tasks(self, user: ast.ClassDef, prefix: str) -> Iterator[_Task]:
@@ -125,9 +125,9 @@ class _Locustfile:
                         if steps:
                             yield node, weight, steps
                 case ast.ClassDef():
-                    self._add_gap(node, f"found a class {node.name} in a user: a scenario has one level of tasks")
+                    self._add_gap(node, f"found a class {node.name} in a user, expected one level of tasks")
                 case ast.Assign(targets=[ast.Name("tasks")]):
-                    self._add_gap(node, "found a list of tasks: a scenario has those with @task")
+                    self._add_gap(node, "found a list of tasks, expected methods with @task")
 
     def _build_scenario(self, user: ast.ClassDef, tasks: Sequence[_Task]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns a single task as steps, several as a choice of requests, and the load's settings for the wait."""
@@ -137,7 +137,7 @@ class _Locustfile:
             if len(steps) == 1:
                 return {"steps": steps}, waiting
             if "pace_s" in waiting:
-                self._add_gap(user, "found a pace with several requests in a task: a pace is that of requests")
+                self._add_gap(user, "found a pace with several requests in a task, expected one request")
             if "think" in waiting:
                 steps[-1] |= {"think": waiting["think"].to_plan()}
             return {"steps": steps}, {}
@@ -147,7 +147,7 @@ class _Locustfile:
                 requests.append(steps[0] | {"weight": weight})
             else:
                 found = f"found {len(steps)} requests in the task {task.name}"
-                self._add_gap(task, f"{found}, which is one of several: each such has one request")
+                self._add_gap(task, f"{found}, expected one: weir converts several tasks only if each has one request")
         return ({"requests": requests} if requests else {}), waiting
 
     def _read_wait_time(self, user: ast.ClassDef) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class _Locustfile:
                 call
             ):
                 if isinstance(statement, ast.Assign):
-                    raise _UnsupportedError.at(statement, ": what becomes of the answer is not read")
+                    raise _UnsupportedError.at(statement, ": weir does not convert the use of a response")
                 yield self._step(call, method, prefix)
             case ast.For(target=ast.Name(name), iter=ast.Call(ast.Name("range"), bounds)):
                 numbers = range(*(int(self._number(bound)) for bound in bounds))
@@ -192,17 +192,17 @@ class _Locustfile:
                         yield from self._steps(inner, prefix)
             case _:
                 text = ast.unparse(statement).splitlines()[0][:60]
-                raise _UnsupportedError(statement, f"found {text!r}: only Python can say it, and weir locust runs it")
+                raise _UnsupportedError(statement, f"found {text!r}: only Python can run it, with weir locust")
 
     def _step(self, call: ast.Call, method: str, prefix: str) -> dict[str, Any]:
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         if unknown := [name for name in given if name not in _KEYWORDS]:
-            raise _UnsupportedError(call, f"found {unknown[0]}= in a request, which a step does not have")
+            raise _UnsupportedError(call, f"found {unknown[0]}= in a request, which a scenario's step does not have")
         if not 1 <= len(call.args) <= 2:
             raise _UnsupportedError.at(call, ", expected a path")
         path = self._text(call.args[0])
         if not path.startswith("/"):
-            raise _UnsupportedError(call, f"found {path!r}, expected a path from / on: all requests go to one host")
+            raise _UnsupportedError(call, f"found {path!r}, expected a path that begins with / on the one host")
         if "params" in given:
             path += "?" + urlencode(self._object(given["params"]))
         step: dict[str, Any] = {"method": method.upper(), "path": prefix + path}
@@ -219,7 +219,7 @@ class _Locustfile:
         elif body is not None:
             step["body"] = self._text(body)
         if "{{" in json.dumps([step, headers]).replace("{{int ", ""):
-            raise _UnsupportedError(call, "found {{ in a request, where a scenario has placeholders")
+            raise _UnsupportedError(call, "found {{ in a request, with which a scenario's placeholders begin")
         return step | ({"headers": headers} if headers else {})
 
     def _text(self, node: ast.expr) -> str:
@@ -256,7 +256,7 @@ class _Locustfile:
                 return self._text(node)
             case ast.UnaryOp(ast.USub(), operand) if isinstance(number := self._value(operand), int | float):
                 return -number
-        raise _UnsupportedError.at(node, ", which is not known beforehand")
+        raise _UnsupportedError.at(node, ", expected a constant value")
 
     def _object(self, node: ast.expr | None) -> Mapping[str, Any]:
         value = {} if node is None else self._value(node)
@@ -295,7 +295,7 @@ def _parse_file(path: Path) -> ast.Module:
         line = getattr(error, "lineno", None) or 1
         raise UsageError(f"{path}:{line}: found {error.args[0]}, expected Python") from None
     except (RecursionError, MemoryError):
-        raise UsageError(f"{path}: nested too deep, expected a locustfile that people read") from None
+        raise UsageError(f"{path}: nested too deep, expected a locustfile with less nesting") from None
 
 
 def _list_assigned(holder: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
@@ -343,7 +343,7 @@ def _parse_run_time(text: str) -> float:
     given = f"{text}s" if text.isdigit() else text
     seconds = sum(int(number) * _UNITS_S[unit] for number, unit in re.findall(r"([0-9]+)([smh])", given))
     if not seconds or not re.fullmatch(r"([0-9]+[smh])+", given):
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a time such as 90, 30s or 1h30m")
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a duration such as 90, 30s or 1h30m")
     return seconds
 
 

@@ -42,7 +42,7 @@ def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collectio
         raise UsageError(f"{where}: found no rows, expected at least one")
     recycles, stops = element.flag("recycle", default=True), element.flag("stopThread")
     if not recycles and not stops:
-        scope.report(element, "found <EOF> as values after the last row, expected Recycle or Stop thread")
+        scope.report(element, "found <EOF> as values after the last row, expected Recycle or Stop thread on EOF")
     return DataSet(
         name=_choose_name(path.stem, taken),
         columns=tuple(name.strip() for name in names),

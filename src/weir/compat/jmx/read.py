@@ -74,7 +74,7 @@ def _report_unknown(elements: Sequence[Element], scope: Scope, *known: str) -> N
     for element in elements:
         is_silent = element.kind in _WITHOUT_LOAD or element.kind.endswith(_LISTENERS)
         if not (is_scoped(element) or is_silent or element.kind in known):
-            scope.report(element, "weir does not support it, and leaves out everything below it")
+            scope.report(element, "weir does not support this element, and omits all elements below it")
 
 
 class _Found(NamedTuple):
@@ -148,11 +148,11 @@ def _unroll(controller: Element, scope: Scope) -> Iterator[_Found]:
     """Yields the samplers below a controller as often as it repeats them."""
     for below in controller.below:
         if below.kind == "CSVDataSet":
-            scope.report(below, "found a data set within an iteration, expected it in its thread group")
+            scope.report(below, "found a data set within an iteration, expected a data set of the thread group")
     found = list(_list_samplers(controller.below, scope.within(controller.below)))
     loops = 1
     if controller.kind == "TransactionController":
-        scope.report(controller, "weir sends its requests and reports no sample for all of them together")
+        scope.report(controller, "weir sends the requests, but reports no sample for the whole transaction")
     elif controller.kind == "LoopController":
         loops = int(scope.number(controller, "LoopController.loops", "1"))
         if loops < 0 or loops * len(found) > _MOST_SAMPLERS:
@@ -205,7 +205,7 @@ def _read_on_error(element: Element, scope: Scope, sampler_count: int) -> OnErro
     if action == "stopthread":
         return "stop thread"
     if action != "continue" and (action != "startnextloop" or sampler_count > 1):
-        scope.report(element, f"on a sampler's error: found {action}, expected continue or stopthread")
+        scope.report(element, f"action after a sampler error: found {action}, expected continue or stopthread")
     return "continue"
 
 
@@ -213,7 +213,7 @@ def _read_cookies(manager: Element | None, scope: Scope, new_users: bool) -> Coo
     if manager is None:
         return "off"
     if manager.items("CookieManager.cookies"):
-        scope.report(manager, "found cookies that users have at the start, expected none")
+        scope.report(manager, "found cookies defined for the start, expected none")
     if manager.value("CookieManager.policy") == "ignorecookies":
         return "off"
     follows_group = manager.flag("CookieManager.controlledByThreadGroup")

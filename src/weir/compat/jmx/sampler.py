@@ -79,7 +79,7 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
         scope.report(element, f"found a body in {encoding}, expected UTF-8")
     texts = (path, body, *(value for _, value in headers.values()))
     if any(isinstance(piece, str) and "{{" in piece for text in texts for piece in text):
-        scope.report(element, "found {{, with which a placeholder of weir's templates begins")
+        scope.report(element, "found {{, with which placeholders of weir's templates begin")
         return None
     assertions = [
         assertion for one in reversed(scope.find("ResponseAssertion")) if (assertion := read_assertion(one, scope))
@@ -87,7 +87,7 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
     _, accepted = headers.get("accept-encoding", ("", ()))
     if _COMPRESSED.search(str(accepted)) and not all(assertion.is_for_status for assertion in assertions):
         scope.report(
-            element, "found an assertion on a body that may be compressed (Accept-Encoding): weir unpacks none"
+            element, "found an assertion on a body that may be compressed (Accept-Encoding): weir unpacks no body"
         )
     statuses = list_right_statuses(assertions)
     if statuses == ():
@@ -140,7 +140,7 @@ def _split_target(element: Element, path: Text, setting: Callable[[str], str]) -
     standard = 443 if protocol == "https" else 80
     port = int(parse_number(element, port_text or "0", "HTTPSampler.port")) or standard
     if not 0 < port < 65536:
-        raise UsageError(f"{where}: found the port {port}, expected one from 1 to 65535")
+        raise UsageError(f"{where}: found the port {port}, expected a port from 1 to 65535")
     authority = f"[{host}]" if ":" in host else host
     first = path[0] if path else ""
     # A path that begins with a value of a data set has its slash there.
@@ -188,7 +188,7 @@ def _find_encoding(element: Element, name: str, scope: Scope) -> str:
     try:
         return codecs.lookup(name or "utf-8").name
     except LookupError:
-        scope.report(element, f"found the encoding {name!r}, expected one that Python knows")
+        scope.report(element, f"found the encoding {name!r}, expected an encoding that Python knows")
         return "utf-8"
 
 

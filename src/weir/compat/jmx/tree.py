@@ -100,7 +100,7 @@ def read_tree(path: Path) -> Element:
         )
     plans = [element for element in _list_enabled(tree, ()) if element.kind == "TestPlan"]
     if len(plans) != 1:
-        raise UsageError(f"{path}: found {len(plans)} enabled elements TestPlan, expected one")
+        raise UsageError(f"{path}: found {len(plans)} enabled TestPlan elements, expected one")
     return plans[0]
 
 
@@ -122,7 +122,7 @@ def _parse(path: Path, content: bytes) -> Element:
     def start(tag: str, attributes: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
         if len(open_elements) > _DEEPEST:
-            raise UsageError(f"{path}:{line}: found more than {_DEEPEST} nested elements, expected a JMeter test plan")
+            raise UsageError(f"{path}:{line}: found over {_DEEPEST} levels of elements, expected a JMeter test plan")
         element = Element(tag, attributes, line)
         open_elements[-1].children.append(element)
         open_elements.append(element)

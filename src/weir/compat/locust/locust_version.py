@@ -50,8 +50,8 @@ def _version_in(python: str) -> str | None:
     except OSError as error:
         raise UsageError(f"--python: {python}: cannot be run: {error.strerror}; {expected}") from None
     except subprocess.TimeoutExpired:
-        raise UsageError(f"--python: {python}: did not answer within {_ANSWER_S} s; {expected}") from None
+        raise UsageError(f"--python: {python}: did not report its version within {_ANSWER_S} s; {expected}") from None
     found = re.search(r"^locust (\S+)$", done.stdout, re.MULTILINE)
     if done.returncode != 0 or found is None:
-        raise UsageError(f"--python: {python}: found a program that is no Python, {expected}")
+        raise UsageError(f"--python: {python}: found a program that is not Python, {expected}")
     return None if found[1] == "missing" else found[1]

@@ -63,5 +63,5 @@ def read_report(text: str, name: str) -> list[ReportedResult] | None:
     try:
         results = found.read(text, name)
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ReportError(f"looks like a report of {found.title}, and cannot be read as one: {error}") from None
+        raise ReportError(f"looks like a report of {found.title}, but cannot be read: {error}") from None
     return results if isinstance(results, list) else [results]

@@ -43,7 +43,7 @@ def read_jtl(text: str, name: str) -> ReportedResult:
         if bytes_at is not None:
             received += int(row[bytes_at])
     if not began:
-        raise ValueError("it has no samples")
+        raise ValueError("the report has no samples")
     lasted_s = (max(map(add, began, took)) - min(began)) / 1000
     elapsed_ms = sorted(took)
     mean_ms = fmean(elapsed_ms)
