@@ -67,7 +67,7 @@ def test_flags_and_values_stand_together_or_apart(table: ToolFlags, line: str, f
         (GETOPT, f"-Ly {URL}", "found -y, expected a flag of tool", "weir tool -h"),
         (GETOPT, f"--cou 5 {URL}", "found --cou, expected a flag of tool", "weir tool -h"),
         (GETOPT, f"-c 1.5 {URL}", "-c: found '1.5', expected a whole number such as 100", "weir tool -h"),
-        (GETOPT, "-c", "-c: found no value, expected a value", "weir tool -h"),
+        (GETOPT, "-c", "-c: found no value, expected a value after the flag", "weir tool -h"),
         (GETOPT, f"--latency=no {URL}", "--latency: found 'no', expected no value", "weir tool -h"),
         (GETOPT, f"-xhost {URL}", "-x: found a flag that weir does not have", "weir load --connect-to"),
         (GETOPT, f"--proxy=host {URL}", "--proxy: found a flag that weir does not have", "weir load --connect-to"),

@@ -217,7 +217,9 @@ def _collect_sides(
     )
     places = _check_out_all(texts, build, tell) if git else {"": here}
     if not git and texts:
-        raise UsageError(f"SIDE: found {texts[0]!r} beside --env, expected the command after -- alone", hint=_HELP)
+        raise UsageError(
+            f"SIDE: found {texts[0]!r} together with --env, expected the command after -- alone", hint=_HELP
+        )
     found = []
     for title, folder in places.items():
         for values in itertools.product(*(_read_values(text) for text in env)):
@@ -271,7 +273,9 @@ def _check_workload(workload: str | None, sides: Sequence[Side], path: str | Non
     if stacks and workload is None:
         raise UsageError(f"--workload: missing for {stacks[0]}, expected one that it serves", hint="weir stacks list")
     if workload is not None and path is not None:
-        raise UsageError("--path: found beside --workload, expected one of them: a workload has its own path")
+        raise UsageError(
+            "--path: found together with --workload, expected only one of the two: a workload has its own path"
+        )
 
 
 def _choose_load(given: Mapping[str, Any], path: str) -> LoadSpec:
