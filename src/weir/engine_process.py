@@ -62,7 +62,7 @@ class Engine(ABC):
 
     @abstractmethod
     def signal(self, number: int) -> None:
-        """Sends a signal to it."""
+        """Sends a signal to the engine's process."""
 
     @abstractmethod
     def wait(self, timeout_s: float | None = None) -> bool:

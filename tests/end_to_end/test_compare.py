@@ -116,7 +116,7 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         ([server("good"), server("answers-wrong")], 3, ["the sides answer differently", "--any-answer"]),
         (["http://127.0.0.1:9/", server("good")], 3, ["127.0.0.1:9", "weir load http://127.0.0.1:9/"]),
         ([server("good")], 2, ["SIDE: found 1, expected two or more"]),
-        (["sanic", "flask-gunicorn"], 2, ["--workload: missing for sanic"]),
+        (["sanic", "flask-gunicorn"], 2, ["--workload: missing, expected a workload that sanic serves"]),
         ([server("good"), "--env", "A=1,2"], 2, ["--env: found no command"]),
         ([server("good"), server("slow"), "--fail-if", "speed<1"], 2, ["--fail-if: found 'speed<1'", "throughput, p50"]),
         ([server("good"), server("slow"), "--cpus", "0"], 2, ["--cpus: found in a comparison"]),

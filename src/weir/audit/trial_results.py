@@ -71,7 +71,7 @@ def build_reported_results(
 
 
 def _read_times(name: str, summary: LoadSummary, times: Quantiles) -> ReportedResult:
-    """Returns a result with the throughput and the times of one clock."""
+    """Returns a result with the throughput, and with the response times as one clock measured them."""
     quantiles_s = {quantile: _read(getattr(times, key)) for key, quantile in PERCENTILES.items()}
     return ReportedResult(
         name=name,

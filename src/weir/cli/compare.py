@@ -104,7 +104,7 @@ def compare(
         Option("--warmup", metavar="TIME", help="Warm-up time of each trial. Default: 1 s to 10 s, until steady."),
     ] = None,
     precision: Annotated[
-        str, Option("--precision", help="End when weir knows the ratio of throughput to this precision.")
+        str, Option("--precision", help="End when the throughput ratio is known this precisely. Example: 5%.")
     ] = "5%",
     budget: Annotated[
         str | None,
@@ -271,7 +271,7 @@ def _check_workload(workload: str | None, sides: Sequence[Side], path: str | Non
     """Raises UsageError if stacks have no workload, or if both a workload and a path are given."""
     stacks = [side.text for side in sides if side.kind == "stack"]
     if stacks and workload is None:
-        raise UsageError(f"--workload: missing for {stacks[0]}, expected one that it serves", hint="weir stacks list")
+        raise UsageError(f"--workload: missing, expected a workload that {stacks[0]} serves", hint="weir stacks list")
     if workload is not None and path is not None:
         raise UsageError(
             "--path: found together with --workload, expected only one of the two: a workload has its own path"

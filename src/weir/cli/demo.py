@@ -9,7 +9,7 @@ from weir.cli.run import run
 
 def demo(
     fast: Annotated[
-        bool, Option("--fast", help="End after the first answer, on the Python stacks, which takes a minute.")
+        bool, Option("--fast", help="Measure only the Python stacks and end after the first result, in about a minute.")
     ] = False,
 ) -> None:
     """Answer a first question on this machine: does an async server beat a sync one on a JSON echo?"""

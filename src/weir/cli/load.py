@@ -60,7 +60,7 @@ def load(
         list[str] | None,
         Option(
             "--abort-on",
-            help="Stop and exit with 1 if this condition holds in the last second. Examples: 'errors>5%', 'p99>1s'.",
+            help="Stop and exit with 1 as soon as this condition holds over a second. Examples: 'errors>5%', 'p99>1s'.",
         ),
     ] = None,
     hdr: Annotated[
@@ -69,7 +69,11 @@ def load(
     ] = None,
     strict: options.Strict = False,
     no_generator_limit: Annotated[
-        bool, Option("--no-generator-limit", help="Do not measure a busy generator's limit on a null server (1 s).")
+        bool,
+        Option(
+            "--no-generator-limit",
+            help="Skip the measurement of a busy generator's limit after the load, which takes 1 s.",
+        ),
     ] = False,
     out: options.KeepLoad = None,
     cluster: options.Cluster = None,

@@ -1,4 +1,5 @@
-"""A run that a driver controls: weir on another machine. Lines carry progress to the driver's page, and commands back.
+"""Lets weir on one machine, the driver, control a run on another one. The run sends lines with its progress, for the
+driver's page; the driver sends lines with commands.
 
 Both ends are in this module, because they share the format of the lines. When the driver is gone, the standard input of
 the driven run closes. Then the run ends in order.

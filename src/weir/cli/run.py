@@ -43,7 +43,7 @@ def run(
         Option("--skip-missing", help="Leave out stacks that this machine cannot run, and print a line for each."),
     ] = False,
     fast: Annotated[
-        bool, Option("--fast", help="End a quick run after its first answer. --resume measures the rest.")
+        bool, Option("--fast", help="End a quick run after its first result. --resume measures the rest.")
     ] = False,
     cluster: options.Cluster = None,
     agents: options.Agents = None,

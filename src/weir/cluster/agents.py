@@ -314,7 +314,7 @@ def start_agents(
 def launch_agents(
     cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
 ) -> Iterator[list[AgentHandle]]:
-    """Yields agents before they run, to `prepare` one by one."""
+    """Yields agents that do not run yet. The caller calls `prepare` of each."""
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
     ray = cluster.ray

@@ -240,7 +240,7 @@ class SharedLoad(LoadHandle):
         self._begun.set()
 
     def _await(self, what: str) -> None:
-        """Waits for a record of every agent."""
+        """Waits until every agent has sent a record."""
         until = time.monotonic() + _READY_WITHIN_S
         with self.changed:
             while missing := [share for share in self._shares if getattr(share, what) is None]:

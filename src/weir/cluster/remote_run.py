@@ -222,7 +222,7 @@ class _Copies:
         """Whether a copy exists."""
 
     def make_one(self) -> None:
-        """Starts a copy, unless the last one is recent. Returns at once."""
+        """Begins to copy the run file in the background, unless the last copy is recent. Returns at once."""
         now = time.monotonic()
         if now >= self._due_at and (self._thread is None or not self._thread.is_alive()):
             self._due_at = now + _COPIED_EVERY_S

@@ -1,1 +1,1 @@
-"""The tools that weir replaces: their reports, read."""
+"""Reads the reports of the tools that weir replaces."""

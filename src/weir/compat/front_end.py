@@ -95,7 +95,7 @@ class FrontEnd(ABC):
 
 
 def read_command_line(tool: str, words: Sequence[str]) -> FrontEnd:
-    """Returns the front end for the words behind the name of a tool of `TOOLS`.
+    """Parses the arguments after the name of a tool, which is one of `TOOLS`, and returns the front end for them.
 
     Raises:
         ToolError: the command line is wrong, or asks for something that weir does not offer.

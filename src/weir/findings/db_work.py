@@ -97,7 +97,8 @@ def _rows(stack: StackFindings) -> float | None:
 
 
 def _difference(stacks: Sequence[StackFindings], noun: str, of: Callable[[StackFindings], float | None]) -> str | None:
-    """Returns a sentence on different work, unless requests at the edges of the load explain it."""
+    """Returns a sentence if two stacks caused different work in the database; None if requests at the edges of the load
+    explain the difference."""
     known = [(value, stack) for stack in stacks if (value := of(stack)) is not None]
     if len(known) < 2:
         return None

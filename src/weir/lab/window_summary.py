@@ -1,4 +1,4 @@
-"""Summarizes, from its intervals, the part of a load that counts. Fields that intervals do not record stay empty."""
+"""Summarizes the measured part of a load from the intervals in that part. Fields that intervals do not record stay empty."""
 
 from collections.abc import Sequence
 

@@ -70,7 +70,7 @@ class RunFolder:
         return path
 
     def found(self, name: str) -> "Answer":
-        """Returns the answer of a run. Raises UnknownRunError (there is no such run), WeirError (its file is damaged,
+        """Returns the conclusion of a run. Raises UnknownRunError (there is no such run), WeirError (its file is damaged,
         or holds no results yet)."""
         # Imported here: findings take as long to import as all else, and a page without a viewer does not need them.
         from weir.findings import of_run

@@ -322,9 +322,9 @@ class LoadPlan:
     """Whether the load opens its connections and then waits for a start time."""
 
     def answered_to_the_end(self) -> "LoadPlan":
-        """Returns the same load without new requests from `duration_s` on. The load ends with the last response, at
-        most `timeout_s` later, and so leaves no request in the server. A pipelined load is unchanged, because its users
-        cannot leave."""
+        """Returns the same load without new requests from `duration_s` on. The load ends with the last response, at most
+        `timeout_s` later, and so leaves no request in the server. A pipelined load is returned unchanged, because its
+        users cannot stop before the load ends."""
         if self.pipeline > 1:
             return self
         ending = replace(self, duration_s=self.duration_s + self.timeout_s)

@@ -86,7 +86,7 @@ class RequestCounts(Record):
 
     @classmethod
     def from_outcomes(cls, *, ok: int, failed: int, wrong: int = 0, unanswered: int = 0, unsent: int = 0) -> Self:
-        """Returns all counts from those of the outcomes. `wrong`: the failed requests with a whole response."""
+        """Returns all counts, from the number of requests with each outcome. `wrong`: the failed requests with a whole response."""
         sent = ok + failed + unanswered
         outcomes = {"ok": ok, "failed": failed, "unanswered": unanswered, "unsent": unsent}
         return cls(intended=sent + unsent, sent=sent, completed=ok + wrong, **outcomes)

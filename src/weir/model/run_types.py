@@ -170,7 +170,7 @@ class PublishedFigure:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """The question of a run, the settings, and the machine."""
+    """What a run was asked to measure, its settings, and the machine on which it ran."""
 
     study: str
     title: str

@@ -103,7 +103,7 @@ class CurveSeries:
         return _AXES.get(self.axis, self.axis)
 
     def chart_sentence(self, chart: CurveChart) -> str:
-        """Returns the text under a later chart: the lowest and the highest value, and crossings of two stacks."""
+        """Returns the text under every chart but the first: the lowest and the highest value, and crossings of two stacks."""
         return " ".join([self._levels(chart), *_changes_of_sides(self.crossings, chart.metric)])
 
     def _levels(self, chart: CurveChart) -> str:

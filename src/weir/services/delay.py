@@ -53,7 +53,7 @@ class DelaySettings(Table):
 
 
 def build_delay_command(engine: Path, address: str, port: int, settings: Mapping[str, str]) -> list[str]:
-    """Returns the command that serves the upstream."""
+    """Returns the command that starts the upstream server."""
     asked = parse_settings(DelaySettings, settings)
     listen = f"--listen={address}:{port}"
     command = [str(engine), "serve", "times", listen, f"--distribution={asked.distribution}", f"--seed={asked.seed}"]

@@ -48,7 +48,7 @@ _LEFT_OUT = re.compile(r"upstream server temporarily disabled .* upstream: \"htt
 
 
 class NginxSettings(Table):
-    """Settings for a manifest or a study, with nginx's names."""
+    """Settings of nginx that a manifest or a study may contain, under the names of nginx's directives."""
 
     worker_processes: int = Field(strict=False, ge=1)
     """Event loops."""

@@ -405,7 +405,9 @@ class StudyFile(Table):
             if name not in (workloads := self.matrix.workloads):
                 raise ValueError(f"workload.{name}: expected one of matrix.workloads: {', '.join(workloads)}")
         if self.method.tap and self.network.isolation != "none":
-            raise ValueError("method.tap: found together with network.isolation, expected a stack on loopback")
+            raise ValueError(
+                "method.tap: found together with network.isolation, expected only one: the tap needs a stack on loopback"
+            )
         if self.load.scenario_source is not None and len(self.matrix.workloads) > 1:
             expected = "expected one workload: a scenario defines its own requests"
             raise ValueError(f"load.scenario: found together with several matrix.workloads, {expected}")

@@ -107,7 +107,7 @@ class _Locustfile:
             raise UsageError(f"locust: found {unknown[0]!r}, expected one of the user classes: {names}", hint=_USAGE)
         users = [node for node in users if not chosen or node.name in chosen]
         if not users:
-            raise UsageError(f"{self._path}: found no class of {' or '.join(_USERS)}, expected a class", hint=_USAGE)
+            raise UsageError(f"{self._path}: found no subclass of {' or '.join(_USERS)}, expected one", hint=_USAGE)
         for other in users[1:]:
             kinds = f"a load has users of one kind, here {users[0].name}"
             self._add_gap(other, f"found a second user class {other.name}: {kinds}; name this class")

@@ -42,7 +42,7 @@ class NativeLoad:
 
     @property
     def command(self) -> str:
-        """The same load's `weir load` command line, for a folder with the scenario and its files."""
+        """The `weir load` command line of the same load. It works in a folder that has the scenario and its files."""
         return replace(self.spec, scenario={}, scenario_file=self.scenario_file).to_command()
 
     @property

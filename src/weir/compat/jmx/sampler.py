@@ -193,7 +193,8 @@ def _find_encoding(element: Element, name: str, scope: Scope) -> str:
 
 
 def _read_headers(scope: Scope) -> dict[str, tuple[str, Text]]:
-    """Returns the headers of header managers by their names in lower case. The nearest manager counts, as in JMeter."""
+    """Returns the headers of all header managers, as a dict from the lower-case name of a header. The nearest manager
+    wins, as in JMeter."""
     headers: dict[str, tuple[str, Text]] = {}
     for manager in scope.find("HeaderManager"):
         own = {}

@@ -40,7 +40,7 @@ class Scope:
         return replace(self, elements=(*filter(is_scoped, elements), *self.elements))
 
     def find(self, *kinds: str) -> list[Element]:
-        """Returns the elements of some kinds."""
+        """Returns the elements of the given kinds."""
         return [element for element in self.elements if element.kind in kinds]
 
     def resolve(self, element: Element, text: str | Iterable[str | Reference]) -> Text:

@@ -160,7 +160,7 @@ def _match(pattern: str, text: str) -> re.Match[str]:
 
 
 def _count(pattern: str, text: str) -> int:
-    """Returns a number that the tool prints unless it is 0."""
+    """Returns a number of the report. The tool does not print a 0, so a missing number is 0."""
     match = re.search(pattern, text, re.MULTILINE)
     return int(match[1]) if match else 0
 
