@@ -259,7 +259,7 @@ def test_an_override_may_be_for_one_generator(tmp_path: Path) -> None:
 def test_a_tap_needs_the_stack_on_loopback(tmp_path: Path) -> None:
     path = study(tmp_path, rest='[network]\nisolation = "netns"\n')
     Path(path).write_text(Path(path).read_text().replace('baseline = "pool"', 'baseline = "pool"\ntap = true'))
-    assert "method.tap: found together with network.isolation, expected a stack on loopback" in problem(path)
+    assert "method.tap: found together with network.isolation, expected only one: the tap needs" in problem(path)
 
 
 def test_generators_that_are_not_here_are_named_and_can_be_left_out(

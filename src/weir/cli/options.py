@@ -25,7 +25,7 @@ Scale = Annotated[
     str | None,
     Option(
         "--scale",
-        help="Scale: quick (takes minutes and indicates), evidence (supports a claim), article (the study's settings), or another of the study.",
+        help="Scale: quick (indicates, in minutes), evidence (supports a claim), article (the study's settings), or another of the study.",
     ),
 ]
 Objective = Annotated[str | None, Option("--objective", help="Objective. Example: 'p99<=50ms' (percentile and limit).")]

@@ -185,7 +185,7 @@ def test_the_user_class_is_named_as_locust_has_it_named(converted: Converted) ->
     ("body", "problem"),
     [
         ("class Mine(HttpUser:\n", "locustfile.py:3: .*expected Python"),
-        ("x = 1\n", "found no class of HttpUser or FastHttpUser"),
+        ("x = 1\n", "found no subclass of HttpUser or FastHttpUser"),
         (user("pass"), "found no request that weir can convert"),
         (
             "class Old(HttpLocust):\n    task_set = None\n",
