@@ -46,7 +46,7 @@ def test_what_a_node_for_loads_cannot_do_is_told_as_the_generators_failure_and_n
 def test_an_engine_that_never_gets_ready_is_the_generators_failure_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weir.cluster.load._READY_WITHIN_S", 0.2)
     one = LocalMember("one", Silent(LEASE_S))
-    with asked(one), pytest.raises(GeneratorError, match=r"one: not ready within 0\.2 s"):
+    with asked(one), pytest.raises(GeneratorError, match=r"one: engine not ready within 0\.2 s"):
         SharedLoad([one], PLAN)
 
 

@@ -48,7 +48,7 @@ def test_a_file_that_cannot_be_read_or_is_too_large_to_travel_is_named(
         pack_files({"rows.csv": tmp_path / "rows.csv"}, "mine")
     monkeypatch.setattr("weir.cluster.archive.MOST_BYTES", 10)
     (tmp_path / "rows.csv").write_text("name\n")
-    with pytest.raises(UsageError, match=r"mine: found 0 MiB or more, expected at most 0 to send"):
+    with pytest.raises(UsageError, match=r"mine: found 0 MiB or more, expected at most 0 MiB to send"):
         pack_files({"rows.csv": tmp_path / "rows.csv"}, "mine")
 
 

@@ -288,7 +288,7 @@ def test_what_weir_does_not_do_names_what_there_is_instead(weir: Weir) -> None:
     for flags, instead in (
         (("-X", "127.0.0.1:1"), "--connect-to"),
         (("-b", "1000"), "tcp_rmem"),
-        (("-f", "TLS1"), "TLS 1.2 and 1.3"),
+        (("-f", "TLS1"), "TLS 1.2 or 1.3"),
         (("-Z", "AES"), "ciphers"),
         (("-I",), "IP address"),
         (("-w",), "weir report"),

@@ -134,7 +134,7 @@ def test_a_stack_is_started_anew_for_each_search(weir: Weir, stacks: Path) -> No
 def test_a_stack_that_does_not_serve_what_is_asked_names_what_it_serves(weir: Weir, stacks: Path) -> None:
     done = weir("capacity", "slow", "echo", "--objective", "p99<=50ms")
     assert done.returncode == 2
-    assert "expected one that slow serves: hello" in done.stderr
+    assert "expected a workload that slow serves: hello" in done.stderr
     done = weir("capacity", "slow", "--objective", "p99<=50ms")
     assert done.returncode == 2
     assert "WORKLOAD: missing" in done.stderr

@@ -412,7 +412,7 @@ def test_what_is_not_supported_stops_the_run_unless_it_is_to_be_ignored(
     assert refused.returncode == 2
     assert refused.stdout == ""
     assert "plan.jmx: found 1 element that weir does not support:" in refused.stderr
-    assert "line 4: OnceOnlyController 'Once' in Plan > Users: weir does not support it" in refused.stderr
+    assert "line 4: OnceOnlyController 'Once' in Plan > Users: weir does not support this element" in refused.stderr
     assert "--ignore-unsupported" in refused.stderr
     done = weir("jmeter", path, "--ignore-unsupported")
     assert done.returncode == 0, done.stderr

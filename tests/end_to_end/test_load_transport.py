@@ -226,7 +226,7 @@ def test_answers_come_when_the_kernel_received_them(weir: Weir, serve: Callable[
         ),
         (["https://127.0.0.1/", "--cert", "a"], "--cert: found without --key"),
         (["https://127.0.0.1/", "--key", "a"], "--key: found without --cert"),
-        (["https://127.0.0.1/", "--cacert", "a", "--insecure"], "--insecure: found with --cacert"),
+        (["https://127.0.0.1/", "--cacert", "a", "--insecure"], "--insecure: found together with --cacert"),
         (["http://127.0.0.1/", "--connect-to", "localhost"], "--connect-to: found 'localhost'"),
         (
             ["http://127.0.0.1/", "--connect-to", "no-such-host.invalid:1"],

@@ -173,7 +173,7 @@ def test_an_external_server_that_answers_wrong_is_not_timed(
         done = weir("run", study("mine", rest=table), "--out", "out")
         server.kill()
     assert done.returncode == 3
-    assert f"mine at http://127.0.0.1:{port}: workload hello: GET /: wrong answer" in done.stderr
+    assert f"mine at http://127.0.0.1:{port}: workload hello: GET /: wrong response" in done.stderr
 
 
 def test_an_objective_that_is_missed_ends_a_run_with_1(tmp_path: Path, weir: Weir, study: Study) -> None:

@@ -45,7 +45,7 @@ def test_a_check_says_of_every_stack_whether_it_answers_right(tmp_path: Path, we
     assert good["answered"] > 0
     assert good["compared"] > 0
     assert not wrong["ok"]
-    assert "wrong answer" in wrong["problem"]
+    assert "wrong response" in wrong["problem"]
     assert servers_of(tmp_path) == []
 
 

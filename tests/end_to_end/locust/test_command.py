@@ -88,7 +88,7 @@ def test_arguments_that_are_not_weirs_are_locusts(tmp_path: Path, weir: Weir) ->
     [
         ("#!/bin/sh\necho locust 2.31.8", r"found Locust 2\.31\.8, expected locust>=2\.32,<3\s+try: .*/python -m pip install"),
         ("#!/bin/sh\necho locust 3.0.0", r"found Locust 3\.0\.0, expected locust>=2\.32,<3"),
-        ("#!/bin/sh\nexit 1", "found a program that is no Python"),
+        ("#!/bin/sh\nexit 1", "found a program that is not Python"),
         (None, r"cannot be run: No such file or directory"),
     ],
 )  # fmt: skip
