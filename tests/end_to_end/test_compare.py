@@ -120,13 +120,14 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         ([server("good"), "--env", "A=1,2"], 2, ["--env: found no command"]),
         ([server("good"), server("slow"), "--fail-if", "speed<1"], 2, ["--fail-if: found 'speed<1'", "throughput, p50"]),
         ([server("good"), server("slow"), "--cpus", "0"], 2, ["--cpus: found in a comparison"]),
+        ([server("good"), server("slow"), "--user", "a:b"], 2, ["--user: found in a comparison"]),
         (["'", server("slow")], 2, ["expected a valid shell command"]),
         ([server("good"), server("slow"), "--watch", "1"], 2, ["expected a process id for each URL (0)"]),
         (["--git", "main", "--", "x"], 2, ["--git: found 1 commits"]),
     ],
     ids=[
         "ends", "listens elsewhere", "listens nowhere", "other answers", "no server", "one side", "no workload", "no command",
-        "unknown metric", "CPUs", "open quote", "no URL", "one commit",
+        "unknown metric", "CPUs", "password", "open quote", "no URL", "one commit",
     ],
 )  # fmt: skip
 def test_a_side_that_fails_is_told_with_the_next_command(

@@ -21,7 +21,7 @@ from weir.cli.output import at_terminal, say, stdout, teller, write_json
 from weir.host import Host
 from weir.lab.answer_comparison import SideCheck, check_sides, find_difference
 from weir.lab.study_run import RunSetup, build_stack, determine_exit_code, run_build_command, start
-from weir.load_spec import LoadSpec, read_flags
+from weir.load_spec import FLAG_NAMES, LoadSpec, read_flags
 from weir.model.errors import ExitCode, TargetError, UsageError
 from weir.parsing import parse_duration
 from weir.paths import find_free_folder
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from weir.findings import RunFindings
 
 _COMMAND_WORD = "--command-word"
+_NOT_IN_COMPARISONS = frozenset(
+    {"threads", "cpus", "connect_to", "bind", "user", *(name for name in FLAG_NAMES if name.startswith("tls_"))}
+)
+"""Settings that a study does not have, or whose values a run file must not keep."""
 _DURATION_S = 1.5
 _SECONDS_A_SIDE = 60.0
 _READY_TIMEOUT_S = 30.0
@@ -282,21 +286,9 @@ def _choose_load(given: Mapping[str, Any], path: str) -> LoadSpec:
     """Returns the load of a trial."""
     spec = read_flags((f"http://server{path}",), given)
     defaults = LoadSpec(urls=spec.urls)
-    for name in (
-        "threads",
-        "cpus",
-        "connect_to",
-        "bind",
-        "tls_ca",
-        "tls_certificate",
-        "tls_insecure",
-        "tls_server_name",
-    ):
-        if getattr(spec, name) != getattr(defaults, name):
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{flag}: found in a comparison, expected none: weir places generator and sides itself", hint=_HELP
-            )
+    for name, flag in FLAG_NAMES.items():
+        if name in _NOT_IN_COMPARISONS and getattr(spec, name) != getattr(defaults, name):
+            raise UsageError(f"{flag}: found in a comparison, which does not have this option", hint=_HELP)
     spec.to_plan()
     profile = spec.users if spec.rate_rps is None else spec.rate_rps
     length_s = profile[-1][0] if isinstance(profile, tuple) else None
