@@ -64,6 +64,18 @@ def run(tool: Tool, plan: LoadPlan, folder: Path, listener: LoadObserver | None 
         return running.result()
 
 
+def run_again_if_it_hangs(tool: Tool, plan: LoadPlan, folder: Path) -> LoadEnd:
+    """Runs a load, at most three times: h2load does not end if a handshake is still open when its time is over, as one
+    may be on a busy machine."""
+    for attempt in range(2):
+        try:
+            return run(tool, plan, folder / f"{attempt}")
+        except GeneratorError as error:
+            if tool.name != "h2load" or "did not end" not in error.message:
+                raise
+    return run(tool, plan, folder / "last")
+
+
 @each_of(*TOOLS, slow=True)
 def test_it_loads_a_server_that_does_nothing(
     name: str, installed: Installed, serve: Callable[..., str], tmp_path: Path
@@ -107,9 +119,8 @@ def test_it_ends_after_as_many_requests_as_it_is_told(
 @pytest.mark.needs("nginx", "openssl")
 @each_of(*TOOLS)
 def test_it_loads_nginx_through_tls(name: str, installed: Installed, nginx: Nginx, tmp_path: Path) -> None:
-    summary = run(
-        installed(name), LoadPlan(Request("GET", f"{nginx.https}/"), load(name), 1.0), tmp_path / "kept"
-    ).summary
+    plan = LoadPlan(Request("GET", f"{nginx.https}/"), load(name), 1.0)
+    summary = run_again_if_it_hangs(installed(name), plan, tmp_path).summary
     assert summary.requests.ok > 0
     assert summary.requests.failed == 0
 
