@@ -126,13 +126,14 @@ def test_a_line_is_cropped_and_cannot_steer_the_terminal() -> None:
     assert crop([("ab\x1b[2J", "bold"), ("cdef", "")], 7) == [("ab [2J", "bold"), ("c", "")]
 
 
-def terminal(tmp_path: Path, url: str, *, environment: dict[str, str], until: bytes) -> tuple[int, str, str]:
-    """Exit status, what the terminal got, and standard output of a load that is interrupted once `until` was drawn."""
+def terminal(tmp_path: Path, *arguments: str, environment: dict[str, str], until: bytes) -> tuple[int, str, str]:
+    """Exit status, text on the terminal, and standard output of `weir ARGUMENTS...`, interrupted after the terminal
+    showed `until`."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     weir = Path(sysconfig.get_path("scripts")) / "weir"
     process = subprocess.Popen(
-        [weir, "load", url, "-d", "1h"],
+        [weir, *arguments],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=theirs,
@@ -158,7 +159,7 @@ def terminal(tmp_path: Path, url: str, *, environment: dict[str, str], until: by
 def test_a_terminal_is_clean_after_ctrl_c(tmp_path: Path, serve: Serve) -> None:
     status, drawn, out = terminal(
         tmp_path,
-        f"http://{serve('null')}/",
+        *("load", f"http://{serve('null')}/", "-d", "1h"),
         environment={"TERM": "xterm", "NO_COLOR": "", "PYTHONIOENCODING": "utf-8"},
         until=b"up to",
     )
@@ -171,9 +172,8 @@ def test_a_terminal_is_clean_after_ctrl_c(tmp_path: Path, serve: Serve) -> None:
 
 
 def test_no_color_is_honoured(tmp_path: Path, serve: Serve) -> None:
-    _, drawn, _ = terminal(
-        tmp_path, f"http://{serve('null')}/", environment={"TERM": "xterm", "NO_COLOR": "1"}, until=b"in flight"
-    )
+    load = ("load", f"http://{serve('null')}/", "-d", "1h")
+    _, drawn, _ = terminal(tmp_path, *load, environment={"TERM": "xterm", "NO_COLOR": "1"}, until=b"in flight")
     assert not re.search(r"\x1b\[\d*m", drawn)
 
 

@@ -124,10 +124,13 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         (["'", server("slow")], 2, ["expected a valid shell command"]),
         ([server("good"), server("slow"), "--watch", "1"], 2, ["expected a process id for each URL (0)"]),
         (["--git", "main", "--", "x"], 2, ["--git: found 1 commits"]),
+        (["https://localhost/", server("good")], 2, ["URL: found https://localhost/, expected http://"]),
+        ([server("good"), server("slow"), "-m", "POST", "-b", "{{x}}"], 2, ["body: found", "--scenario FILE"]),
+        ([server("good"), server("slow"), "--save", "none/study.toml"], 2, ["--save: found none/study.toml"]),
     ],
     ids=[
         "ends", "listens elsewhere", "listens nowhere", "other answers", "no server", "one side", "no workload", "no command",
-        "unknown metric", "CPUs", "password", "open quote", "no URL", "one commit",
+        "unknown metric", "CPUs", "password", "open quote", "no URL", "one commit", "TLS", "placeholder", "no folder",
     ],
 )  # fmt: skip
 def test_a_side_that_fails_is_told_with_the_next_command(

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tests.support.synthetic_run import FLASK, NETTY, SANIC, SyntheticStudy, write_run
 from weir.findings import RunFindings, of_run
-from weir.report.comparison import format_markdown, list_ratios, render_comparison, summarize
+from weir.report.comparison import format_markdown, list_ratios, render_comparison, render_so_far, summarize
 from weir.store import RunReader
 
 
@@ -58,3 +58,23 @@ def test_markdown_has_the_sentence_and_both_tables(tmp_path: Path) -> None:
 def test_no_line_is_wider_than_the_terminal(tmp_path: Path) -> None:
     text = printed(findings_of(tmp_path, SyntheticStudy(duration_s=2.0)))
     assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_an_interval_that_tells_nothing_is_not_shown(tmp_path: Path) -> None:
+    findings = findings_of(tmp_path, SyntheticStudy(duration_s=2.0))
+    (point,) = findings.points
+    wide = [replace(one, low=0.0001, high=20_000.0) for one in point.comparisons]
+    findings = replace(findings, points=(replace(point, comparisons=tuple(wide)),))
+    assert "no narrow interval yet" in summarize(findings)
+    assert "20,000" not in printed(findings)
+
+
+def test_the_answer_so_far_has_the_sentence_and_the_bars_of_throughput(tmp_path: Path) -> None:
+    output = io.StringIO()
+    Console(file=output, width=100).print(
+        render_so_far(findings_of(tmp_path, SyntheticStudy(duration_s=2.0, stacks=(FLASK, SANIC, NETTY))))
+    )
+    lines = output.getvalue().splitlines()
+    assert "as many requests as Flask" in lines[0]
+    assert [line.split(" ÷ ")[0].strip() for line in lines if "●" in line][-1] == "Flask (A/A)"
+    assert sum("●" in line for line in lines) == 3

@@ -7,7 +7,7 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +28,7 @@ from weir.paths import find_free_folder
 from weir.stacks.checkout import WORKING_TREE, check_out
 from weir.store import RUN_FILE_NAME, RunReader
 from weir.study.comparison import Side, choose_path, name_sides, parse_side, write_study
+from weir.study.load import list_request_obstacles
 from weir.study.study import QUICK, Study, parse_study
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ def compare(
     Example: weir compare 'gunicorn -b {host}:{port} app:app' 'uvicorn --host {host} --port {port} asgi:app'
     """
     conditions = [_read_condition(text) for text in fail_if or ()]
+    _check_writable({"--save": save, "--json": json_, "--md": md, "--html": html})
     tell = teller(quiet=quiet)
     given_sides = _collect_sides(sides or [], words, git=git, build=build, env=env or [], tell=tell)
     named = name_sides(_add_pids(given_sides, watch))
@@ -164,26 +166,21 @@ def compare(
         return parse_study(Path(f"{folder.name}.toml").absolute(), text, tomllib.loads(text), QUICK)
 
     file = folder / RUN_FILE_NAME
-    progress = CompareProgress(file, settings["budget_s"], tell, live=at_terminal() and not quiet)
-    first = write({}, {side.name: 0.0 for side in named})
-    checks = check_sides(
-        first, lambda host, stack: build_stack(host, stack, tell), warmup_s=warmup_s, on_step=progress.on_step
-    )
-    _tell_checks(checks, tell)
-    study = write(
-        {} if workload else _choose_answer(checks, any_answer=any_answer),
-        {label: check.warmup_s for label, check in checks.items()},
-    )
-    block_s = sum(planned.trial_s for planned in study.cells(1))
-    if block_s > settings["budget_s"]:
-        found = (
-            f"--budget: found {settings['budget_s']:g} s, expected at least {block_s:.0f} s: a block takes that long"
+    with closing(CompareProgress(file, settings["budget_s"], tell, live=at_terminal() and not quiet)) as progress:
+        checks = check_sides(
+            write({}, {side.name: 0.0 for side in named}),
+            lambda host, stack: build_stack(host, stack, progress.on_step),
+            warmup_s=warmup_s,
+            on_step=progress.on_step,
         )
-        raise UsageError(found, hint="a larger --budget, or a shorter --duration or --warmup")
-    if save is not None:
-        save.write_text(study.text)
-    with ExitStack() as stack:
-        stack.enter_context(closing(progress))
+        _tell_checks(checks, progress.tell)
+        study = write(
+            {} if workload else _choose_answer(checks, spec, any_answer=any_answer),
+            {label: check.warmup_s for label, check in checks.items()},
+        )
+        _check_budget(study, settings["budget_s"])
+        if save is not None:
+            save.write_text(study.text)
         try:
             start(study, folder, RunSetup(progress, checked=checks), command=shlex.join(["weir", *sys.argv[1:]]))
         except KeyboardInterrupt:
@@ -198,6 +195,21 @@ def compare(
     code = _judge(findings, conditions) or determine_exit_code(file)
     if code:
         raise Exit(code)
+
+
+def _check_writable(files: Mapping[str, Path | str | None]) -> None:
+    """Raises UsageError if weir cannot write one of these files. The comparison would be over by then."""
+    for flag, file in files.items():
+        if file is not None and str(file) != "-" and not os.access(Path(file).absolute().parent, os.W_OK):
+            raise UsageError(f"{flag}: found {file}, expected a file in a folder that exists and that weir may write")
+
+
+def _check_budget(study: Study, budget_s: float) -> None:
+    """Raises UsageError if the budget is shorter than one block."""
+    block_s = sum(planned.trial_s for planned in study.cells(1))
+    if block_s > budget_s:
+        found = f"--budget: found {budget_s:g} s, expected at least {block_s:.0f} s: a block takes that long"
+        raise UsageError(found, hint="a larger --budget, or a shorter --duration or --warmup")
 
 
 def _collect_sides(
@@ -219,13 +231,13 @@ def _collect_sides(
     command = (
         words[0] if len(words) == 1 else " ".join(one if _PLAIN.fullmatch(one) else shlex.quote(one) for one in words)
     )
-    places = _check_out_all(texts, build, tell) if git else {"": here}
+    places = _check_out_all(texts, build, tell) if git else [("", here)]
     if not git and texts:
         raise UsageError(
             f"SIDE: found {texts[0]!r} together with --env, expected the command after -- alone", hint=_HELP
         )
     found = []
-    for title, folder in places.items():
+    for title, folder in places:
         for values in itertools.product(*(_read_values(text) for text in env)):
             text = command
             for name, value in values:
@@ -235,8 +247,8 @@ def _collect_sides(
     return found
 
 
-def _check_out_all(references: Sequence[str], build: str | None, tell: Any) -> dict[str, str]:
-    """Returns a dict from the name of each commit on the command line to its folder."""
+def _check_out_all(references: Sequence[str], build: str | None, tell: Any) -> list[tuple[str, str]]:
+    """Returns the name and the folder of each commit on the command line."""
     if len(references) < 2:
         raise UsageError(
             f"--git: found {len(references)} commits, expected two or more", hint="--git main HEAD -- COMMAND"
@@ -247,8 +259,10 @@ def _check_out_all(references: Sequence[str], build: str | None, tell: Any) -> d
             tell(f"weir: building in {folder} (log: {log})")
             return run_build_command(host, ["/bin/sh", "-c", command], folder, dict(os.environ), log)
 
-        places = {one: check_out(Path.cwd(), one, build, run) for one in references}
-    return {"working tree" if one == WORKING_TREE else one: str(place.folder) for one, place in places.items()}
+        return [
+            ("working tree" if one == WORKING_TREE else one, str(check_out(Path.cwd(), one, build, run)))
+            for one in references
+        ]
 
 
 def _read_values(text: str) -> list[tuple[str, str]]:
@@ -290,12 +304,14 @@ def _choose_load(given: Mapping[str, Any], path: str) -> LoadSpec:
         if name in _NOT_IN_COMPARISONS and getattr(spec, name) != getattr(defaults, name):
             raise UsageError(f"{flag}: found in a comparison, which does not have this option", hint=_HELP)
     spec.to_plan()
+    for problem in list_request_obstacles(spec):
+        raise UsageError(problem, hint="--scenario FILE describes such requests")
     profile = spec.users if spec.rate_rps is None else spec.rate_rps
     length_s = profile[-1][0] if isinstance(profile, tuple) else None
     return replace(spec, duration_s=spec.duration_s or length_s or _DURATION_S)
 
 
-def _choose_answer(checks: Mapping[str, SideCheck], *, any_answer: bool) -> dict[str, Any]:
+def _choose_answer(checks: Mapping[str, SideCheck], spec: LoadSpec, *, any_answer: bool) -> dict[str, Any]:
     """Returns the correct response: the response of all sides."""
     answers = [check.answer for check in checks.values()]
     difference = find_difference(answers)
@@ -305,7 +321,10 @@ def _choose_answer(checks: Mapping[str, SideCheck], *, any_answer: bool) -> dict
     if first.status >= 400 and not any_answer:
         expected = "expected a page that works; a path is chosen with --path PATH"
         raise TargetError(f"{first.title} answers {first.status}, {expected}", hint="add --any-answer if that is right")
-    if difference is None and all(one.is_constant for one in answers) and not isinstance(first.value, bytes):
+    # The engine compares bodies as they arrive, which may be compressed.
+    is_plain = all(name.lower() != "accept-encoding" for name, _ in spec.headers)
+    is_constant = difference is None and all(one.is_constant for one in answers)
+    if is_constant and is_plain and not isinstance(first.value, bytes):
         return {"status": first.status, "json": first.value}
     return {"status": first.status}
 

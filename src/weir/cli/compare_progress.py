@@ -1,86 +1,92 @@
-"""Shows the progress of `weir compare`: at a terminal one line that weir redraws, elsewhere a line for each block."""
+"""Shows the progress of `weir compare`: at a terminal a view that weir redraws, elsewhere a line for each block."""
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
 from weir.lab.observer import RunObserver, TrialStart
-from weir.model.records import Interval
+from weir.model.records import Interval, LoadStarted
 from weir.model.run_types import TrialResult
+from weir.model.sanitize import sanitize
 from weir.store import RunReader
 from weir.study.study import PlannedCell
 
-_REFRESH_S = 0.25
-_MAX_COLUMNS = 100
-
 
 class CompareProgress(RunObserver):
-    """Shows the current side, its rate and the answer so far. The caller must `close` it."""
+    """Shows the current side, its rate, the remaining time and the answer so far. The caller must `close` it."""
 
     def __init__(self, file: Path, budget_s: float, tell: Callable[[str], None], *, live: bool) -> None:
-        self._file, self._budget_s, self._tell, self._live = file, budget_s, tell, live
+        self._file, self._budget_s = file, budget_s
         self._started: float | None = None
-        self._drawn_at = 0.0
-        self._current = self._answer = ""
+        self._side, self._state = "", "starting"
+        self._spinner = Spinner("dots", style="cyan")
+        self._answer: RenderableType = ""
+        # A console of its own: `output.stderr` does not break lines, so that its lines cannot be redrawn.
+        console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._view = Live(console=console, get_renderable=self._render, transient=True) if live else None
+        self.tell = tell
+        """Prints a line, above the view if there is one."""
+        if self._view is not None:
+            # Other consoles would write into the view.
+            self.tell = console.print
+            self._view.start()
 
     def on_step(self, text: str) -> None:
-        # Between trials the answer so far has the same news.
-        if self._started is None:
-            self._say(text)
-
-    def _say(self, text: str) -> None:
-        self._clear()
-        self._tell(f"weir: {text}")
+        self._state = text
+        # After the first trial, steps only announce what the answer or the view shows.
+        if self._view is None and self._started is None:
+            self.tell(f"weir: {text}")
 
     def on_trial_start(self, trial: TrialStart) -> None:
         self._started = self._started or time.monotonic()
-        self._current = f"block {trial.block}, {trial.planned.stack.title or trial.planned.stack.label}"
-        self._draw("starting")
+        self._side = f"block {trial.block}: {_name(trial.planned)}, "
+        self._state = "warming up"
+
+    def on_start(self, started: LoadStarted) -> None:
+        self._state = "measuring"
 
     def on_interval(self, interval: Interval) -> None:
-        if time.monotonic() - self._drawn_at >= _REFRESH_S:
-            self._draw(f"{interval.completed / (interval.end_s - interval.start_s):,.0f} req/s")
+        self._state = f"{interval.completed / (interval.end_s - interval.start_s):,.0f} req/s"
 
     def on_trial_end(self, planned: PlannedCell, result: TrialResult) -> None:
+        self._state = "stopping"
         for reason in result.verdict.reasons:
             if reason.validity == "invalid":
-                self._say(f"{planned.stack.title or planned.stack.label}: {reason.text}")
+                self.tell(f"weir: {_name(planned)}: {reason.text}")
 
     def on_answer(self, blocks: int, labels: Sequence[str]) -> None:
         # Findings take half a second to import, and no load runs now.
         from weir.findings import RunFindings, of_run
-        from weir.report.comparison import summarize
+        from weir.report.comparison import render_so_far, summarize
 
         with RunReader(self._file) as reader:
             findings = of_run(reader)
         assert isinstance(findings, RunFindings)
-        self._answer = summarize(findings)
-        if not self._live:
-            self._tell(f"after block {blocks}, {self._describe_time()}: {self._answer}")
+        if self._view is None:
+            self.tell(
+                f"after block {blocks}, {self._spent_s():.0f} s of at most {self._budget_s:.0f} s: {summarize(findings)}"
+            )
+        else:
+            self._answer = render_so_far(findings)
 
     def close(self) -> None:
-        """Removes the line. Closing twice does nothing."""
-        self._clear()
-        self._live = False
+        """Removes the view. Closing twice does nothing."""
+        if self._view is not None:
+            self._view.stop()
 
-    def _describe_time(self) -> str:
-        spent_s = time.monotonic() - (self._started or time.monotonic())
-        return f"{spent_s:.0f} s of at most {self._budget_s:.0f} s"
+    def _spent_s(self) -> float:
+        return 0.0 if self._started is None else time.monotonic() - self._started
 
-    def _draw(self, state: str) -> None:
-        if self._live:
-            self._drawn_at = time.monotonic()
-            text = f"{self._current}: {state}; {self._describe_time()}"
-            answer = f"{self._answer[:_MAX_COLUMNS]}\n" if self._answer else ""
-            self._clear()
-            sys.stderr.write(f"{answer}{text[:_MAX_COLUMNS]}")
-            sys.stderr.flush()
-            self._lines = 1 if answer else 0
+    def _render(self) -> RenderableType:
+        left = "" if self._started is None else f", at most {max(0.0, self._budget_s - self._spent_s()):.0f} s left"
+        self._spinner.update(text=Text(sanitize(f"{self._side}{self._state}{left}"), overflow="ellipsis", no_wrap=True))
+        return Group(self._answer, self._spinner) if self._answer else self._spinner
 
-    _lines = 0
 
-    def _clear(self) -> None:
-        if self._live and self._drawn_at:
-            sys.stderr.write("\r\x1b[K" + "\x1b[1A\x1b[K" * self._lines)
-            self._lines = 0
+def _name(planned: PlannedCell) -> str:
+    return planned.stack.title or planned.stack.label

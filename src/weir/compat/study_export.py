@@ -3,7 +3,6 @@
 `weir study check` accepts the study, whose one cell has the same load; `list_study_notes` lists the differences.
 """
 
-import random
 import re
 from collections.abc import Iterator
 from textwrap import fill, indent
@@ -16,9 +15,8 @@ from weir.compat.flags import format_path
 from weir.load_spec import KEY_NAMES, LoadSpec
 from weir.model.errors import UsageError
 from weir.scenario import Scenario
-from weir.services.dataset import render
 from weir.study.comparison import choose_amount
-from weir.study.load import write_load_table
+from weir.study.load import list_request_obstacles, write_load_table
 
 SERVER = "server"
 WORKLOAD = "asked"
@@ -88,16 +86,7 @@ def _list_obstacles(spec: LoadSpec, *, has_scenario: bool) -> Iterator[str]:
         yield f"found the address {found}, expected none: a study connects to the URL's host"
     if has_scenario:
         return
-    names = [name.lower() for name, _ in spec.headers]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        yield f"headers: found {twice[0]!r} twice, expected every header once in a study"
-    for what, text in (("URL", spec.urls[0].encode()), ("body", spec.body or b"")):
-        try:
-            is_plain = render(text.decode().strip(), random.Random(0)).encode() == text
-        except ValueError:
-            is_plain = False
-        if not is_plain:
-            yield f"{what}: found {text[:40]!r}, expected text without {{{{, and without white space around it, in a study"
+    yield from list_request_obstacles(spec)
 
 
 def _build_table(scenario: Scenario) -> dict[str, Any]:

@@ -53,8 +53,8 @@ def _compare_side(point: Point, found: Comparison) -> str:
     assert found.ratio is not None
     one, other, ratio = found.name, found.against_name, found.ratio
     value, interval = ratio_text(ratio, found.low, found.high)
-    if not interval:
-        return f"{one} answers {value}× as many requests as {other}: no interval yet"
+    if not _is_narrow(found):
+        return f"{one} answers {value}× as many requests as {other}: no narrow interval yet"
     if found.outcome in ("same", "undecided"):
         return f"{one} and {other} cannot be told apart: {value} ({interval})"
     ends = (found.low, found.high)
@@ -69,6 +69,11 @@ def _compare_side(point: Point, found: Comparison) -> str:
     return f"{one} answers {value}× ({interval}) as many requests as {other}{cost}"
 
 
+def _is_narrow(found: Comparison) -> bool:
+    """Whether the interval of a ratio tells anything. The interval of two blocks may reach from 0.001 to 1,000."""
+    return bool(found.low and found.high and found.high / found.low <= _MAX_RATIO**2)
+
+
 def list_ratios(findings: RunFindings) -> Iterator[RatioLine]:
     """Yields the ratio of every side, and of the first side's second copy, to the first side."""
     copies = findings.identical_copies
@@ -79,7 +84,8 @@ def list_ratios(findings: RunFindings) -> Iterator[RatioLine]:
         for one in sorted(both, key=lambda one: order.get(one.label, len(order))):
             assert one.ratio is not None
             value, interval = ratio_text(one.ratio, one.low, one.high)
-            yield RatioLine(one.name, _TITLES[one.metric], one, f"{value} ({interval})" if interval else value)
+            text = f"{value} ({interval})" if _is_narrow(one) else value
+            yield RatioLine(one.name, _TITLES[one.metric], one, text)
 
 
 def _rank(point: Point) -> list[StackFindings]:
@@ -106,6 +112,18 @@ def render_comparison(run: RunFindings) -> RenderableType:
             table.add_row(f"  {line.metric}", line.text, Text(_draw_bar(line.comparison, scale), style="cyan"))
         parts += [Text(f"{side} ÷ {lines[0].comparison.against_name}", style="bold"), table, Text("")]
     return Group(*parts, *map(Text, list_notes(findings)))
+
+
+def render_so_far(run: RunFindings) -> RenderableType:
+    """Returns the answer of a comparison that still runs: one sentence, and a bar for each ratio of throughput."""
+    findings: RunFindings = sanitize(run)
+    lines = [line for line in list_ratios(findings) if line.metric == _TITLES[THROUGHPUT]]
+    scale = _choose_scale([line.comparison for line in lines])
+    table = _table("", Column("", justify="right"), "")
+    for line in lines:
+        name = f"{line.side} ÷ {line.comparison.against_name}"
+        table.add_row(f"  {name}", line.text, Text(_draw_bar(line.comparison, scale), style="cyan"))
+    return Group(Text(summarize(findings), style="bold"), table)
 
 
 def list_notes(findings: RunFindings) -> Iterator[str]:
@@ -143,7 +161,7 @@ def _draw_bar(found: Comparison, scale: float) -> str:
     assert found.ratio is not None
     cells = [" "] * _BAR_WIDTH
     cells[place(1.0)] = "│"
-    if found.low is not None and found.high is not None and found.low > 0:
+    if found.low is not None and found.high is not None and _is_narrow(found):
         low, high = place(found.low), place(found.high)
         cells[low : high + 1] = ["─"] * (high - low + 1)
         cells[low], cells[high] = "├", "┤"

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from weir.model.errors import TargetError, UsageError
@@ -23,16 +22,7 @@ _KEPT = 10
 WORKING_TREE = "."
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
-    """The files of one commit, or the working tree."""
-
-    folder: Path
-    commit: str
-    """Its hash; empty for the working tree."""
-
-
-def check_out(repository: Path, reference: str, build: str | None, run: Callable[[str, Path, Path], int]) -> Checkout:
+def check_out(repository: Path, reference: str, build: str | None, run: Callable[[str, Path, Path], int]) -> Path:
     """Returns the folder with the files of a commit, after its build. `.` is the working tree itself.
 
     Args:
@@ -48,27 +38,40 @@ def check_out(repository: Path, reference: str, build: str | None, run: Callable
     if reference == WORKING_TREE:
         if build is not None:
             _build(repository, build, run, find_cache_folder() / "commits" / "working-tree.log")
-        return Checkout(repository, "")
+        return repository
     commit = _find_commit(top, reference)
     _require_clean_submodules(top)
     key = hashlib.sha256(f"{top}\0{build or ''}\0{below}".encode()).hexdigest()[:8]
     clones = find_cache_folder() / "commits"
     clone = clones / f"{commit[:12]}-{key}"
     clones.mkdir(parents=True, exist_ok=True)
-    with (clones / f"{clone.name}.lock").open("w") as lock:
+    # weir holds this lock until it ends, so that no other weir removes the clone under a running server.
+    lock = os.open(_lock_file(clone), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    if not (clone / ".git" / MARKER).is_file():
         fcntl.flock(lock, fcntl.LOCK_EX)
+        # Another weir may have built the clone in between.
         if not (clone / ".git" / MARKER).is_file():
-            shutil.rmtree(clone, ignore_errors=True)
-            _git(top, "clone", "--quiet", "--shared", "--no-checkout", str(top), str(clone))
-            _git(clone, "checkout", "--quiet", "--detach", commit)
-            if (clone / ".gitmodules").is_file():
-                _git(clone, "submodule", "--quiet", "update", "--init", "--recursive")
+            _clone(top, clone, commit)
             if build is not None:
                 _build(clone / below, build, run, clones / f"{clone.name}.log")
             (clone / ".git" / MARKER).touch()
-        os.utime(clone)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+    os.utime(clone)
     _remove_old_clones(clones)
-    return Checkout(clone / below, commit)
+    return clone / below
+
+
+def _lock_file(clone: Path) -> Path:
+    return clone.with_name(f"{clone.name}.lock")
+
+
+def _clone(top: Path, clone: Path, commit: str) -> None:
+    shutil.rmtree(clone, ignore_errors=True)
+    _git(top, "clone", "--quiet", "--shared", "--no-checkout", str(top), str(clone))
+    _git(clone, "checkout", "--quiet", "--detach", commit)
+    if (clone / ".gitmodules").is_file():
+        _git(clone, "submodule", "--quiet", "update", "--init", "--recursive")
 
 
 def _git(folder: Path, *words: str) -> str:
@@ -111,5 +114,6 @@ def _build(folder: Path, build: str, run: Callable[[str, Path, Path], int], log:
 def _remove_old_clones(clones: Path) -> None:
     by_age = sorted((path for path in clones.iterdir() if path.is_dir()), key=lambda path: -path.stat().st_mtime)
     for old in by_age[_KEPT:]:
-        with suppress(OSError):
+        with _lock_file(old).open("w") as lock, suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(old)

@@ -2,7 +2,9 @@
 
 import http.client
 import time
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from weir.model.errors import TargetError
@@ -10,17 +12,24 @@ from weir.model.load import Request
 
 _READY_PAUSE_S = 0.02
 _READY_ASK_S = 2.0
+_GZIP_OR_ZLIB = 47
+"""Argument of `zlib`: it finds out which of the two formats the data has."""
 
 
 def send_request(request: Request, *, timeout_s: float) -> tuple[int, bytes]:
-    """Sends one request on a new connection. Returns status and body; raises OSError or HTTPException."""
+    """Sends one request on a new connection. Returns the status and the decompressed body; raises OSError or
+    HTTPException."""
     url = urlsplit(request.target)
     connection = http.client.HTTPConnection(url.hostname or "", url.port or 80, timeout=timeout_s)
     try:
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         connection.request(request.method, path, request.body, dict(request.headers))
         response = connection.getresponse()
-        return response.status, response.read()
+        body = response.read()
+        if response.headers.get("Content-Encoding", "") in ("gzip", "deflate"):
+            with suppress(zlib.error):
+                body = zlib.decompress(body, _GZIP_OR_ZLIB)
+        return response.status, body
     finally:
         connection.close()
 

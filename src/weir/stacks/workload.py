@@ -35,7 +35,7 @@ class RequestTemplate(Table):
     headers: dict[str, str] = Field(default_factory=dict)
     """Headers. The keys are names of headers."""
     body: str | None = None
-    """Body. weir removes white space around the body."""
+    """Body, exactly as weir sends it."""
 
     @field_validator("path")
     @classmethod
@@ -152,7 +152,7 @@ class Workload(DataFile):
 
     def draw(self, base_url: str, inputs: random.Random, *, path: str | None = None) -> Request:
         """Draws a request with random inputs. Uses the stack's own path if there is one."""
-        body = None if self.request.body is None else render(self.request.body, inputs).strip()
+        body = None if self.request.body is None else render(self.request.body, inputs)
         return Request(
             method=self.request.method,
             target=base_url + render(path or self.request.path, inputs),

@@ -58,7 +58,10 @@ class Side:
 
 def parse_side(text: str) -> Side:
     """Returns the side for a word of the command line."""
-    if text.startswith(("http://", "https://")):
+    if text.startswith("https://"):
+        problem = f"URL: found {text}, expected http://: weir does not compare servers through TLS"
+        raise UsageError(problem, hint=f"weir load {text} loads one server through TLS")
+    if text.startswith("http://"):
         return Side(text, "url")
     match = _STACK.fullmatch(text)
     if match is not None and match[1] in {path.parent.name for path in list_manifest_files()}:

@@ -1,6 +1,7 @@
 """`[load]` of a study file. Its keys are the settings of `LoadSpec` that a study may set."""
 
-from collections.abc import Mapping
+import random
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field, create_model
@@ -8,6 +9,7 @@ from pydantic import AfterValidator, Field, create_model
 from weir.load_spec import MAX_PIPELINE, SETTINGS, LoadSpec
 from weir.model.load import Arrivals, Profile
 from weir.parsing import parse_count, parse_duration, parse_think_time
+from weir.services.dataset import render
 from weir.toml_file import Table
 
 _TABLE = "load."
@@ -44,6 +46,20 @@ def write_load_table(spec: LoadSpec) -> dict[str, Any]:
             is_pause = SETTINGS[name].read is parse_think_time
             table[name] = SETTINGS[name].write(value) if is_pause else drop_decimal_point(value)
     return table
+
+
+def list_request_obstacles(spec: LoadSpec) -> Iterator[str]:
+    """Yields why a study cannot hold the request of a load."""
+    names = [name.lower() for name, _ in spec.headers]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        yield f"headers: found {twice[0]!r} twice, expected every header once in a study"
+    for what, text in (("URL", spec.urls[0].encode()), ("body", spec.body or b"")):
+        try:
+            is_plain = render(text.decode(), random.Random(0)).encode() == text
+        except ValueError:
+            is_plain = False
+        if not is_plain:
+            yield f"{what}: found {text[:40]!r}, expected text without {{{{ in a study"
 
 
 def drop_decimal_point(value: Any) -> Any:
