@@ -43,7 +43,7 @@ def prioritize_jit_threads(pids: Iterable[int]) -> Iterator[None]:
 
 
 def _find_jit_threads(pids: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yields each compiler thread with its process."""
+    """Yields the ids of each compiler thread and its process, for these processes and their descendants."""
     for pid in pids:
         children: list[int] = []
         with suppress(OSError):
