@@ -283,7 +283,7 @@ class Agent:
                 self._urgent.set()
         status = process.wait()
         stderr.join()
-        # An agent starts an engine for every load; ended ones must not accumulate.
+        # An agent starts an engine for every load; ended engines must not accumulate.
         del self._engines[engine]
         for stream in (process.stdin, process.stdout, process.stderr):
             _close(stream)

@@ -9,7 +9,7 @@ class Clock:
     """Another machine's monotonic clock, relative to this one's."""
 
     offset_ns: int
-    """The other clock minus this one."""
+    """Time of the other clock minus time of this clock."""
     error_ns: int
     """Largest possible error of the offset: half of the round-trip time of its reading."""
 

@@ -1,4 +1,4 @@
-"""One load by several agents: splits the plan exactly, starts all agents at one moment and merges their records.
+"""One load by several agents: splits the plan exactly, starts all agents at the same time and merges their records.
 
 The engine of each agent has some of the load's threads (`LoadPlan.part`), opens its connections and reports that it is
 ready. Then all engines get the same start time, converted to their own clocks. So intervals with the same index cover

@@ -1,5 +1,5 @@
-"""The check of `weir stacks check`: a stack must start, respond correctly to every workload, serve a short load without
-a failure, and end on SIGTERM without leaving a process or a file."""
+"""The check of `weir stacks check`. A stack must start, respond correctly to every workload, and serve a short load
+without a failure. On SIGTERM, the stack must end and leave no process or file."""
 
 import os
 import random

@@ -137,7 +137,7 @@ def _describe_run(
 
 
 def resume(path: Path, setup: RunSetup) -> Path:
-    """Resumes a run: deletes unfinished trials and runs the missing ones. See `start` for errors. Also raises
+    """Resumes a run: deletes unfinished trials and runs the missing trials. See `start` for errors. Also raises
     UsageError if `path` is no run file, or if weir's version or the machine has changed."""
     with RunReader(path) as reader:
         info, stored_cells = reader.info, reader.cells()

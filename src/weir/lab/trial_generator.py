@@ -46,7 +46,7 @@ def measure_generator_limit(
     generator: str, plan: LoadPlan, server_cpus: tuple[int, ...], folder: Path, load_source: LoadSource = LOCAL
 ) -> float:
     """Returns a generator's requests/s on a null server, with the request, connections and CPUs of `plan`. Raises
-    UsageError if the generator does not support a closed loop without pauses, TargetError if one of them failed."""
+    UsageError if the generator does not support a closed loop without pauses, TargetError if the load failed."""
 
     def start(on_null: LoadPlan) -> LoadHandle:
         return begin_load(generator, on_null, folder=folder, load_source=load_source)

@@ -36,7 +36,7 @@ _GENERATOR_VALIDITY: Mapping[str, Validity] = {
     **dict.fromkeys((FEWER_AGENTS, LATE_AGENT, "unsent", "rate", "load_cap"), "suspect"),
     **dict.fromkeys(("redirects", "lower_bounds"), "valid"),
 }
-"""Validity for each kind of reason in the generator's own verdict. Rules below replace the other kinds."""
+"""Validity for each kind of reason in the generator's own verdict. The rules below judge the other kinds."""
 
 _READ_LOG = "read its log"
 _ADVICE: Mapping[str, tuple[str, str]] = {

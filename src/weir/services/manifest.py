@@ -55,7 +55,7 @@ class Service(DataFile):
 
 
 class DatabaseService(Service):
-    """A database. It can have a dataset."""
+    """A database, optionally with a dataset."""
 
     own_server: str
     """Environment variable with the URL of the user's own server."""

@@ -168,7 +168,7 @@ class Variant(Table):
     args: list[str] = Field(default_factory=list)
     """Arguments to append to the command."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Environment variables. They replace the stack's variables of the same name."""
+    """Environment variables, which replace the stack's variables of the same name."""
     needs: Needs = Field(default_factory=list)
     """Tools that the variant needs in addition to the stack's tools."""
     services: dict[str, Needed] = Field(default_factory=dict)

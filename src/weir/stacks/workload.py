@@ -126,7 +126,7 @@ class Workload(DataFile):
     dataset: str | None = None
     """Dataset of the stack's database."""
     services: list[str] = Field(default_factory=list)
-    """Upstreams for this workload. They run only for workloads that name them."""
+    """Upstreams for this workload. An upstream runs only for workloads that name the upstream."""
     request: RequestTemplate
     answer: Answer
     work: Work = Field(default_factory=Work)
