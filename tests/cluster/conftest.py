@@ -72,7 +72,7 @@ def nodes() -> Iterator[Nodes]:
 def assert_losses_noticed_in_time(output: str) -> None:
     """Asserts that weir noticed each lost agent in `output` after `LOST_S`, and at most as long again on a busy machine."""
     silences = re.findall(
-        r"no (?:answer|interval) (?:for|within) ([\d.]+) s|\(([\d.]+) s after its last answer\)", output
+        r"no (?:reply|interval) (?:for|within) ([\d.]+) s|\(([\d.]+) s after its last reply\)", output
     )
     assert silences, output
     assert max(float(silence or after) for silence, after in silences) <= 2 * LOST_S, output

@@ -147,7 +147,7 @@ def test_a_node_that_is_not_well_is_named_and_the_others_are_shown(
 def test_a_way_between_two_nodes_that_is_closed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found = checked(monkeypatch, one=Well(), apart=Apart())
     assert [(pair.node, pair.other) for pair in found.pairs] == [("one", "apart")]
-    assert found.missing == ("one cannot be asked from apart: Get timed out",)
+    assert found.missing == ("the clock of one cannot be read from apart: Get timed out",)
 
 
 def test_versions_are_shown_where_they_are_known(monkeypatch: pytest.MonkeyPatch) -> None:

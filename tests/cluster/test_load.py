@@ -332,7 +332,7 @@ def test_a_kill_at_any_moment_leaves_nothing_running(
     if who != "driver" and victims:
         # An agent that Ray was about to start is started once more, and the load is whole; without one that was lost
         # before it, it says so.
-        is_told = "verdict: valid" in out or "this load was made by the other" in out
+        is_told = "verdict: valid" in out or "generated this load" in out
         is_whole = (
             who == "agent" and not is_under_way and process.returncode in (ExitCode.DONE, ExitCode.MISSED) and is_told
         )

@@ -115,7 +115,7 @@ def test_a_trial_that_loses_an_agent_is_invalid_and_tried_again_with_those_that_
     (kept,) = kept_trials(out)
     assert kept in others
     assert len(whole_load(kept).agents or []) == 1
-    assert any("this load was made by the other 1" in text for text in kept.result.verdict.texts)
+    assert any("the other agents (1) generated this load" in text for text in kept.result.verdict.texts)
     # That of two agents is none of one.
     assert whole_load(kept).generator.max_rate_rps is None
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_kept_here_stays_on_its_node(
     os.kill(there, signal.SIGKILL)
     _, err = process.communicate()
     assert process.returncode == ExitCode.TARGET, err
-    assert "weir was ended by signal 9; finished trials are kept" in err
+    assert "signal 9 ended weir; the run file keeps the finished trials" in err
     assert f"try: weir run --resume {tmp_path / 'other'} --cluster {cluster.address} --agents 1" in err
     with RunReader(tmp_path / "other" / "run.weir") as reader:
         assert len(reader.trials()) == 1

@@ -122,7 +122,7 @@ def test_a_load_without_an_agent_that_was_lost_before_says_so_and_the_others_kee
     assert verdict.validity != "valid"
     assert (
         verdict.reasons[verdict.kinds.index(FEWER_AGENTS)]
-        == "agent gone is lost: its node ended: this load was made by the other 1"
+        == "agent gone is lost: its node ended: the other agents (1) generated this load"
     )
 
 

@@ -110,9 +110,9 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
 @pytest.mark.parametrize(
     ("sides", "code", "parts"),
     [
-        ([server("good"), "sh -c 'exit 7'"], 3, ["exit 7: it ended with exit status 7 before it was ready"]),
-        ([server("good", "8123"), server("good")], 3, ["it listens on 8123, expected", "write {port}"]),
-        ([server("never-listens"), server("good")], 3, ["it listens on no port"]),
+        ([server("good"), "sh -c 'exit 7'"], 3, ["exit 7: the process ended with exit status 7 before it was ready"]),
+        ([server("good", "8123"), server("good")], 3, ["the process listens on 8123, expected", "write {port}"]),
+        ([server("never-listens"), server("good")], 3, ["the process listens on no port"]),
         ([server("good"), server("answers-wrong")], 3, ["the sides answer differently", "--any-answer"]),
         (["http://127.0.0.1:9/", server("good")], 3, ["127.0.0.1:9", "weir load http://127.0.0.1:9/"]),
         ([server("good")], 2, ["SIDE: found 1, expected two or more"]),

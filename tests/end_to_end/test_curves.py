@@ -29,7 +29,7 @@ def test_a_refined_run_measures_where_its_stacks_change_sides_and_goes_on_with_t
     assert done.returncode == 0, done.stderr
     # Beside other work both are slower, each in its own way: where they change sides is not asked for, only that weir
     # looks there.
-    further = re.search(r"a further point at (\d+), where one-at-a-time and slowest change sides", done.stderr)
+    further = re.search(r"a further point at (\d+): one-at-a-time and slowest cross near there", done.stderr)
     assert further is not None, done.stderr
     with RunReader(tmp_path / "out") as reader:
         places = {cell.load.connections for cell in reader.cells()}

@@ -78,7 +78,7 @@ def test_kill_9_of_the_host_ends_the_run_with_its_results_kept(
     cases(
         [
             (signal.SIGKILL, "weir-engine load ended unexpectedly by signal 9"),
-            (signal.SIGTERM, "the generator was ended from outside after"),
+            (signal.SIGTERM, "another process ended the generator after"),
         ],
         kept=1,
     ),

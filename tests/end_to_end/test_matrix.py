@@ -103,7 +103,7 @@ def test_a_process_that_the_proxy_in_front_leaves_out_makes_its_trial_suspect(
     assert done.returncode in (0, 4), done.stderr
     (first, _), (second, _) = rows(tmp_path / "out", "SELECT reasons, block FROM trial ORDER BY block")
     # nginx asked the other process instead: no request failed.
-    assert "nginx sent nothing to 1 of 2 processes for a while" in str(first)
+    assert "nginx sent no requests to 1 of 2 processes for a while" in str(first)
     assert "failed requests" not in str(first)
     assert "left 1 of 2" not in str(second)
 

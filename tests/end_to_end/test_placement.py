@@ -94,7 +94,7 @@ def test_delay_without_netem_is_refused_before_anything_starts_or_left_out_with_
     assert not (tmp_path / "refused" / "run.weir").exists()
     done = weir("run", with_tables(study("good"), wish + "fallback = true\n"), "--out", "out")
     assert done.returncode == 0, done.stderr
-    assert "This machine has no delay and loss" in done.stdout
+    assert "This machine does not support the delay and loss" in done.stdout
 
 
 def test_a_limit_of_a_tier_that_is_not_there_is_refused_before_anything_starts(

@@ -117,7 +117,7 @@ def test_a_report_is_made_again_from_the_run_file_alone(tmp_path: Path, weir: We
     ("mode", "problem"),
     [
         ("never-listens", "not ready within 2 s"),
-        ("dies-at-start", "it ended with exit status 5 before it was ready"),
+        ("dies-at-start", "the process ended with exit status 5 before it was ready"),
         ("never-answers", "not ready within 2 s"),
         ("answers-wrong", "wrong response: body: found 'goodbye'"),
         ("wrong-now-and-then", "wrong response: body: found 'goodbye'"),
@@ -158,7 +158,7 @@ def test_a_stack_that_fails_under_load_is_rejected_and_retried_and_the_others_ar
 def test_a_stack_that_has_to_be_killed_counts_and_is_told_so(tmp_path: Path, weir: Weir, study: Study) -> None:
     done = weir("run", study("ignores-sigterm"), "--out", "out")
     assert done.returncode == 0, done.stderr
-    assert "it ignored SIGTERM: after 5 s it had to be killed" in (tmp_path / "out" / "report.html").read_text()
+    assert "it ignored SIGTERM: weir killed it after 5 s" in (tmp_path / "out" / "report.html").read_text()
     assert servers_of(tmp_path) == []
 
 

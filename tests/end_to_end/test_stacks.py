@@ -85,9 +85,7 @@ def test_a_check_of_nothing_or_of_some_and_all_says_what_it_expects(weir: Weir, 
     ("mode", "problem"),
     [
         ("wrong-now-and-then", "under load: workload hello: GET /: wrong response: body: found 'goodbye'"),
-        pytest.param(
-            "ignores-sigterm", "it ignored SIGTERM: after 5 s it had to be killed", marks=pytest.mark.thorough
-        ),
+        pytest.param("ignores-sigterm", "it ignored SIGTERM: weir killed it after 5 s", marks=pytest.mark.thorough),
         ("leaves-processes", "it ended and left processes behind: sleep"),
         ("fails-under-load", "requests failed (check "),
         pytest.param("starts-late", "not ready within 20 s: GET /: ", marks=pytest.mark.soak),

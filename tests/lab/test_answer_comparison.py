@@ -20,7 +20,10 @@ def test_the_same_answers_do_not_differ(first: bytes, second: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("second", "part"),
-    [(answer(b"no", title="b"), "a answers 'ok', b 'no'"), (answer(b"ok", 500, title="b"), "b 500 'ok'")],
+    [
+        (answer(b"no", title="b"), "a responds with 'ok', b with 'no'"),
+        (answer(b"ok", 500, title="b"), "b responds with 500 'ok'"),
+    ],
     ids=["body", "status"],
 )
 def test_a_difference_is_told_with_both_answers(second: SideAnswer, part: str) -> None:

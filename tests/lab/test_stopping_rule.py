@@ -44,7 +44,7 @@ def test_a_run_that_stays_wide_ends_at_its_most_blocks_and_says_what_is_missing(
     stop = asked(7, method(width=0.05, most_blocks=6), 0.01, 0.2)
     assert stop is not None
     assert (stop.rule, stop.blocks) == ("most_blocks", 6)
-    assert "1 ÷ one is known to ±20.0% of ±5.0%, which takes about 9 blocks" in stop.text
+    assert "1 ÷ one is known to ±20.0%, expected ±5.0%, which needs about 9 blocks" in stop.text
 
 
 def test_a_run_ends_before_the_block_that_its_budget_does_not_allow_whatever_else_is_asked() -> None:
@@ -72,7 +72,7 @@ def test_blocks_that_somebody_asks_for_come_on_top_and_are_told_from_those_of_th
     assert narrow is not None
     assert (narrow.rule, narrow.added) == ("width", 1)
     assert asked(6, method(budget_s=300), more=2, spent_s=250) == StopReason(
-        "budget", 5, "5 blocks took 4 min of the budget of 5 min, and another takes about 60 s", added=1
+        "budget", 5, "5 blocks took 4 min of the budget of 5 min, and another block takes about 60 s", added=1
     )
     assert StopReason(rule="blocks", blocks=4, text="4 blocks, as asked").added == 0
 

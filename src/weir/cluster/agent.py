@@ -1,9 +1,9 @@
 """The actor on a node of a cluster: starts `weir-engine` and forwards lines in both directions.
 
-Ray sends this module by value, and it imports only the standard library: a node needs nothing but Ray.
+Ray sends this module by value, and the module imports only the standard library. So a node needs only Ray.
 
-The driver must poll the agent all the time. Without a poll within its lease the agent assumes that the driver is gone:
-it ends its engines and itself.
+The driver must poll the agent all the time. If no poll arrives within the lease, the driver is gone, and the agent ends
+its engines and itself.
 """
 
 import _thread
@@ -26,19 +26,19 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 Output = tuple[int, Literal["line", "end"], Any]
-"""An engine's number and its output: a line, or its end with the exit status and standard error."""
+"""Number of an engine, and its output: a line, or the end with exit status and standard error."""
 
 _WAITING_LINES = 8192
-"""Lines that wait for a poll. When they are full the engine waits; it then skips intervals and reports that."""
+"""Maximum number of lines that wait for a poll. At this number, the engine waits and skips intervals."""
 LINES_AT_A_TIME = 512
 HELD_S = 0.5
-"""Lines that may wait are held back this long after a poll, to go together. Each reply costs both ends milliseconds of
-CPU time, which a saturating load on the same machine does not have."""
+"""Time after a reply for which the agent holds back lines that may wait, to send them together. Each reply costs both
+sides milliseconds of CPU time, which a saturating load on the same machine needs."""
 _GRACE_S = 20.0
 """Time for an engine to end its processes after its input has closed."""
 _LOOK_EVERY_S = 0.25
 NAP, _NAP_S = signal.SIGUSR2, 0.2
-"""A signal that the agent sends itself: the main thread then sleeps 0.2 s and dispatches no calls."""
+"""Signal from the agent to itself, and its effect: the main thread sleeps 0.2 s and dispatches no calls."""
 _JOINING = (
     "RAY_USE_TLS RAY_TLS_SERVER_CERT RAY_TLS_SERVER_KEY RAY_TLS_CA_CERT "
     "RAY_AUTH_MODE RAY_AUTH_TOKEN RAY_AUTH_TOKEN_PATH"
@@ -47,12 +47,12 @@ _JOINING = (
 
 
 def get_machine_id() -> str:
-    """Returns the id of this machine's boot. Unlike names and addresses it is the same for all nodes on the machine."""
+    """Returns the boot id of this machine. All nodes on the machine have this id, unlike names and addresses."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def read_clock(read: Callable[[], int], count: int) -> list[tuple[int, int, int]]:
-    """Reads another machine's clock `count` times: own clock before, the other's, own clock after."""
+    """Reads another clock `count` times. Returns tuples: own clock before, other clock, own clock after."""
     return [(time.monotonic_ns(), read(), time.monotonic_ns()) for _ in range(count)]
 
 
@@ -60,7 +60,7 @@ def read_clock(read: Callable[[], int], count: int) -> list[tuple[int, int, int]
 
 
 def find_free_port(address: str) -> int:
-    """Returns a free port of one of the node's addresses."""
+    """Returns a free port of `address`, an address of the node."""
     with socket.socket() as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])
@@ -80,7 +80,7 @@ def take_file(path: str) -> bytes:
 
 
 def archive_folder(folder: str) -> bytes:
-    """Returns an archive of a folder."""
+    """Returns a compressed tar archive of a folder."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
         tar.add(folder, ".")
@@ -102,20 +102,20 @@ def copy_database(path: str, most_bytes: int) -> bytes | None:
 
 
 def find_weir() -> str | None:
-    """Returns the path of the command `weir` of this node's Python; None: it is not installed."""
+    """Returns the path of the command `weir` of this node's Python; None if weir is not installed."""
     path = Path(sys.executable).with_name("weir")
     return str(path) if path.is_file() else None
 
 
 def get_ray_variables() -> dict[str, str]:
-    """Returns the variables that a Ray client needs to join an authenticated cluster, if set on this node."""
+    """Returns this node's environment variables that a Ray client needs for TLS and tokens."""
     return {name: os.environ[name] for name in _JOINING.split() if name in os.environ}
 
 
 class Agent:
-    """The actor. It ends after `lease_s` without a poll. With `naps` the main thread sleeps most of the time while the
-    engines' output may wait; the agent must then be created on that thread. It belongs to Ray, which checks for signals
-    a hundred times a second and so takes nearly 1 % of a CPU."""
+    """The Ray actor on a node. The actor ends after `lease_s` seconds without a poll. With `naps`, the main thread must
+    create the actor, and sleeps most of the time while output may wait. The main thread belongs to Ray, whose frequent
+    signal checks take nearly 1 % of a CPU."""
 
     def __init__(self, lease_s: float, *, naps: bool = False) -> None:
         self._output: queue.Queue[Output] = queue.Queue(_WAITING_LINES)
@@ -127,7 +127,7 @@ class Agent:
         self._files = Path(os.environ.get("WEIR_CACHE") or Path.home() / ".cache" / "weir").expanduser() / "from-driver"
         self._naps = naps
         self.is_steady = False
-        """Whether the last output may wait."""
+        """Whether the last line of output may wait."""
         if naps:
             signal.signal(NAP, lambda *_: time.sleep(_NAP_S))
         threading.Thread(target=self._end_without_lease, args=(lease_s,), daemon=True).start()
@@ -158,7 +158,7 @@ class Agent:
         return time.monotonic_ns()
 
     def readings(self, other: Any, count: int, within_s: float) -> list[tuple[int, int, int]]:
-        """Reads another agent's clock: see `read_clock`. Fails if a reading takes longer than `within_s`."""
+        """Reads another agent's clock; see `read_clock`. Fails if a reading takes longer than `within_s` seconds."""
         import ray
 
         return read_clock(lambda: ray.get(other.now_ns.remote(), timeout=within_s), count)
@@ -169,10 +169,10 @@ class Agent:
         return str(path) if path.exists() else None
 
     def keep(self, content: bytes, name: str) -> str:
-        """Stores an executable file and returns its path. Only its owner can read it: it may be a certificate's key."""
+        """Stores an executable file and returns its path. Only the owner can read the file: it may be a private key."""
         folder = self._files / hashlib.sha256(content).hexdigest()
         path, unfinished = folder / name, folder / f".{name}-{os.getpid()}"
-        # Parent folders stay open: databases run as another user and need them to reach their programs.
+        # Parent folders stay accessible: databases run as another user and must reach their programs.
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         unfinished.write_bytes(content)
@@ -182,8 +182,8 @@ class Agent:
         return str(path)
 
     def unpack(self, archive: bytes, path: str | None = None) -> str:
-        """Unpacks an archive, unless its folder exists, and returns that. With a `path` it unpacks all links, too: the
-        sender may run any program here anyway."""
+        """Unpacks an archive, unless its folder exists. Returns the folder. With a `path`, also unpacks unsafe links,
+        because the sender may run any program here anyway."""
         folder = Path(path or self._files / hashlib.sha256(archive).hexdigest())
         if folder.is_dir():
             return str(folder)
@@ -212,13 +212,13 @@ class Agent:
         return getattr(self._made[number], method)(*arguments)
 
     def run_command(self, argv: Sequence[str]) -> tuple[str, int]:
-        """Returns the output, errors included, and the exit status of a short command."""
+        """Runs a short command. Returns its output, with standard error, and its exit status."""
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         done = subprocess.run(argv, timeout=10, text=True, errors="replace", **streams)  # type: ignore[call-overload]
         return done.stdout, done.returncode
 
     def start(self, engine: int, argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-        """Starts an engine with these further variables; `engine` numbers its output. Returns its process id."""
+        """Starts an engine with further environment variables. `engine` numbers the output. Returns the process id."""
         # Ray's variables for its workers do not concern the engine.
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         pipe = subprocess.PIPE
@@ -231,7 +231,7 @@ class Agent:
 
     def write(self, engine: int, data: bytes) -> None:
         """Writes to the engine's standard input, if it still runs."""
-        # It may be ending.
+        # The engine may be ending.
         with contextlib.suppress(KeyError, BrokenPipeError, ValueError):
             stdin = self._engines[engine].stdin
             assert stdin is not None
@@ -249,8 +249,8 @@ class Agent:
             self._engines[engine].send_signal(number)
 
     def output(self, wait_s: float, patient: tuple[bytes, ...] = (), most: int = LINES_AT_A_TIME) -> list[Output]:
-        """Returns up to `most` lines of output, after `wait_s` at the latest; `most` = 0 only renews the lease. Lines
-        with a prefix in `patient` may wait for others."""
+        """Returns up to `most` lines of output, after at most `wait_s` seconds. With `most` = 0, only renews the lease.
+        Lines with a prefix in `patient` may wait for other lines."""
         self._asked_at = time.monotonic()
         if not most:
             time.sleep(wait_s)
@@ -260,7 +260,7 @@ class Agent:
         with contextlib.suppress(queue.Empty):
             found.append(self._output.get(timeout=wait_s))
             if self._output.qsize() < most - 1:
-                # A single wait: waking up for each line would cost as much again.
+                # Waits only once, because waking up for each line would cost as much again.
                 self._urgent.wait(max(0.0, self._told_at + HELD_S - time.monotonic()))
             self._urgent.clear()
             while len(found) < most:
@@ -283,7 +283,7 @@ class Agent:
                 self._urgent.set()
         status = process.wait()
         stderr.join()
-        # An agent starts an engine for every load; ended ones must not accumulate.
+        # An agent starts an engine for every load; ended engines must not accumulate.
         del self._engines[engine]
         for stream in (process.stdin, process.stdout, process.stderr):
             _close(stream)
@@ -299,7 +299,7 @@ class Agent:
                 _thread.interrupt_main(NAP)
         running = list(self._engines.values())
         for process in running:
-            # Unread output would keep it from ending.
+            # A process with unread output would not end.
             threading.Thread(target=self._drain, daemon=True).start()
             _close(process.stdin)
         until = time.monotonic() + _GRACE_S

@@ -1,7 +1,7 @@
 """Engines on other nodes behind the interface of a local engine.
 
-One thread polls all agents. An agent without a reply for `LOST_S` is lost with all its engines; so the death of an
-actor, of a node and of the network look the same here. The poll requests no more lines than the local readers consume.
+One thread polls all agents. An agent without a reply for `LOST_S` seconds is lost with all its engines. So weir treats
+the loss of an actor, of a node and of the network alike. A poll requests only lines that the local readers can consume.
 """
 
 import contextlib
@@ -27,18 +27,18 @@ from weir.model.errors import GeneratorError, WeirError
 from weir.paths import find_engine_binary
 
 LOST_S = 2.0
-"""A lost agent is detected within this time of its last reply."""
+"""Maximum time from the last reply of a lost agent until weir detects the loss."""
 LEASE_S = 5.0
 """An agent without a poll for this time ends its engines and itself."""
 _POLL_WITHIN_S = 0.5
 _UNREAD_LINES = 2048
-"""Backlog of an agent's lines here. Beyond it the poll requests none and lines wait on the node. It holds minutes of a
-load; with a hundred agents, whose intervals have some kilobytes each, at most some hundred MiB."""
+"""Maximum number of an agent's unread lines here. Beyond this number, a poll requests no lines, and lines wait on the
+node. The backlog holds minutes of a load: with a hundred agents and intervals of some kilobytes, some hundred MiB."""
 _PATIENT = (b'{"record":"interval"', b'{"record":"sample"')
 """Prefixes of lines that may arrive some tenths of a second later."""
 _LOOK_EVERY_S = 0.25
 _STOOD_STILL_S = 1.0
-"""A longer gap between two looks of a watcher thread, of several a second, means that the thread itself was paused."""
+"""If the gap between two checks of a watcher thread is longer, the thread itself was paused."""
 _BEGUN_WITHIN_S = 60.0
 _READINGS = 40
 
@@ -47,12 +47,12 @@ CHECK_HINT = "weir cluster check lists the available nodes"
 
 
 class AgentLostError(GeneratorError):
-    """A node or the connection to it is lost."""
+    """Error: a node, or the connection to the node, is lost."""
 
 
 class StallGuard:
-    """Reports when a watcher thread last resumed, so that its own pause does not count as the agents' silence: after a
-    pause without CPU time it finds all agents silent, before it has read the waiting replies.
+    """Time of a watcher thread's last resumption. After a pause of the thread, all agents seem silent until the thread
+    has read their waiting replies. With the time, the thread does not count its own pause as their silence.
 
     >>> guard = StallGuard(10.0)
     >>> guard.look(10.3), guard.look(13.3), guard.look(13.6)
@@ -63,7 +63,7 @@ class StallGuard:
         self._looked_at = self._since = now_s
 
     def look(self, now_s: float) -> float:
-        """Registers a look and returns the time of the last resumption."""
+        """Registers a check at `now_s`. Returns the time of the thread's last resumption."""
         if now_s - self._looked_at > _STOOD_STILL_S:
             self._since = now_s
         self._looked_at = now_s
@@ -77,10 +77,10 @@ class AgentHandle:
         self._cluster, self._ray = cluster, cluster.ray
         self.actor, self.node, self.name = actor, node, name
         self.lost: str | None = None
-        """Why it is lost; None: it is not."""
+        """Reason why the agent is lost; None if the agent is not lost."""
         self.heard_at = time.monotonic()
         self.watched_since = math.inf
-        """From this moment on its silence means that it is lost."""
+        """Time from which on a silent agent counts as lost."""
         self.clock = Clock(0, 0)
         self._engines: dict[int, RemoteEngine] = {}
         self._numbers = itertools.count()
@@ -89,83 +89,83 @@ class AgentHandle:
         self.facts: dict[str, Any] = {}
 
     def call(self, method: str, *arguments: Any, timeout_s: float = LOST_S) -> Any:
-        """Calls a method of the agent and returns its result. Raises AgentLostError if it is lost or does not reply,
-        GeneratorError if the call failed (a full disk): then no stack has failed."""
+        """Calls a method of the agent and returns its result. Raises AgentLostError if the agent is lost or does not
+        reply, GeneratorError if the call failed, for example on a full disk."""
         if self.lost is not None:
             raise self.error()
         errors = self._ray.exceptions
         try:
             return self._ray.get(getattr(self.actor, method).remote(*arguments), timeout=timeout_s)
         except errors.RayTaskError as error:
-            # First: Ray's error also has the type of the agent's error.
+            # Comes first, because Ray's error also has the type of the agent's error.
             raise GeneratorError(f"{self.name}: {error.cause or error}") from None
         except errors.GetTimeoutError:
-            self.lose(f"no answer within {timeout_s:g} s")
+            self.lose(f"no reply within {timeout_s:g} s")
         except errors.RayError as error:
             self.lose(self.describe_loss(error))
         raise self.error()
 
     def describe_loss(self, error: Exception) -> str:
         """Returns Ray's reason for the loss and the time since the last reply."""
-        return f"{get_first_line(error)} ({time.monotonic() - self.heard_at:.1f} s after its last answer)"
+        return f"{get_first_line(error)} ({time.monotonic() - self.heard_at:.1f} s after its last reply)"
 
     def apply(self, function: Callable[..., Any], *arguments: Any, timeout_s: float = LOST_S) -> Any:
-        """Calls a function on the node: one of Python's library or of `weir.cluster.agent`. See `call`."""
+        """Calls a function of Python's library or of `weir.cluster.agent` on the node. See `call`."""
         return self.call("apply", function, *arguments, timeout_s=timeout_s)
 
     def prepare(self) -> None:
-        """Waits for the agent and sends it the engine; raises AgentLostError if the agent does not start."""
+        """Waits for the agent and sends the engine. Raises AgentLostError if the agent does not start."""
         self.facts = self.call("facts", timeout_s=_BEGUN_WITHIN_S)
         self.engine_path = self.send_file(find_engine_binary())
         self.read_clock()
         self.heard_at = time.monotonic()
 
     def read_clock(self, times: int = _READINGS) -> None:
-        """Measures the clock's offset again."""
+        """Measures the offset of the node's clock again."""
         self.clock = estimate_clock(agent_module.read_clock(lambda: self.call("now_ns"), times))
 
     def send_file(self, file: Path) -> str:
-        """Sends a file, unless the agent has its content already, and returns its path there."""
+        """Sends a file, unless the node has its content. Returns the file's path on the node."""
         content = file.read_bytes()
         path: str | None = self.call("find", hashlib.sha256(content).hexdigest(), file.name)
         return path or str(self.call("keep", self._cluster.store(content), file.name, timeout_s=_BEGUN_WITHIN_S))
 
     def send_archive(self, archive: bytes) -> str:
-        """Sends an archive, unless the agent has it already, and returns the folder with its files there."""
+        """Sends an archive, unless the node has it. Returns the folder of the unpacked files on the node."""
         path: str | None = self.call("find", hashlib.sha256(archive).hexdigest())
         return path or str(self.call("unpack", self._cluster.store(archive), timeout_s=SENT_WITHIN_S))
 
     def put_archive(self, archive: bytes, folder: Path) -> None:
-        """Sends an archive and unpacks it as this folder there, unless that exists."""
+        """Sends an archive and unpacks it as `folder` on the node, unless the folder exists."""
         self.call("unpack", self._cluster.store(archive), str(folder), timeout_s=SENT_WITHIN_S)
 
     def start_engine(
         self, arguments: Sequence[str], *, on_record: Callable[[Record], None], on_end: Callable[[], None]
     ) -> "RemoteEngine":
-        """A `weir.engine_process.StartEngine`."""
+        """Starts an engine on the node, with the signature of `weir.engine_process.StartEngine`."""
         return RemoteEngine(self, [self.engine_path, *arguments], on_record, on_end)
 
     def register(self, engine: "RemoteEngine") -> int:
-        """Returns a number for an engine, which gets the output of this number."""
+        """Returns a number for an engine. The engine then gets the agent's output with this number."""
         with self._lock:
             number = next(self._numbers)
             self._engines[number] = engine
         return number
 
     def poll(self) -> Any:
-        """Polls the agent's output (no lines while the backlog is full). Returns Ray's ObjectRef."""
+        """Requests the agent's output, without lines while the backlog is full. Returns Ray's ObjectRef."""
         with self._lock:
             engines = list(self._engines.values())
         most = agent_module.LINES_AT_A_TIME
         if sum(engine.unread for engine in engines) > _UNREAD_LINES:
             most = 0
             for engine in engines:
-                # Its silence then means nothing.
+                # Without a request for lines, an engine's silence means nothing.
                 engine.heard_at = time.monotonic()
         return self.actor.output.remote(_POLL_WITHIN_S, _PATIENT, most)
 
     def deliver(self, output: Iterable[agent_module.Output]) -> None:
-        """Passes output on to the engines."""
+        """Passes the agent's output to the engines."""
         for number, kind, what in output:
             with self._lock:
                 engine = self._engines.get(number)
@@ -173,7 +173,7 @@ class AgentHandle:
                 engine.take(kind, what)
 
     def lose(self, why: str) -> None:
-        """Marks it as lost and ends all its engines. The first reason stays."""
+        """Marks the agent as lost and ends all its engines. Later calls do not change the reason."""
         with self._lock:
             if self.lost is not None:
                 return
@@ -212,9 +212,9 @@ class RemoteEngine(Engine):
         self._end: tuple[int | None, bytes] = (None, b"")
         self._lost: WeirError | None = None
         self.heard_at = time.monotonic()
-        """When its last line arrived."""
+        """Time at which the engine's last line arrived."""
         self.has_ended = False
-        """Whether its end arrived; the reader may learn of it much later."""
+        """Whether the engine's end arrived. The reader may process the end much later."""
         lines = iter(self._lines.get, None)
         self._reader = threading.Thread(target=self._read_lines, args=(lines,), name=self.name, daemon=True)
         # Registered before the start: the first line may arrive before the reply.
@@ -227,7 +227,7 @@ class RemoteEngine(Engine):
         self._reader.start()
 
     def take(self, kind: str, what: Any) -> None:
-        """Takes a line or its end."""
+        """Takes a line, or the end of the engine."""
         self.heard_at = time.monotonic()
         if kind == "line":
             self._lines.put(what)
@@ -238,11 +238,11 @@ class RemoteEngine(Engine):
 
     @property
     def unread(self) -> int:
-        """Lines that the reader has not consumed."""
+        """Number of lines that the reader has not consumed."""
         return self._lines.qsize()
 
     def lose(self, error: WeirError) -> None:
-        """Ends it: its node is lost."""
+        """Ends the engine with `error`, because its node is lost."""
         self._lost = error
         self.failure = self.failure or error
         self._lines.put(None)
@@ -284,7 +284,7 @@ class RemoteProcess(RemoteEngine):
 
     @property
     def exit_code(self) -> int | None:
-        """Its exit status; None if its node is lost."""
+        """Exit status of the program; None if its node is lost."""
         return None if self._lost is not None else self._end[0]
 
     def _read_lines(self, lines: Iterable[Any]) -> None:
@@ -299,9 +299,9 @@ class RemoteProcess(RemoteEngine):
 def start_agents(
     cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
 ) -> Iterator[list[AgentHandle]]:
-    """Yields agents for a role (None: on any node), ready to start engines; ends them and their processes afterwards.
-    Raises UsageError without room for this many on the cluster, TargetError if the cluster gives them no place now, and
-    AgentLostError if an agent does not start."""
+    """Yields agents that are ready to start engines; ends them and their processes afterwards. `role` None means any
+    node. Raises UsageError if the cluster has too little room, TargetError if the cluster cannot place the agents now,
+    and AgentLostError if an agent does not start."""
     with launch_agents(cluster, role, count, share_nodes=share_nodes) as found:
         for agent in found:
             agent.prepare()
@@ -314,11 +314,11 @@ def start_agents(
 def launch_agents(
     cluster: RayCluster, role: Role | None, count: int, *, share_nodes: bool = False
 ) -> Iterator[list[AgentHandle]]:
-    """Yields agents that do not run yet. The caller calls `prepare` of each."""
+    """Yields agents that may not run yet. The caller must call `prepare` of each agent."""
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
     ray = cluster.ray
-    # By value, so that nodes need no weir.
+    # Ray sends the module by value, so that nodes do not need weir.
     ray.cloudpickle.register_pickle_by_value(agent_module)
     with cluster.reserve_nodes(role, count, share_nodes=share_nodes) as (group, nodes):
         found: list[AgentHandle] = []
@@ -329,7 +329,7 @@ def launch_agents(
                 actor = ray.remote(agent_module.Agent).options(**options).remote(LEASE_S, naps=True)
                 name = node.name if [one.id for one in nodes].count(node.id) == 1 else f"{node.name}#{index}"
                 found.append(AgentHandle(cluster, actor, node, name))
-            # Polled from the start, so that no lease expires.
+            # The poll begins before any lease can expire.
             with polled(ray, found):
                 yield found
         finally:
@@ -347,7 +347,7 @@ def polled(ray: Any, agents: Sequence[AgentHandle]) -> Iterator[None]:
         try:
             _poll_agents(ray, agents, is_over)
         except Exception as error:
-            # Without this thread no agent would be heard any more.
+            # Without this thread, weir would get no more replies from agents.
             for agent in agents:
                 agent.lose(get_first_line(error))
 
@@ -383,8 +383,8 @@ def _poll_agents(ray: Any, agents: Sequence[AgentHandle], is_over: threading.Eve
                 asked[agent.poll()] = agent
         for poll, agent in list(asked.items()):
             silent_s = now - max(agent.heard_at, resumed_at, agent.watched_since)
-            # The next look would be too late.
+            # The next check would be too late.
             if silent_s > LOST_S - _LOOK_EVERY_S:
-                agent.lose(f"no answer for {silent_s:.1f} s")
+                agent.lose(f"no reply for {silent_s:.1f} s")
             if agent.lost is not None:
                 del asked[poll]

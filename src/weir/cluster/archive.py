@@ -1,4 +1,4 @@
-"""Packs files for a node, with a limit on their size."""
+"""Packs files for a node into archives of limited size."""
 
 import gzip
 import io
@@ -11,13 +11,13 @@ from weir.model.errors import UsageError
 SENT_WITHIN_S = 300.0
 """Time limit for sending an archive in either direction."""
 MOST_BYTES = 256 * 2**20
-"""Largest archive."""
+"""Maximum size of an archive."""
 
 
 def pack_folder(folder: Path, what: str, *, leave_out: Collection[str] = (), keep_times: bool = False) -> bytes:
-    """Packs a folder without the names in `leave_out`. The same files give the same bytes. See `pack_files` for errors.
+    """Returns an archive of a folder, without the names in `leave_out`. See `pack_files` for bytes and errors.
 
-    Compiled Python and a JVM's archive of classes need `keep_times`: they are valid only for files with the same time.
+    Compiled Python and a JVM's class archive need `keep_times`, because they depend on the times of files.
     """
     places = [path.relative_to(folder) for path in sorted(folder.rglob("*"))]
     files = {str(place): folder / place for place in places if not set(leave_out).intersection(place.parts)}
@@ -25,8 +25,8 @@ def pack_folder(folder: Path, what: str, *, leave_out: Collection[str] = (), kee
 
 
 def pack_files(files: Mapping[str, Path], what: str) -> bytes:
-    """Packs files by their paths in the archive, with access for their owner only. The same files give the same bytes.
-    Raises UsageError, with the name `what`, if a file cannot be read or they are too large."""
+    """Returns an archive of files; the keys are paths in the archive. Only the owner may use the unpacked files. Equal
+    files result in equal bytes. Raises UsageError (with `what`) if a file is unreadable or the archive is too large."""
     return _pack(dict(sorted(files.items())), what, follow_links=True, mtime=0, mode=0o600)
 
 
@@ -45,14 +45,14 @@ def _pack(files: Mapping[str, Path], what: str, *, follow_links: bool, **attribu
                 tar.add(path, name, recursive=False, filter=adjust)
             except OSError as error:
                 raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-            # Checked early, before the rest is in memory.
+            # Checks the size early, before all files are in memory.
             require_room(what, archive.tell())
     require_room(what, archive.tell())
     return archive.getvalue()
 
 
 def require_room(what: str, size_bytes: int) -> None:
-    """Raises a UsageError if the size exceeds the limit."""
+    """Raises UsageError with the name `what` if the size exceeds the limit of archives."""
     if size_bytes > MOST_BYTES:
         found, most = (size / 2**20 for size in (size_bytes, MOST_BYTES))
         raise UsageError(f"{what}: found {found:.0f} MiB or more, expected at most {most:.0f} MiB to send to a node")

@@ -9,29 +9,29 @@ class Clock:
     """Another machine's monotonic clock, relative to this one's."""
 
     offset_ns: int
-    """The other clock minus this one."""
+    """Time of the other clock minus time of this clock."""
     error_ns: int
-    """Largest error of the offset: half of the round trip of its reading."""
+    """Largest possible error of the offset: half of the round-trip time of its reading."""
 
     def theirs(self, ours_ns: int) -> int:
-        """Converts a moment of this clock to the other one."""
+        """Converts a time of this clock to a time of the other clock."""
         return ours_ns + self.offset_ns
 
     def ours(self, theirs_ns: int) -> int:
-        """Converts a moment of the other clock to this one."""
+        """Converts a time of the other clock to a time of this clock."""
         return theirs_ns - self.offset_ns
 
     @property
     def round_trip_ns(self) -> int:
-        """Round trip of the fastest reading."""
+        """Round-trip time of the fastest reading."""
         return 2 * self.error_ns
 
 
 def estimate_clock(readings: Iterable[tuple[int, int, int]]) -> Clock:
-    """Estimates the offset from the fastest of several readings (Cristian, 1989).
+    """Estimates another clock's offset from the fastest of several readings (Cristian, 1989).
 
     Args:
-        readings: this clock before, the other clock, this clock after, in nanoseconds; at least one.
+        readings: this clock before, the other clock, and this clock after, in nanoseconds; at least one reading.
 
     >>> estimate_clock([(100, 5_000, 900), (1_000, 6_050, 1_100)])
     Clock(offset_ns=5000, error_ns=50)

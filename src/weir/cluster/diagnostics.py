@@ -1,4 +1,4 @@
-"""Checks a cluster: its nodes, their roles and clocks, and anything that would keep loads or studies from running."""
+"""Checks a cluster: its nodes, their roles and clocks, and problems that prevent loads or studies."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +17,7 @@ _ROLES: tuple[Role, ...] = ("load", "stack", "service")
 _READINGS = 20
 _READ_WITHIN_S = 10.0
 _FAR_APART_S = 30.0
-"""Longer than a reading, so that an agent that waits for a silent one is not itself taken for silent."""
+"""Timeout for an agent that reads other clocks: long enough that only the silent agent counts as lost."""
 _WEIR_WITHIN_S = 15.0
 """Time limit for the first start of weir on a node."""
 
@@ -29,19 +29,19 @@ class NodeFacts:
     node: Node
     roles: tuple[Role, ...]
     facts: dict[str, Any]
-    """`weir.cluster.agent.Agent.facts`."""
+    """Result of `weir.cluster.agent.Agent.facts`."""
     engine: str
-    """The engine's version, or why it does not run there."""
+    """Version of the engine, or the reason why the engine does not run on the node."""
     can_run: bool
     needs_weir: bool = False
-    """Whether studies need weir there: the node runs stacks and is not this machine."""
+    """Whether studies need weir on the node: the node runs stacks and is not this machine."""
     weir: str | None = None
-    """weir's version, or why it does not run there; None: not installed or not needed."""
+    """Version of weir, or the reason why weir does not run on the node; None: not installed or not needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One node's clock, read from another."""
+    """Clock of the node `other`, read from the node `node`."""
 
     node: str
     other: str
@@ -55,16 +55,16 @@ class ClusterReport:
     nodes: tuple[NodeFacts, ...]
     pairs: tuple[Pair, ...]
     missing: tuple[str, ...]
-    """Problems that keep loads or studies from running, as sentences with a remedy."""
+    """Sentences about problems that prevent loads or studies, each with a remedy."""
 
 
 def check_cluster(cluster: RayCluster) -> ClusterReport:
-    """Checks every node; `missing` includes a node that fails or does not reply. Raises TargetError if the cluster has
-    no place for an agent."""
+    """Checks every node. The report's `missing` includes nodes that fail or do not reply. Raises TargetError if the
+    cluster has no place for an agent."""
     found: dict[AgentHandle, NodeFacts] = {}
     unwell: dict[AgentHandle, str] = {}
     with launch_agents(cluster, None, len(cluster.nodes)) as agents:
-        # Ray places them in any order.
+        # Ray returns agents in any order.
         for agent in sorted(agents, key=lambda agent: agent.name):
             try:
                 agent.prepare()
@@ -79,7 +79,7 @@ def check_cluster(cluster: RayCluster) -> ClusterReport:
 
 
 def _read_clocks(agents: Sequence[AgentHandle]) -> tuple[list[Pair], list[str]]:
-    """Reads each agent's clock from each other agent. Returns the clocks and the failures."""
+    """Reads each agent's clock from each other agent. Returns the clocks, and sentences about failures."""
     pairs, troubles = [], []
     for one, other in permutations(agents, 2):
         if one.lost is not None or other.lost is not None:
@@ -91,7 +91,7 @@ def _read_clocks(agents: Sequence[AgentHandle]) -> tuple[list[Pair], list[str]]:
             with suppress(WeirError):
                 other.call("now_ns")
             if one.lost is None and other.lost is None:
-                troubles.append(f"{other.name} cannot be asked from {error.message}")
+                troubles.append(f"the clock of {other.name} cannot be read from {error.message}")
         else:
             pairs.append(Pair(one.name, other.name, estimate_clock(readings)))
     return pairs, troubles + [agent.error().message for agent in agents if agent.lost is not None]
@@ -119,7 +119,7 @@ def _find_weir_version(agent: AgentHandle) -> str | None:
 
 
 def find_missing(found: Sequence[NodeFacts], unwell: Sequence[Node] = ()) -> list[str]:
-    """Returns the problems that keep loads or studies from running on these nodes, without errors of the `unwell`."""
+    """Returns sentences about problems that prevent loads or studies on these nodes. `unwell` are nodes that failed."""
     sentences = [f"{one.node.name}: weir-engine does not run there: {one.engine}" for one in found if not one.can_run]
     for one in found:
         if one.needs_weir and one.weir is None:
@@ -127,7 +127,7 @@ def find_missing(found: Sequence[NodeFacts], unwell: Sequence[Node] = ()) -> lis
         elif one.needs_weir and one.weir != f"weir {__version__}":
             sentences.append(f"{one.node.name}: found {one.weir}, expected weir {__version__} as here")
     offered = {role for role in _ROLES if any(node.offers(role) for node in (*(one.node for one in found), *unwell))}
-    # Stacks and services may run on this machine. If no node offers a role, each node serves for all.
+    # Stacks and services may run on this machine. If no node offers any role, each node can have every role.
     if offered and "load" not in offered:
         name = get_resource_name("load")
         sentences.append(f"no node offers {name}: ray start … --resources '{{\"{name}\": 1}}'")

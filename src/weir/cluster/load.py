@@ -1,8 +1,8 @@
-"""One load by several agents: splits the plan exactly, starts all agents at one moment and merges their records.
+"""One load by several agents: splits the plan exactly, starts all agents at the same time and merges their records.
 
-Each agent's engine has some of the load's threads (`LoadPlan.part`), opens its connections and reports that it is
-ready. Then each gets the same start time, converted to its own clock. So intervals with the same index cover the same
-time, and their histograms add up.
+The engine of each agent has some of the load's threads (`LoadPlan.part`), opens its connections and reports that it is
+ready. Then all engines get the same start time, converted to their own clocks. So intervals with the same index cover
+the same time, and weir can add their histograms.
 """
 
 import threading
@@ -35,19 +35,19 @@ from weir.model.records import (
 )
 
 _AHEAD_NS = 100_000_000
-"""Time from "all ready" to the start, beside the longest round trip: enough to send the start time."""
+"""Time from the last ready agent to the start, in addition to the longest round trip, to send the start time."""
 _READY_WITHIN_S = 60.0
 _LATE_MS = 5.0
-"""An agent that starts later than this has intervals that cover other times than the others'."""
+"""Maximum delay of an agent's start. With a longer delay, the agent's intervals cover other times."""
 _LOOK_EVERY_S = 0.1
 _READINGS = 10
-"""Readings to update a known clock."""
+"""Number of readings that update a known clock."""
 _ENDS_WITHIN_S = 5.0
 
 
 @dataclass(slots=True)
 class _Share(LoadObserver):
-    """One agent's part of a load. Passes the agent's records on."""
+    """One agent's part of a load, which passes the agent's records to the whole load."""
 
     whole: "SharedLoad"
     agent: AgentHandle
@@ -57,11 +57,11 @@ class _Share(LoadObserver):
     ready: LoadReady | None = None
     started: LoadStarted | None = None
     requested_ns: int = 0
-    """Its requested start, by its clock."""
+    """Requested start of the agent, by the agent's clock."""
     end: LoadEnd | None = None
 
     def start_engine(self, arguments: Sequence[str], **callbacks: Callable[..., None]) -> RemoteEngine:
-        """A `weir.engine_process.StartEngine`."""
+        """Starts the agent's engine, with the signature of `weir.engine_process.StartEngine`."""
         self.engine = self.agent.start_engine(arguments, **callbacks)
         return self.engine
 
@@ -70,7 +70,7 @@ class _Share(LoadObserver):
         return 0.0 if self.started is None else (self.started.start_monotonic_ns - self.requested_ns) / 1e3
 
     def result(self) -> LoadEnd:
-        """Waits for the end of this part; errors have the agent's name."""
+        """Waits for the end of this part and returns the end record. Errors contain the agent's name."""
         try:
             return self.load.result()
         except AgentLostError:
@@ -79,7 +79,7 @@ class _Share(LoadObserver):
             raise type(error)(f"{self.agent.name}: {error.message}", hint=error.hint) from None
 
     def summarize(self, end: LoadEnd) -> AgentSummary:
-        """Returns the agent's part in the figures of the load."""
+        """Returns the agent's part of the load's figures."""
         figures = ("requests", "throughput_rps", "response_time_us", "generator")
         return AgentSummary(
             name=self.agent.name,
@@ -112,15 +112,15 @@ class SharedLoad(LoadHandle):
     The loss of an agent ends the load; `result` then reports the other agents' measurement, with an invalid verdict.
 
     Args:
-        agents: lost ones get no part, and `result` reports them.
-        plan: the whole load. Its intervals may last a second at most: a longer one looks like a silent agent.
+        agents: the agents. A lost agent gets no part, and `result` reports the loss.
+        plan: the whole load, with intervals of at most one second. With longer intervals an agent seems silent.
         observer: receives the merged records, one call at a time.
-        threads: load threads of each agent, and so its share; None: `plan.threads` for each.
+        threads: number of load threads of each agent, which determines its share; None: `plan.threads` for each.
 
     Raises:
         UsageError: the load cannot be split, or an engine rejected its plan.
         TargetError: an agent could not reach the target.
-        GeneratorError: an agent failed (`AgentLostError`: was lost) before the start.
+        GeneratorError: an agent failed before the start (`AgentLostError`: an agent was lost).
         NoAgentLeftError: all agents are lost.
     """
 
@@ -138,7 +138,7 @@ class SharedLoad(LoadHandle):
             raise NoAgentLeftError("all agents are lost", hint=CHECK_HINT)
         self._observer = observer or LoadObserver()
         self.changed = threading.Condition()
-        """The lock of this object, notified of each agent's record before the load."""
+        """Lock of this object. Before the load, each agent's record notifies the threads that wait for this lock."""
         self._merger = IntervalMerger(agent.name for agent in left)
         self._stopped_at: float | None = None
         self._failure: BaseException | None = None
@@ -154,7 +154,7 @@ class SharedLoad(LoadHandle):
             for share in self._shares:
                 share.load = self._opened.enter_context(EngineLoad(share.plan, share, start=share.start_engine))
             for share in self._shares:
-                # For every load: clocks drift apart.
+                # Reads the clocks for every load, because clocks drift apart.
                 share.agent.read_clock(_READINGS)
             self._begin()
         except BaseException:
@@ -177,8 +177,8 @@ class SharedLoad(LoadHandle):
         return self._finished.wait(timeout_s)
 
     def result(self) -> LoadEnd:
-        """Waits for the end of the load and returns the merged result; raises GeneratorError if all agents are lost, or
-        one's generator failed."""
+        """Waits for the end of the load and returns the merged result. Raises GeneratorError if all agents are lost, or
+        if the generator of an agent failed."""
         self._finished.wait()
         if self._failure is not None:
             raise self._failure
@@ -190,13 +190,13 @@ class SharedLoad(LoadHandle):
         verdict = found.summary.verdict
         for share in self._shares:
             if (late_ms := share.began_late_us / 1e3) > _LATE_MS:
-                late = f"{share.agent.name} began {late_ms:.1f} ms late: its intervals are other slices of time"
+                late = f"{share.agent.name} began {late_ms:.1f} ms late: its intervals cover other times"
                 verdict = add_reason(verdict, "suspect", LATE_AGENT, f"{late} (limit {_LATE_MS:g} ms)")
         for why in self._missing:
-            made = f"this load was made by the other {len(self._shares)}"
+            made = f"the other agents ({len(self._shares)}) generated this load"
             verdict = add_reason(verdict, "suspect", FEWER_AGENTS, f"{why}: {made}")
         for why in self._lost:
-            verdict = add_reason(verdict, "invalid", LOST_AGENT, f"{why}: what it asked is in no figure")
+            verdict = add_reason(verdict, "invalid", LOST_AGENT, f"{why}: the figures do not contain its requests")
         summary = found.summary.model_copy(update={"verdict": verdict})
         return found.model_copy(update={"stopped": LOST_AGENT if self._lost else found.stopped, "summary": summary})
 
@@ -206,19 +206,19 @@ class SharedLoad(LoadHandle):
     # --- Before the load
 
     def on_agent_interval(self, share: _Share, interval: Interval) -> None:
-        """Merges an agent's interval and passes complete ones on."""
+        """Merges an agent's interval, and passes complete intervals to the observer."""
         self._begun.wait()
         with self.changed:
             self._pass_on(self._merger.take(share.agent.name, interval))
 
     def on_agent_event(self, share: _Share, event: LoadEvent) -> None:
-        """Passes an agent's event on with the agent's name."""
+        """Passes an agent's event to the observer, with the agent's name."""
         self._begun.wait()
         with self.changed:
             self._observer.on_event(event.model_copy(update={"detail": f"{share.agent.name}: {event.detail}"}))
 
     def _begin(self) -> None:
-        """Waits until all are ready and sends the start time."""
+        """Waits until all agents are ready, and sends the start time."""
         self._await("ready")
         ready = [(share.agent.clock, share.ready) for share in self._shares if share.ready is not None]
         soonest = [clock.ours(record.soonest_monotonic_ns) for clock, record in ready]
@@ -229,7 +229,7 @@ class SharedLoad(LoadHandle):
             share.requested_ns = share.agent.clock.theirs(start_ns)
             share.load.begin(share.requested_ns)
 
-        # In parallel: each call waits for a reply, so the last of many agents would learn of the start too late.
+        # In parallel, because each call waits for a reply, and the last agent would get the start time too late.
         with ThreadPoolExecutor(len(self._shares), "begin") as sending:
             list(sending.map(send_start, self._shares))
         self._await("started")
@@ -240,13 +240,13 @@ class SharedLoad(LoadHandle):
         self._begun.set()
 
     def _await(self, what: str) -> None:
-        """Waits until every agent has sent a record."""
+        """Waits until every agent has sent the record `what`. Raises GeneratorError if that takes too long."""
         until = time.monotonic() + _READY_WITHIN_S
         with self.changed:
             while missing := [share for share in self._shares if getattr(share, what) is None]:
                 for share in missing:
                     if share.load.wait(0):
-                        # It ended early; its result raises the reason.
+                        # The agent's part ended early; `result` raises the reason.
                         share.result()
                         raise GeneratorError(f"{share.agent.name}: the engine ended before the start of the load")
                 if time.monotonic() > until:
@@ -266,7 +266,7 @@ class SharedLoad(LoadHandle):
         except AgentLostError as error:
             with self.changed:
                 self._lost.append(error.message)
-            # Without this agent it is a different load.
+            # Without this agent, the load is different.
             self.stop()
         except BaseException as error:
             with self.changed:
@@ -282,8 +282,8 @@ class SharedLoad(LoadHandle):
                 self._finished.set()
 
     def _watch(self) -> None:
-        """Gives up an agent that sends no intervals, or does not end after `stop`."""
-        # Lines may arrive HELD_S late, and the next look would be too late.
+        """Marks an agent as lost that sends no intervals, or does not end after `stop`."""
+        # Lines may arrive HELD_S late, and the next check would be too late.
         silent_s = min(LOST_S - HELD_S + self._interval_s, LOST_S - 2 * _LOOK_EVERY_S)
         guard = StallGuard(time.monotonic())
         while not self._finished.wait(_LOOK_EVERY_S):
@@ -301,8 +301,8 @@ class SharedLoad(LoadHandle):
 
 
 def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, LoadPlan]:
-    """Returns the plan of each agent, by the number of its load threads; raises UsageError if the load cannot be split
-    among this many."""
+    """Returns the plan of each agent, according to its number of load threads. Raises UsageError if the load cannot be
+    split among these agents."""
     firsts, of = accumulate(threads.values(), initial=0), sum(threads.values())
     if plan.until_first_failure and len(threads) > 1:
         late = "the other agents would learn of the failure too late"
@@ -319,9 +319,9 @@ def split_plan(plan: LoadPlan, threads: Mapping[AgentHandle, int]) -> dict[Agent
 
 
 def assign_cpus(cpus: Sequence[int], threads: Mapping[AgentHandle, int]) -> dict[AgentHandle, tuple[int, ...]]:
-    """Returns a CPU for each thread of each agent, if the load is bound: one of `cpus` on this machine, any on others.
-    Binds no agent if one lacks CPUs. An engine with its own CPUs waits differently and gets more responses from a
-    saturated server, so bound and unbound agents must not be merged."""
+    """Returns the CPUs of each agent, one per load thread: CPUs of `cpus` on this machine, any CPUs on others. Binds no
+    agent if `cpus` is empty or an agent lacks CPUs. An engine with its own CPUs gets more responses from a saturated
+    server, so weir must not merge figures of bound and unbound agents."""
     if not cpus:
         return dict.fromkeys(threads, ())
     used: dict[str, set[int]] = {}
@@ -338,7 +338,7 @@ def assign_cpus(cpus: Sequence[int], threads: Mapping[AgentHandle, int]) -> dict
 
 
 def _with_files(plan: LoadPlan, agent: AgentHandle) -> LoadPlan:
-    """Sends the plan's files to the agent and returns the plan with their paths there."""
+    """Sends the plan's files to the agent. Returns the plan with the files' paths on the agent's node."""
 
     def there(path: str | None) -> str | None:
         if path is None:

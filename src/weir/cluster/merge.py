@@ -1,7 +1,7 @@
-"""Merges the records of several agents into those of one generator.
+"""Merges the records of several agents, as if one generator had produced them.
 
-Adds up histograms bucket by bucket and computes everything else from the sums: it never averages a percentile. Figures
-that the parts cannot give are None: percentiles of a step or a target, and the fairness among all connections.
+Histograms are added bucket by bucket, and other figures are computed from the sums; percentiles are never averaged.
+Figures that cannot be computed are None: percentiles of a step or a target, and the fairness among all connections.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ _INTERVAL_COUNTS = (*_STEP_COUNTS, "due", "in_flight", "queued", "bytes_sent", "
 
 
 class IntervalMerger:
-    """Merges intervals by index: these cover the same time. One is complete when all running agents have sent it."""
+    """Merger of intervals with the same index. A merged interval is complete with the parts of all running agents."""
 
     def __init__(self, agents: Iterable[str]) -> None:
         self._reached = dict.fromkeys(agents, -1)
@@ -44,13 +44,13 @@ class IntervalMerger:
         self._parts: dict[int, list[Interval]] = {}
 
     def take(self, agent: str, interval: Interval) -> list[Interval]:
-        """Takes an agent's interval and returns the complete ones in order."""
+        """Takes an agent's interval. Returns the merged intervals that are now complete, in order."""
         self._parts.setdefault(interval.index, []).append(interval)
         self._reached[agent] = max(interval.index, self._reached.get(agent, -1))
         return self._complete()
 
     def ended(self, agent: str) -> list[Interval]:
-        """Removes an ended agent and returns the intervals that are complete now."""
+        """Removes an ended agent. Returns the merged intervals that are now complete, in order."""
         self._reached.pop(agent, None)
         return self._complete()
 
@@ -80,7 +80,7 @@ def merge_intervals(parts: Sequence[Interval]) -> Interval:
 
 
 def merge_ends(ends: Mapping[str, LoadEnd], agents: Sequence[AgentSummary]) -> LoadEnd:
-    """Merges the end records, at least one, by the agents' names."""
+    """Merges the end records of agents. `ends` is a dict from agent name to end record, with at least one entry."""
     parts = list(ends.values())
     summaries = [part.summary for part in parts]
     clocks = {clock: merge([bytes_of_text(part.histograms[clock]) for part in parts]) for clock in parts[0].histograms}
@@ -153,7 +153,7 @@ def _merge_verdicts(verdicts: Mapping[str, Verdict]) -> Verdict:
 
 
 def add_reason(verdict: Verdict, validity: Validity, kind: str, reason: str) -> Verdict:
-    """Adds a reason to a verdict."""
+    """Returns the verdict with one more reason."""
     return Verdict(
         validity=worst((verdict.validity, validity)), reasons=[*verdict.reasons, reason], kinds=[*verdict.kinds, kind]
     )
@@ -182,7 +182,7 @@ def _sum_fields(parts: Sequence[object], names: Sequence[str]) -> dict[str, Any]
 
 
 def _merge_means(parts: Sequence[tuple[int, Quantiles]]) -> Quantiles:
-    """Merges the figures that need no histogram: mean, minimum and maximum. Each part has its number of samples."""
+    """Merges mean, minimum and maximum, which need no histogram. Each part is a number of samples and their figures."""
     known = [(count, part) for count, part in parts if count and part.mean is not None]
     samples = sum(count for count, _ in known)
     return Quantiles(
@@ -193,7 +193,7 @@ def _merge_means(parts: Sequence[tuple[int, Quantiles]]) -> Quantiles:
 
 
 def _find_stop(parts: Sequence[LoadEnd]) -> str:
-    """Returns why the load ended; if the parts differ, the reason that cut one short."""
+    """Returns the reason why the load ended. If the parts differ, returns the reason that ended a part early."""
     found = {part.stopped for part in parts}
     return next((why for why in ("input", "signal", "first_failure", "duration") if why in found), parts[0].stopped)
 

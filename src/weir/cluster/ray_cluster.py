@@ -1,7 +1,7 @@
-"""The Ray cluster that this machine has joined: its nodes, and places for agents.
+"""The Ray cluster that this machine has joined: its nodes, and the reservation of nodes for agents.
 
-Ray schedules. A role takes a resource that nodes offer (`weir_load`, `weir_stack`, `weir_service`; a CPU if no node
-offers it), and a placement group puts each agent on its own node.
+Each role needs a resource that nodes offer: `weir_load`, `weir_stack` or `weir_service` (a CPU if no node offers it). A
+placement group of Ray puts each agent on its own node.
 """
 
 import contextlib
@@ -33,13 +33,13 @@ _NODE_LABEL = "ray.io/node-id"
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 """The start of an HTTP/2 connection (RFC 9113, 3.4): the preface and empty settings."""
 _QUIET = {
-    # Only weir prints.
+    # Only weir prints to the terminal.
     "RAY_DISABLE_IMPORT_WARNING": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     # Ray reports its workers on standard output; weir detects losses itself.
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
-    # Ray also reports once a second on standard error that the cluster rejects it.
+    # If the cluster rejects Ray, Ray writes this to standard error once a second.
     "RAY_BACKEND_LOG_LEVEL": "error",
 }
 
@@ -51,27 +51,27 @@ class Node:
     id: str
     address: str
     name: str
-    """Its address, with a part of its id if several nodes share the address."""
+    """Address of the node, with a part of the id if several nodes share the address."""
     resources: dict[str, float]
 
     def offers(self, role: Role) -> bool:
-        """Whether the node offers this role."""
+        """Returns whether the node offers this role."""
         return self.resources.get(get_resource_name(role), 0) > 0
 
 
 def get_resource_name(role: Role) -> str:
-    """Returns the resource of a role: `ray start --resources '{"weir_load": 1}'`."""
+    """Returns the name of a role's resource in Ray, such as `weir_load`."""
     return f"weir_{role}"
 
 
 def find_node(cluster: "RayCluster", role: Role) -> Node | None:
-    """Returns the first node that offers the role; None if none does or this machine's does."""
+    """Returns the first node that offers the role; None if no node or this machine's node offers it."""
     offering = [node for node in cluster.nodes if node.offers(role)]
     return None if not offering or any(node.id == cluster.own_node for node in offering) else offering[0]
 
 
 def ray() -> ModuleType:
-    """Imports Ray; raises UsageError if the extra is not installed."""
+    """Imports Ray. Raises UsageError if Ray is not installed."""
     if find_spec("ray") is None:
         raise UsageError("--cluster: Ray is not installed here", hint=EXTRA)
     for name, value in _QUIET.items():
@@ -83,8 +83,8 @@ def ray() -> ModuleType:
 
 @contextmanager
 def join_cluster(address: str) -> Iterator["RayCluster"]:
-    """Joins a cluster for the length of the context; everything started on it ends with the context. `address` is
-    HOST:PORT of its head, or `auto`: that of the node on this machine. Raises UsageError if Ray is not installed,
+    """Joins a cluster; everything that weir starts on the cluster ends with the context. `address` is HOST:PORT of the
+    cluster's head, or `auto` for the cluster of this machine's node. Raises UsageError if Ray is not installed,
     TargetError if there is no cluster or this machine has not joined it."""
     found = ray()
     try:
@@ -103,19 +103,19 @@ def join_cluster(address: str) -> Iterator["RayCluster"]:
 
 
 def get_first_line(error: BaseException) -> str:
-    """Returns the first line of Ray's message, which may have pages."""
+    """Returns the first line of an error's message, because Ray's messages can be very long."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _require_listener(address: str) -> None:
-    """Fails early: Ray itself tries for a minute if nothing listens, or if only one side uses TLS."""
+    """Raises OSError early if no server listens, or if only one side uses TLS. Ray itself would try for a minute."""
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
         return
     with socket.create_connection((host, int(port)), _LISTENS_WITHIN_S) as connection:
-        # Parsed like Ray does.
+        # Ray parses the variable in the same way.
         if os.environ.get(Variable.RAY_USE_TLS, "0").lower() in ("1", "true"):
-            # Ray verifies the certificate.
+            # Without verification here: Ray verifies the certificate.
             context = ssl.create_default_context()
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             try:
@@ -124,15 +124,15 @@ def _require_listener(address: str) -> None:
                 raise OSError("RAY_USE_TLS is set here, but the server has no TLS") from None
         else:
             connection.sendall(_HTTP2_PREFACE)
-            # The highest byte of the length of the server's settings.
+            # The first byte from a server without TLS is the highest byte of a small length, so it is 0.
             if connection.recv(1) != b"\0":
-                raise OSError("no Ray server without TLS listens there, and RAY_USE_TLS is not set here")
+                raise OSError("no Ray server without TLS listens there; if the cluster uses TLS, set RAY_USE_TLS here")
 
 
 @contextmanager
 def _contain_ray() -> Iterator[None]:
-    """Suppresses standard error while Ray joins: its C++ code prints there, and raises the same errors. Then restores
-    weir's handler of SIGTERM: Ray's would end the process at once."""
+    """Suppresses standard error while Ray joins, because Ray's C++ code prints the same errors as Ray raises. Then
+    restores weir's handler of SIGTERM, because Ray's handler would end the process at once."""
     handler = signal.getsignal(signal.SIGTERM)
     with open(os.devnull, "wb") as nowhere:
         kept = os.dup(_STDERR)
@@ -154,7 +154,7 @@ class RayCluster:
         self._stored: dict[bytes, Any] = {}
 
     def store(self, content: bytes) -> Any:
-        """Puts bytes into Ray's object store, which sends them to a node once, and returns their reference."""
+        """Puts bytes into Ray's object store and returns their reference. Ray sends the bytes to each node once."""
         if content not in self._stored:
             with self._translate_errors():
                 self._stored[content] = self.ray.put(content)
@@ -162,7 +162,7 @@ class RayCluster:
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes that are alive, by name."""
+        """The nodes that are alive, sorted by name."""
         with self._translate_errors():
             alive = [one for one in self.ray.nodes() if one["Alive"]]
         addresses = [one["NodeManagerAddress"] for one in alive]
@@ -175,7 +175,7 @@ class RayCluster:
 
     @property
     def address(self) -> str:
-        """HOST:PORT of its head."""
+        """HOST:PORT of the cluster's head."""
         return str(self.ray.get_runtime_context().gcs_address)
 
     @property
@@ -194,7 +194,7 @@ class RayCluster:
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
-        """Turns Ray's errors into a line."""
+        """Turns Ray's errors into TargetError with a message of one line."""
         try:
             yield
         except self.ray.exceptions.RayError as error:
@@ -204,11 +204,11 @@ class RayCluster:
     def reserve_nodes(
         self, role: Role | None, count: int, *, share_nodes: bool = False
     ) -> Iterator[tuple[Any, Sequence[Node]]]:
-        """Yields a placement group and the node of each bundle; removes the group afterwards.
+        """Yields a placement group of Ray with `count` bundles, and the node of each bundle; finally removes the group.
 
-        Bundles for stacks or services go to the node of `find_node`. Without a role they take almost nothing of a node,
-        and find room on a busy one. With `share_nodes` a node may have several. Raises UsageError if the cluster has
-        too few nodes, TargetError if the nodes are taken or gone.
+        Bundles for stacks or services go to the node of `find_node`. Bundles without a role need few resources and fit
+        on a busy node. With `share_nodes` a node may have several bundles. Raises UsageError if the cluster has too few
+        nodes, TargetError if other jobs use the nodes or a node is lost.
         """
         from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 
@@ -226,7 +226,7 @@ class RayCluster:
                 f"the cluster has room for {room} of {count} agents, {each}: {names}",
                 hint=start if share_nodes else f"{start}, or --share-nodes",
             )
-        # Several may offer it: always the same node, also when a run is resumed.
+        # If several nodes offer the role, a resumed run must use the same node again.
         only = None if role in (None, "load") else find_node(self, role)
         labels = None if only is None else [{_NODE_LABEL: only.id}] * count
         strategy = "SPREAD" if share_nodes else "STRICT_SPREAD"
@@ -239,7 +239,7 @@ class RayCluster:
                     waited = f"{who} did not place {count} agents within {_PLACED_WITHIN_S:g} s"
                     raise TargetError(f"{waited}: another job uses its {what}", hint="ray status")
                 where = placement_group_table(group)["bundles_to_node_id"]
-            # The current nodes: one may have joined or left meanwhile.
+            # Reads the nodes again, because a node may have joined or left.
             by_id = {node.id: node for node in self.nodes}
             found = [by_id[where[index]] for index in range(count) if where[index] in by_id]
             if len(found) < count:

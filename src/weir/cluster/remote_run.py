@@ -1,7 +1,7 @@
-"""A run on another node: starts weir there, beside the stacks and services, and fetches the run.
+"""Runs a study on another node: starts weir there, beside the stacks and services, and fetches the run.
 
-A run needs everything close to the stack: builds, services, the observer, the run file. So weir itself runs there,
-where it must be installed, and agents on the other nodes make its loads.
+Builds, services, the observer and the run file must be close to the stack. So weir itself runs on the stack's node,
+where it must be installed. Agents on the other nodes generate the loads.
 """
 
 import io
@@ -31,13 +31,13 @@ from weir.store import RUN_FILE_NAME, away
 
 _RUN = "run"
 _COPIED_EVERY_S = 60.0
-"""The least time between two copies of a growing run file."""
+"""Minimum time between two copies of a growing run file."""
 
 OnLine = Callable[[str], bool]
-"""Takes a line of the remote weir; returns whether it reports a finished trial."""
+"""Takes a line of the remote weir. Returns whether the line reports a finished trial."""
 OnBegin = Callable[[Engine], None]
 Keep = Callable[[Path], object]
-"""Takes a copy of the run file, and may move it."""
+"""Takes the path of a copy of the run file, and may move the copy."""
 
 
 def run_remotely(
@@ -52,26 +52,26 @@ def run_remotely(
     on_line: OnLine,
     on_begin: OnBegin = lambda _: None,
 ) -> int:
-    """Runs a study on the node for stacks and returns the exit code. The run folder is then at `out`, like that of a
-    local run. During the run it contains a run file with the trials that ended up to about a minute ago.
+    """Runs a study on the node for stacks and returns the exit code. `out` is then a run folder like that of a local
+    run. During the run, `out` has a run file that lacks only trials of about the last minute.
 
     Args:
         cluster: the cluster.
-        study: its name, or its path among the files.
+        study: name of the study, or its path in `files`.
         words: options of `weir run`.
-        out: the run folder; it must not exist.
-        files: the study's file and the files that it names, by their path in one folder.
-        built: folders of the cache with the built stacks, for a machine of the same kind that lacks them.
-        flags: the options for the load's agents, which resuming needs too.
+        out: the run folder, which must not exist.
+        files: the study's file and the files that the study names, by their paths in one folder.
+        built: cache folders with built stacks, for a machine of the same kind that lacks these builds.
+        flags: options for the load's agents. To resume the run, the same options are needed.
         on_line: called with each line of the remote weir.
-        on_begin: called with the running weir; it ends in order when its input closes.
+        on_begin: called with the running weir, which ends in order when its input closes.
 
     Raises:
         UsageError: weir is missing there, `out` exists or cannot be written, or a file is unreadable or too large.
-        TargetError: the node is taken, or weir was killed there.
+        TargetError: another job uses the node, or a signal ended weir there.
         AgentLostError: the node is lost.
     """
-    # Reserves the folder, so that a result after hours has its place.
+    # Creates the folder now, so that a run of hours does not fail at its end.
     try:
         out.mkdir(parents=True)
     except FileExistsError:
@@ -109,9 +109,9 @@ def resume_remotely(
 ) -> int:
     """Resumes a run on the node for stacks and returns the exit code. See `run_remotely` for arguments and errors.
 
-    Sends only the run file, which is all that resuming reads. The file here changes in one transaction at the end, and
-    before that at most once a minute, by finished trials. Raises UsageError if `path` is no run file, TargetError if
-    the result is not the run.
+    Sends only the run file, because resuming reads nothing else. Finished trials arrive in the local file at most once
+    a minute, and the others in one transaction at the end. Raises UsageError if `path` is no run file, TargetError if
+    the result is another run.
     """
     with away(path) as run:
         require_room(str(path), len(run.content))
@@ -122,14 +122,14 @@ def resume_remotely(
             with there.collected(path.parent) as made:
                 if made is None:
                     found = f"found no result from {node.name}"
-                    raise TargetError(f"{path}: {found}, expected a run file; the file here is unchanged")
+                    raise TargetError(f"{path}: {found}, expected a run file; the local file is unchanged")
                 _move_files(made, path.parent)
                 run.take_back(made / RUN_FILE_NAME)
     return there.ended_with(code, path.parent)
 
 
 class _Weir:
-    """weir on a node, with a folder for a run. Raises a UsageError if weir is not installed there."""
+    """weir on a node, with a folder for a run. Raises UsageError if weir is not installed there."""
 
     def __init__(self, cluster: RayCluster, node: AgentHandle, flags: Sequence[str]) -> None:
         self._on_cluster = ["--cluster", cluster.address, *flags]
@@ -142,7 +142,7 @@ class _Weir:
         self._copied_to: Path | None = None
 
     def run(self, words: Sequence[str], here: Path, on_line: OnLine, on_begin: OnBegin, keep: Keep) -> int:
-        """Runs `weir run`. Its lines name the local run folder; `keep` stores copies of the run file meanwhile."""
+        """Runs `weir run` and returns its exit code. Lines name the folder `here`; `keep` stores run file copies."""
         # This machine prints the report, from the run file.
         argv = ["sh", "-c", 'exec "$0" "$@" 2>&1 >/dev/null', self._program, "run", *words]
         argv += [*self._on_cluster, "--stacks-here", "--driven"]
@@ -153,14 +153,14 @@ class _Weir:
             if on_line(line.decode("utf-8", "replace").rstrip().replace(self.run_folder, str(here))):
                 copies.make_one()
 
-        # Unlike an engine, weir joins the cluster.
+        # weir needs Ray's variables, because it joins the cluster, unlike an engine.
         environment = {**self._node.apply(get_ray_variables), **_send_own_stacks(self._node)}
         process = RemoteProcess(self._node, argv, take_line, ended.set, environment)
         on_begin(process)
         try:
             _await(ended)
         except KeyboardInterrupt:
-            # It ends with the finished trials. Ray's workers and their children ignore the signal of Ctrl-C.
+            # weir keeps the finished trials and ends. Ray's workers and their children ignore Ctrl-C's signal.
             process.signal(signal.SIGTERM)
             _await(ended)
         finally:
@@ -172,9 +172,9 @@ class _Weir:
 
     @contextmanager
     def collected(self, beside: Path) -> Iterator[Path | None]:
-        """Yields a temporary copy of the run folder in the folder `beside`; None: the node has no run. Deletes the run
-        on the node after the context has ended well: until then it exists nowhere else. Raises UsageError if a file
-        could not be written here."""
+        """Yields a temporary copy of the run folder in the folder `beside`; None if the node has no run. Deletes the
+        run on the node only after the context has ended without an error, because no other copy exists before. Raises
+        UsageError if this machine cannot write a file."""
         try:
             archive: bytes = self._node.apply(archive_folder, self._folder, timeout_s=SENT_WITHIN_S)
         except AgentLostError:
@@ -193,9 +193,9 @@ class _Weir:
             self._node.apply(shutil.rmtree, self._folder, True, timeout_s=SENT_WITHIN_S)
 
     def ended_with(self, code: int, here: Path) -> int:
-        """Returns the exit code of a weir that was not killed. `here` is the run folder."""
+        """Returns weir's exit code. Raises TargetError if a signal ended weir. `here` is the run folder."""
         if code < 0:
-            how = f"weir was ended by signal {-code}; finished trials are kept"
+            how = f"signal {-code} ended weir; the run file keeps the finished trials"
             raise TargetError(f"{self._node.name}: {how}", hint=self._again(here))
         return code
 
@@ -210,8 +210,8 @@ class _Weir:
 
 
 class _Copies:
-    """Copies a growing run file from a node while the next trial starts, long before its load. So the loss of the node
-    does not lose hours."""
+    """Copies of a growing run file from a node. weir copies the file while a trial starts, long before the trial's
+    load. So the loss of the node does not cost hours."""
 
     def __init__(self, node: AgentHandle, path: str, here: Path, keep: Keep) -> None:
         self._node, self._path = node, path
@@ -219,7 +219,7 @@ class _Copies:
         self._due_at = 0.0
         self._thread: threading.Thread | None = None
         self.made = False
-        """Whether a copy exists."""
+        """Whether this machine has a copy."""
 
     def make_one(self) -> None:
         """Begins to copy the run file in the background, unless the last copy is recent. Returns at once."""
@@ -235,7 +235,7 @@ class _Copies:
             self._thread.join()
 
     def _make(self) -> None:
-        # The final result is collected at the end and reports its errors then.
+        # These errors do not matter: the final copy at the end reports its own errors.
         with suppress(WeirError, OSError):
             content = self._node.apply(copy_database, self._path, MOST_BYTES, timeout_s=SENT_WITHIN_S)
             if content is not None:
@@ -247,7 +247,7 @@ class _Copies:
 
 
 def _move_files(made: Path, here: Path) -> None:
-    """Moves everything but the run file. That comes last: logs of unknown trials do no harm."""
+    """Moves all files except the run file, which the caller moves last: logs of missing trials do no harm."""
     for file in [found for found in made.rglob("*") if found.is_file() and found != made / RUN_FILE_NAME]:
         target = here / file.relative_to(made)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -255,26 +255,26 @@ def _move_files(made: Path, here: Path) -> None:
 
 
 def _await(ended: threading.Event) -> None:
-    # In steps: a wait without a timeout would delay Ctrl-C.
+    # Waits in steps, because a wait without a timeout would delay Ctrl-C.
     while not ended.wait(1.0):
         pass
 
 
 def send_builds(node: AgentHandle, built: Sequence[Path]) -> None:
-    """Sends built stacks to the same paths on a node of the same kind. After a failure the node builds them."""
+    """Sends built stacks to the same paths on a node of the same kind. If sending fails, the node builds the stacks."""
     # A build may contain its own path, and depends on architecture and libc.
     here = (platform.machine(), " ".join(platform.libc_ver()), str(find_cache_folder()))
     if not built or (node.facts["architecture"], node.facts["libc"], node.facts["cache"]) != here:
         return
     for folder in built:
         if not node.apply(os.path.isfile, str(folder / MARKER)):
-            # Too large to send, or being deleted.
+            # The build is too large, or another process deletes the build.
             with suppress(UsageError):
                 node.put_archive(pack_folder(folder, str(folder), keep_times=True), folder)
 
 
 def _send_own_stacks(node: AgentHandle) -> dict[str, str]:
-    """Sends the user's stacks and returns the variable that names them, with their paths on the node."""
+    """Sends the user's own stacks. Returns the environment variable that names their folders on the node."""
     folders = os.environ.get(Variable.STACKS, "")
     if not folders:
         return {}

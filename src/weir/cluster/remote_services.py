@@ -1,6 +1,6 @@
-"""Services on a node of their own: a host there, through an agent, starts and watches them like the local host.
+"""Services on a separate node: an agent runs a host there, which starts and samples the services like a local host.
 
-The node needs only Ray: this machine fetches and sends the databases' programs, and the class that manages their data.
+The node needs only Ray. This machine sends the databases' programs, and the class that manages their data.
 """
 
 import shutil
@@ -30,7 +30,7 @@ _FILES_WITHIN_S = 60.0
 
 @contextmanager
 def open_service_place(cluster: RayCluster) -> Iterator[ServiceHost | None]:
-    """Yields the node for services; None if no node offers them or this machine's does. Errors: see `start_agents`."""
+    """Yields the node for services, with `start_agents`; None if no node or this machine's node offers the role."""
     if find_node(cluster, "service") is None:
         yield None
         return
@@ -47,7 +47,7 @@ def _build_service_host(cluster: RayCluster, agent: AgentHandle, host: Host, fol
     @contextmanager
     def logged(log: Path) -> Iterator[Path]:
         with _convert_errors():
-            # For every trial: clocks drift apart.
+            # Reads the clock for every trial, because clocks drift apart.
             agent.read_clock()
         there = f"{folder}/{log.name}"
         try:
@@ -75,10 +75,10 @@ def _build_service_host(cluster: RayCluster, agent: AgentHandle, host: Host, fol
 
 
 def _own_address(node: str) -> str:
-    """Returns the address with which this machine reaches a node."""
+    """Returns the address from which this machine connects to a node."""
     family = socket.AF_INET6 if ":" in node else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        # Sends nothing: the kernel only chooses the route.
+        # This sends nothing: the kernel only chooses the route.
         probe.connect((node, _ANY_PORT))
         return str(probe.getsockname()[0])
 
@@ -108,14 +108,14 @@ class _RemoteFolder:
 
 
 def convert_sample(sample: Sample, node: str, clock: Clock) -> Sample:
-    """Converts a node's sample of its services to this machine's clock, without the node's own figures."""
+    """Returns a node's sample of services with times of this machine's clock, without figures of the whole node."""
     groups = [group.model_copy(update={"name": f"{group.name}@{node}"}) for group in sample.groups]
     return Sample(t_ns=clock.ours(sample.t_ns), groups=groups, cpus=[], limits=sample.limits)
 
 
 @contextmanager
 def _convert_errors() -> Iterator[None]:
-    """Converts errors: weir cannot replace the agent for services, and its failure is not the generator's."""
+    """Converts the agent's errors, because weir cannot replace this agent, and the generator has not failed."""
     try:
         yield
     except AgentLostError as error:

@@ -1,4 +1,4 @@
-"""Further points of a run around the crossings of a stack and the baseline, measured after the study's own blocks."""
+"""Measures further load points around crossings, where a stack overtakes the baseline or falls behind it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,14 +14,14 @@ from weir.study.study import PlannedCell, Study
 def restore_further_cells(
     study: Study, cells: Sequence[PlannedCell], writer: RunWriter, stack_cpus: int
 ) -> list[PlannedCell]:
-    """Returns the further points of a resumed run; raises UsageError if they would have another placement now."""
+    """Returns the further points of a resumed run. Raises UsageError if the machine or the stacks have changed."""
     found = []
     for cell in writer.cells[len(cells) :]:
         at_point = plan_cells_at(study, read_amount(cell), stack_cpus)
         matching = [one for one in at_point if replace(one.cell, id=cell.id) == cell]
         if not matching:
             differs = f"{writer.path}: found another machine or other stacks than in the run, expected the same ones"
-            raise UsageError(f"{differs}; their trials are not comparable", hint=f"weir run {study.name}")
+            raise UsageError(f"{differs} for comparable trials", hint=f"weir run {study.name}")
         found.append(replace(matching[0], cell=cell))
     return found
 
@@ -32,7 +32,7 @@ def refine_crossings(
     """Measures further points until every crossing is precise enough, or the study's maximum is reached. Before the
     call, all blocks of `cells`, the study's own cells, have run. `run_cells` measures all blocks of the given cells."""
     study, stack_cpus = run.study, len(writer.info.placement.stack)
-    # A slow import: only runs with further points need the statistics here.
+    # This import is slow, and only runs with further points need it.
     from weir.findings.run_findings import wanted_points_in
 
     measured = restore_further_cells(study, cells, writer, stack_cpus)
@@ -47,7 +47,7 @@ def refine_crossings(
             found = select_cells(at_point, workload=point.workload, coordinates=point.coordinates, labels=point.labels)
             known = [replace(one.cell, id=0) for one in (*measured, *new)]
             new += [one for one in found if replace(one.cell, id=0) not in known]
-            run.observer.on_step(f"a further point at {point.place:g}, where {' and '.join(point.labels)} change sides")
+            run.observer.on_step(f"a further point at {point.place:g}: {' and '.join(point.labels)} cross near there")
         if not new:
             return
         new = number_cells(new, 1 + max(cell.id for cell in writer.cells))

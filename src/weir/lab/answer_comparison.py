@@ -1,5 +1,5 @@
-"""Starts each side of a comparison once: waits until the side is ready, compares its responses with those of the other
-sides, and measures how long the side needs to warm up."""
+"""Starts each side of a comparison once. Compares the responses of all sides, and measures how long each side needs to
+start and to warm up."""
 
 import http.client
 import json
@@ -26,7 +26,7 @@ from weir.stacks.readiness import send_request
 from weir.study.study import PlannedCell, Study
 
 _ASKED = 3
-"""Requests to each side before the load. Differences among one side's own responses do not count between sides."""
+"""Number of requests to each side before the load. weir compares bodies only if each side's own bodies are equal."""
 _SHOWN = 60
 """Maximum length of a part of a body in a message."""
 _WARMUP_INTERVAL_S = 0.25
@@ -34,7 +34,7 @@ _MIN_WARMUP_S = 1.0
 _MAX_WARMUP_S = 10.0
 _STEADY_INTERVALS = 4
 _STEADY = 0.05
-"""A server is warm when the throughput of its last intervals differs by at most this share from those before."""
+"""Maximum difference in throughput between the last intervals of a warm server and those before, as a share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class SideCheck:
     ready_s: float | None
     warmup_s: float
     problems: tuple[str, ...]
-    """Problems at the end of the side."""
+    """Problems at the end of the side's processes."""
 
 
 def check_sides(
@@ -72,8 +72,8 @@ def check_sides(
 ) -> dict[str, SideCheck]:
     """Starts the stacks of a study one after the other. Returns a dict from label to the result.
 
-    `warmup_s` is the warm-up; None: weir loads each side until its throughput is steady. Raises TargetError if a side
-    did not start or did not respond.
+    `warmup_s` is the duration of the warm-up; None: weir loads each side until its throughput is steady. Raises
+    TargetError if a side did not start or did not respond.
     """
     placement = place(study.file.cpus, study.file.network)
     cells = {
@@ -109,13 +109,14 @@ def _ask(planned: PlannedCell, request: Request) -> SideAnswer:
 
 
 def find_difference(answers: Sequence[SideAnswer]) -> str | None:
-    """Returns the difference between the sides' responses; None if none exceeds a side's own."""
+    """Returns a sentence about the first difference between the sides' responses; None if their responses are equal."""
     first, *others = answers
     for other in others:
         if other.status != first.status:
-            return f"{first.title} answers {first.status} {_shorten(first.body)}, {other.title} {other.status} {_shorten(other.body)}"
+            found = [f"{one.title} responds with {one.status} {_shorten(one.body)}" for one in (first, other)]
+            return ", ".join(found)
         if first.is_constant and other.is_constant and first.value != other.value:
-            return f"{first.title} answers {_shorten(first.body)}, {other.title} {_shorten(other.body)}"
+            return f"{first.title} responds with {_shorten(first.body)}, {other.title} with {_shorten(other.body)}"
     return None
 
 
@@ -127,7 +128,7 @@ def _shorten(body: bytes) -> str:
 
 
 def _find_warmup(planned: PlannedCell, request: Request, cpus: tuple[int, ...]) -> float:
-    """Loads the side until the throughput is steady. Returns the time until then, at least 1 s and at most 10 s."""
+    """Loads a side until its throughput is steady. Returns the seconds until then, at least 1 and at most 10."""
     plan = planned.plan(request, targets=(), duration_s=_MAX_WARMUP_S, interval_s=_WARMUP_INTERVAL_S, cpus=cpus)
     stop = StopSwitch()
     throughput = _Throughput(stop.stop)
@@ -138,7 +139,7 @@ def _find_warmup(planned: PlannedCell, request: Request, cpus: tuple[int, ...]) 
 
 
 class _Throughput(LoadObserver):
-    """Calls `on_steady` when the throughput of a load is steady."""
+    """Observer that calls `on_steady` when the throughput of a load is steady."""
 
     def __init__(self, on_steady: Callable[[], None]) -> None:
         self.completed: list[int] = []

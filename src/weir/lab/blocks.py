@@ -50,7 +50,7 @@ def run_blocks(
     """Runs the missing trials, block by block, and records why the run ends. A block has one trial of each of `cells`.
     `prepare_stack` returns the built stack of a cell; at the first call for a stack, it builds and checks the stack.
     `generator_limit_rps` returns the generator's throughput on a null server with the load of a cell."""
-    # A slow import: it must not disturb the first load.
+    # Imported now, because this slow import would disturb the first load.
     importlib.import_module("weir.stats.steady")
     method, rule = run.study.file.method, _StoppingRule(run, writer, cells, earlier)
     done = rule.done
@@ -111,14 +111,14 @@ class _StoppingRule:
         self.stop: StopReason | None = None
 
     def estimate_remaining_s(self) -> float | None:
-        """Returns the time for the missing trials; None before any trial, or if their number is unknown."""
+        """Returns the estimated seconds for the missing trials; None if unknown, for example before the first trial."""
         if self._method.last_block is None or not self._planned_s:
             return None
         planned_s = self._block_s * (self._method.last_block + self._extra_blocks.blocks) - self._done_s
         return max(0.0, planned_s) * self._spent_s / self._planned_s
 
     def record_trial(self, length_s: float, planned: PlannedCell, *, is_done: bool) -> None:
-        """Adds a trial's duration; `is_done` is False if the trial has to be repeated."""
+        """Adds a trial's duration in seconds. `is_done` is False if the trial must run again."""
         self._planned_s += planned.trial_s
         self._done_s += planned.trial_s if is_done else 0.0
         self._spent_s += length_s
@@ -139,7 +139,7 @@ class _StoppingRule:
                 trials_in_block=self.done.has_block(block),
                 extra_blocks=extra_blocks,
             )
-            # A viewer may have requested a block since: then `close` refuses, and the rule runs again.
+            # If a viewer has requested another block, `close` returns False, and the rule runs again.
             if self.stop is None or self._extra_blocks.close(extra_blocks):
                 break
         if precisions and self.stop is None and width is not None:
@@ -154,7 +154,7 @@ class _StoppingRule:
     def should_continue(self, blocks: int, measured: Sequence[PlannedCell]) -> bool:
         """Reports an interim answer after this many blocks of these cells. Returns whether the run continues."""
         is_last = blocks == self._method.last_block and len(measured) == self._cells
-        # A resumed run does not repeat an answer.
+        # A resumed run does not repeat an interim answer.
         if not self._study.has_interim_answers or is_last or self._trials == self._answered_trials:
             return True
         self._answered_trials = self._trials

@@ -15,8 +15,8 @@ _HINT = "weir doctor shows what this machine allows"
 
 
 def resolve_placement(placement: Placement, able: Capabilities, *, fallback: bool) -> Placement:
-    """Returns the placement; with `fallback` without the network features that this machine lacks. Raises UsageError if
-    this machine cannot limit, isolate or shape as the placement requires."""
+    """Returns the placement. With `fallback`, omits network features that this machine does not support. Raises
+    UsageError if this machine does not support the limits or the network of the placement."""
     if placement.limits and not able.limits.possible:
         why = f"weir cannot set limits on this machine: {able.limits.detail}"
         raise UsageError(f"cpus.quota, cpus.memory: found limits, but {why}", hint=_HINT)
@@ -40,7 +40,7 @@ def _degrade(placement: Placement, key: str, missing: str, fallback: bool, netwo
     if not fallback:
         hint = f"{_HINT}; fallback = true in [network] omits this feature, and the report names it"
         raise UsageError(f"network: {key}: this machine does not support the {missing}", hint=hint)
-    omitted = f"This machine has no {missing}: the study asks for it and ran without."
+    omitted = f"This machine does not support the {missing}, so the study ran without it."
     return replace(placement, omitted_features=(*placement.omitted_features, omitted), network=network)
 
 

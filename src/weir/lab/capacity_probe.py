@@ -1,7 +1,7 @@
-"""Searches for the capacity under an objective, and for the knee, on a running server.
+"""Searches for a server's capacity under a response-time objective, and for its knee.
 
-If weir starts the server, each search has a fresh process. Each attempt is a separate load. The server must have no
-work left before an attempt: the queues that an overload leaves would distort the next attempt.
+If weir starts the server, each search has a fresh process. Each attempt is a separate load. The server must finish all
+earlier work before an attempt, because an old queue would distort the attempt.
 """
 
 import itertools
@@ -32,7 +32,7 @@ from weir.study.file import Cpus
 _PROBE_S = 2.0
 """Duration of the closed loop that finds the range of the search."""
 _ABOVE_PROBE = 1.25
-"""The first maximum of the search, as a multiple of the throughput of the closed loop."""
+"""First upper bound of the searched rates, as a multiple of the closed loop's throughput."""
 _BELOW_MOST = 1_000.0
 """The lowest rate of the search is the highest rate divided by this number."""
 _RAISES = 3
@@ -52,7 +52,7 @@ class Target:
     """The server of a search."""
 
     title: str
-    """Its name on screen."""
+    """Name of the server on screen."""
     is_fresh: bool
     """Whether each search has a new process of the server."""
     start: Callable[[], AbstractContextManager[RunLoad]]
@@ -60,7 +60,7 @@ class Target:
 
 
 def external_target(plan: LoadPlan) -> Target:
-    """Returns a running server. `plan` has the request and options; each load replaces the plan's duration."""
+    """Returns a target for a running server. `plan` has the request and options; each attempt replaces its load."""
     return Target(plan.title, False, lambda: nullcontext(_make_load_runner(plan)))
 
 
@@ -75,8 +75,8 @@ def open_stack_target(
     seed: int,
     on_step: Callable[[str], None],
 ) -> Iterator[Target]:
-    """Builds a stack; each search starts, checks and warms up a fresh process. The processes end with the context.
-    Raises UsageError if the stack does not serve the workload or CPUs are missing, TargetError if the build failed."""
+    """Builds a stack. Each search starts, checks, warms up and stops a fresh process of the stack. Raises UsageError if
+    the stack does not serve the workload or CPUs are missing, TargetError if the build failed."""
     if workload not in stack.serves:
         expected = f"expected a workload that {stack.label} serves: {', '.join(stack.serves)}"
         raise UsageError(f"WORKLOAD: found {workload!r}, {expected}", hint="weir stacks list")
@@ -109,7 +109,7 @@ class SearchSettings:
     """Objective and load of a capacity search."""
 
     condition: Condition
-    """The objective: a limit of a percentile of response times."""
+    """The response-time objective: a limit for a percentile of response times."""
     goal: Goal
     connections: int
     """Maximum number of connections of the open loop."""
@@ -122,16 +122,16 @@ class CapacityMeasurement:
 
     search: SearchResult
     histogram: bytes | None
-    """Response times at that rate; None if no rate met the objective."""
+    """Histogram of the response times at the highest rate that met the objective; None if no rate met it."""
     mean_s: float | None
     reasons: tuple[str, ...]
-    """Problems of the generator during the attempts at the two bounds."""
+    """Problems of the generator during the attempts at the lower and the upper bound."""
 
 
 def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[Attempt], None]) -> CapacityMeasurement:
-    """Searches once for a server's capacity; raises TargetError if the server is unreachable or does not recover from a
-    load. The highest rate is a little above the throughput of a closed loop with as many users as connections. The
-    highest rate doubles if the server meets the objective even there."""
+    """Searches once for a server's capacity. The highest rate is slightly above the throughput of a closed loop with a
+    user for each connection. That rate doubles while the server meets the objective at the highest rate. Raises
+    TargetError if the server is unreachable or does not recover from a load."""
     ends: dict[float, LoadEnd] = {}
     with target.start() as run_load:
         probed = run_load(ClosedLoad(wanted.connections), _PROBE_S).summary.throughput_rps
@@ -155,7 +155,7 @@ def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[
             # A rate that met the objective before may fail now; it stays a bound.
             found = replace(again, lower=again.lower or found.lower, attempts=(*found.attempts, *again.attempts))
     at_bounds = [ends[rate] for rate in (found.lower, found.upper) if rate is not None]
-    # The search itself counts late and missing responses.
+    # Other reasons do not matter, because the search itself counts late and missing responses.
     verdicts = [end.summary.verdict for end in at_bounds]
     reasons_by_kind = [pair for verdict in verdicts for pair in zip(verdict.kinds, verdict.reasons, strict=False)]
     reasons = tuple(dict.fromkeys(text for kind, text in reasons_by_kind if kind in _GENERATOR_REASONS))
@@ -168,7 +168,7 @@ def find_capacity(target: Target, wanted: SearchSettings, on_attempt: Callable[[
 
 
 def find_knee(target: Target, *, most_users: int, length_s: float, on_attempt: Callable[[int, float], None]) -> Knee:
-    """Searches once for the knee with closed loops of more and more users; raises TargetError if the server is dead."""
+    """Searches once for the knee with closed loops of more and more users. Raises TargetError if no server responds."""
     with target.start() as run_load:
 
         def measure(users: int) -> float:
@@ -188,7 +188,7 @@ def _make_load_runner(plan: LoadPlan) -> RunLoad:
 
 
 def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
-    """Waits until the response to a single request meets the objective."""
+    """Waits until a single request meets the objective. Raises TargetError if the server does not recover in time."""
     until = time.monotonic() + _REST_S
     while True:
         end = run_load(ClosedLoad(1, requests_per_user=1), _REST_S)
@@ -198,5 +198,5 @@ def _wait_for_rest(run_load: RunLoad, condition: Condition) -> None:
         if time.monotonic() > until:
             took = "the server did not respond" if found_us is None else f"the response took {found_us / 1e3:,.0f} ms"
             late = f"{_REST_S:g} s after the load, a single request still misses {condition.text}: {took}"
-            hint = "use an objective that the server meets without load, or let the server drop requests of closed connections"
+            hint = "use an objective that the server meets without load, or let it drop requests of closed connections"
             raise TargetError(f"the server did not recover from the load: {late}", hint=hint)

@@ -1,5 +1,5 @@
-"""The check of `weir stacks check`: a stack must start, respond correctly to every workload, serve a short load without
-a failure, and end on SIGTERM without leaving a process or a file."""
+"""The check of `weir stacks check`. A stack must start, respond correctly to every workload, and serve a short load
+without a failure. On SIGTERM, the stack must end and leave no process or file."""
 
 import os
 import random
@@ -34,7 +34,7 @@ ANSWER_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ConformanceResult:
-    """Figures of a stack that passed."""
+    """Figures of a stack that passed the check."""
 
     ready_s: float
     answered: int
@@ -60,7 +60,7 @@ def check_stack(
     """Starts a stack, checks its responses, loads it, and stops it. `seed` determines the requests' inputs. Raises
     WrongAnswerError for a wrong response, TargetError for any other failure; the message names the log."""
     cells = build_check_cells(built.stack, placement)
-    # One start, with the services of all workloads.
+    # The stack starts only once, with the services of all workloads.
     first = replace(cells[0], services={name: needed for planned in cells for name, needed in planned.services.items()})
     # The kernel reports written files to root only.
     watch_writes = os.geteuid() == 0
@@ -106,7 +106,7 @@ class _WorkloadResult:
 
 
 class _FirstFailures(LoadObserver):
-    """Stores the detail of the first event of each kind."""
+    """Observer that stores the detail of the first event of each kind."""
 
     def __init__(self) -> None:
         self.details: dict[str, str] = {}
@@ -116,7 +116,7 @@ class _FirstFailures(LoadObserver):
 
 
 def _load_workload(planned: PlannedCell, running: RunningStack, placement: Placement, seed: int) -> _WorkloadResult:
-    """Loads a stack with one workload; the generator checks each response, and weir sends and checks others."""
+    """Loads a stack with one workload. The generator checks each response, and weir checks further requests."""
     workload, inputs = planned.workload, random.Random(f"{seed}/{planned.workload.id}")
     path = planned.stack.find_path(workload.id)
     request = workload.draw(running.base_url, inputs, path=path)
@@ -124,10 +124,10 @@ def _load_workload(planned: PlannedCell, running: RunningStack, placement: Place
     plan = planned.plan(base, targets=(), duration_s=LOAD_S, interval_s=0.1, cpus=placement.load)
     plan = replace(plan, expected_status=None, scenario={"requests": [workload.step(request, path=path)]})
     compared, failures = 0, _FirstFailures()
-    # Until the last response, so that a slow one counts too.
+    # The load waits for its last response, so that a slow response counts, too.
     with EngineLoad(plan.answered_to_the_end(), failures) as load:
         try:
-            # Many comparisons under load find answers that are wrong only sometimes.
+            # Many comparisons under load find responses that are wrong only sometimes.
             while compared == 0 or not load.wait(0):
                 check_answers(workload, running.base_url, inputs, path=path, timeout_s=ANSWER_S, times=1)
                 compared += 1

@@ -47,7 +47,7 @@ class TrialContext:
     trial_id: int
     """Id of the trial's row in the run file."""
     inputs: random.Random
-    """Random inputs for the checks. The request of the load is the same in every trial."""
+    """Source of random inputs for the checks. The load's request is the same in every trial."""
     generator_limit_rps: float | None
     """Throughput of the generator on a null server with the load of this cell."""
     phases_s: dict[str, float] = field(default_factory=dict)
@@ -81,10 +81,10 @@ class TrialContext:
 
     @property
     def interval_s(self) -> float:
-        """Length of an interval: short trials need points for a time series, long trials need a small file."""
+        """Length of an interval: 0.1 s in short trials for more detail, 1 s in long trials for a smaller run file."""
         return 0.1 if self.planned.duration_s <= _LONG_TRIAL_S else 1.0
 
     @property
     def failures(self) -> Failures:
-        """Whether failed requests reject the trial; never for a load that ends with its first failure."""
+        """Effect of failed requests on the trial; always `measure` for a load that ends with its first failure."""
         return "measure" if self.planned.load.until_first_failure else self.method.failures

@@ -1,8 +1,8 @@
 """Raises the priority of a JVM's compiler threads during the warm-up.
 
 A JVM compiles hot methods on threads of its own. On the stack's CPUs, compiler threads wait behind all threads that
-serve requests. With 20 connections and one CPU, a Spring application served 3,000 requests/s for half a minute, and
-20,000 once its compilers had used ten seconds of CPU. So compilers run first during the warm-up, and have normal
+serve requests. With 20 connections and one CPU, a Spring application served 3,000 requests/s for half a minute. After
+ten seconds of CPU time for its compilers, it served 20,000. So compilers run first during the warm-up, and have normal
 priority under the measured load.
 """
 
@@ -43,7 +43,7 @@ def prioritize_jit_threads(pids: Iterable[int]) -> Iterator[None]:
 
 
 def _find_jit_threads(pids: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yields each compiler thread with its process."""
+    """Yields the ids of each compiler thread and its process, for these processes and their descendants."""
     for pid in pids:
         children: list[int] = []
         with suppress(OSError):

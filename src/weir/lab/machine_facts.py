@@ -1,4 +1,4 @@
-"""Facts about the machine of a run, which the run file stores. The facts do not identify the machine."""
+"""Facts about the machine of a run for the run file. The facts do not identify the machine."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ def describe_environment() -> dict[str, Any]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Returns kernel, CPUs, memory, limits and load, without starting a process."""
+    """Returns facts about kernel, CPUs, memory, limits and load average. Starts no process."""
     memory = _field(Path("/proc/meminfo"), "MemTotal")
     return {
         "kernel": f"{platform.system()} {platform.release()}",

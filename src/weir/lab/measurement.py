@@ -30,23 +30,23 @@ STACK_ENDED = "stack ended"
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measured load, and the readings of the server during it."""
+    """Results of one measured load: the load's records, and the readings from the server."""
 
     end: LoadEnd
     intervals: Sequence[Interval]
     window: MeasurementWindow
     """The part of the load that counts."""
     recorder: Recorder
-    """The recorder, which has the start of the load and the samples of the server."""
+    """Recorder with the start time of the load and the samples of the server."""
     reported_result: ReportedResult | None
-    """The report of another generator than weir's, with the rounding of each figure."""
+    """Report of an external generator, with the rounding of each figure; None for weir's engine."""
     tap: TrialCapture
     after: PostLoadCheck
     stack_ended: str | None
     """How the stack ended during the load; None if it still runs."""
     service_ended: str | None
     cut_short_s: float | None
-    """Length of the load, if the generator was ended from outside weir."""
+    """Duration of the load if a process other than weir ended the generator, else None."""
 
 
 def warm_up(trial: TrialContext, running: RunningStack) -> None:
@@ -65,7 +65,7 @@ def warm_up(trial: TrialContext, running: RunningStack) -> None:
             ):
                 verdict = load.result().summary.verdict
             if LOST_AGENT in verdict.kinds:
-                # The stack is not warm, and the remaining agents make another load than in the block's other trials.
+                # The stack is not warm, and the remaining agents would produce another load than in other trials.
                 raise GeneratorError(verdict.reasons[verdict.kinds.index(LOST_AGENT)])
     with timed(trial.phases_s, "pause"):
         skip.wait(method.pause_s)
@@ -97,20 +97,20 @@ def measure(trial: TrialContext, running: RunningStack, services: RunningService
         begin_load(trial.generator, plan, observer, folder=trial.generator_folder, load_source=run.load_source) as load,
         stop.connected(load),
         run.controls.skip.stops(load),
-        # In a study of failures the end of the stack is a result: the load continues.
+        # In a study of failures, the end of the stack is a result, so the load continues.
         nullcontext() if trial.failures == "measure" else stop_load_on_exit(hosts, names, load),
     ):
         end = wait_for_end(load, hosts, names)
     run.controls.skip.check()
     phases_s["observe"] -= phases_s["load"]
-    # After the last sample the host has reported every process that ended before it.
+    # With the last sample, the host has reported every process that ended before.
     stack_ended, service = _stack_end(trial, running), find_exit(hosts, services.names)
     if stack_ended is not None:
         trial.writer.add_event(trial.trial_id, TrialEvent(end.summary.duration_s, STACK_ENDED, stack_ended))
     has_ended = stack_ended is not None or service is not None
     is_cut_short = end.stopped in ("signal", "input") and not (watch.has_ended_load or has_ended)
     after = PostLoadCheck()
-    # The services counted the requests of a lost agent, the load did not.
+    # The services counted the requests of a lost agent, but the load's figures lack them.
     if not has_ended and LOST_AGENT not in end.summary.verdict.kinds:
         with timed(phases_s, "after"):
             after = check_after_load(trial, running, services, before, end.summary)
@@ -137,7 +137,7 @@ def _plan(trial: TrialContext, running: RunningStack, duration_s: float) -> Load
 
 
 def _watch_for_steady_state(trial: TrialContext, stop: StopSwitch) -> SteadyWatch:
-    """Returns an observer that stores the intervals and ends an extensible load as soon as the load is steady."""
+    """Returns an observer that stores the intervals, and ends a load before its extension if the load is steady."""
     planned, load = trial.planned, trial.planned.cell.load
     is_constant = can_be_steady(load, planned.duration_s, trial.interval_s) and not planned.load.ends_by_itself
     can_judge = trial.generator == WEIR and is_constant

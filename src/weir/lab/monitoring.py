@@ -14,7 +14,7 @@ from weir.stacks.unmanaged import ExternalStack
 
 
 def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[str]) -> LoadEnd:
-    """Waits for the result of a load. If the server's end left no result, raises the server's failure."""
+    """Waits for the end of a load and returns its result. Raises TargetError if a server's end prevented a result."""
     try:
         return load.result()
     except GeneratorError:
@@ -26,7 +26,7 @@ def wait_for_end(load: LoadHandle, hosts: Collection[Host], names: Collection[st
 
 @contextmanager
 def timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
-    """Records the duration of a phase."""
+    """Records the duration of the context in `phases_s`, in seconds."""
     started = time.monotonic()
     try:
         yield
@@ -37,19 +37,19 @@ def timed(phases_s: dict[str, float], phase: str) -> Iterator[None]:
 def sample_stack(
     host: Host, stack: Stack | ExternalStack, take_sample: Callable[[Sample], None]
 ) -> AbstractContextManager[object]:
-    """Returns a context within which a stack's processes are sampled. See `sample_host`."""
+    """Returns a context that samples the processes of a stack. See `sample_host`."""
     if not isinstance(stack, ExternalStack) or not stack.pids:
         return sample_host(host, take_sample)
     try:
         return Watch(stack.pids, take_sample)
     except UsageError as error:
-        # The processes existed at the start of the study.
+        # The server has failed, not the user: the processes existed at the start of the study.
         raise TargetError(error.message, hint=error.hint) from None
 
 
 @contextmanager
 def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[None]:
-    """Samples the processes of a host within the context, and at its start and end: samples enclose the load."""
+    """Samples the processes of a host within the context. The first and last sample enclose the load."""
     host.on_sample = take_sample
     host.observe()
     try:
@@ -63,7 +63,7 @@ def sample_host(host: Host, take_sample: Callable[[Sample], None]) -> Iterator[N
 
 @contextmanager
 def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: LoadHandle) -> Iterator[None]:
-    """Ends the load as soon as one of these processes or its host has ended, as the rest is meaningless."""
+    """Ends the load as soon as one of these processes or its host has ended, because the rest is useless."""
     for host in hosts:
         host.on_exit, host.on_gone = lambda _: load.stop(), load.stop
     try:
@@ -76,5 +76,5 @@ def stop_load_on_exit(hosts: Collection[Host], names: Collection[str], load: Loa
 
 
 def find_exit(hosts: Collection[Host], names: Collection[str]) -> Ended | None:
-    """Returns how the first of these processes ended; None while all of them run."""
+    """Returns the end of the first of these processes that has ended; None while all of them run."""
     return next((ended for name in names for host in hosts if (ended := host.ended(name)) is not None), None)

@@ -1,7 +1,7 @@
 """Observers of a run, and thread-safe controls that skip the current trial or request another block.
 
 The run's thread calls the methods for steps and trials. The threads that read the streams of load and host call the
-methods for records. An observer stores its input and returns at once.
+methods for records. An observer must store its input and return at once.
 """
 
 import threading
@@ -20,11 +20,11 @@ SKIPPED = "skipped"
 
 
 class TrialSkippedError(Exception):
-    """A viewer has skipped the current trial."""
+    """Error that ends the current trial after a viewer has skipped it."""
 
 
 class SkipControl:
-    """Ends the current trial, which stays in the run file as rejected. `method.retries` decides on a retry."""
+    """Control that ends the current trial. The run file keeps the trial as rejected; the run may retry the trial."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,11 +34,11 @@ class SkipControl:
 
     @property
     def is_requested(self) -> bool:
-        """Whether the current or the last trial is skipped."""
+        """Whether a viewer has skipped the current trial (between trials: the last trial)."""
         return self._requested.is_set()
 
     def request(self) -> bool:
-        """Skips the current trial. Returns False if there is none."""
+        """Skips the current trial. Returns False if no trial runs."""
         with self._lock:
             if self._switch is None:
                 return False
@@ -59,22 +59,22 @@ class SkipControl:
                 self._switch = None
 
     def stops(self, load: LoadHandle) -> AbstractContextManager[None]:
-        """Ends this load when the trial is skipped, or at once if the trial was skipped before."""
+        """Returns a context that ends `load` when a viewer skips the trial, or at once if a viewer has skipped it."""
         assert self._switch is not None
         return self._switch.connected(load)
 
     def wait(self, seconds: float) -> None:
-        """Waits this long, or until the trial is skipped."""
+        """Waits this number of seconds, or until a viewer skips the trial."""
         self._requested.wait(seconds)
 
     def check(self) -> None:
-        """Raises TrialSkippedError if the trial is skipped."""
+        """Raises TrialSkippedError if a viewer has skipped the trial."""
         if self._requested.is_set():
             raise TrialSkippedError
 
 
 class ExtraBlocks:
-    """Blocks that a viewer requests in addition to the study's."""
+    """Blocks that viewers request in addition to the study's blocks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -87,7 +87,7 @@ class ExtraBlocks:
         return self._blocks
 
     def request(self) -> bool:
-        """Requests one more block. Returns False after the last block."""
+        """Requests one more block. Returns False if the run accepts no further requests."""
         with self._lock:
             if self._is_over:
                 return False
@@ -95,7 +95,8 @@ class ExtraBlocks:
             return True
 
     def close(self, blocks: int) -> bool:
-        """Accepts no further requests. With more than `blocks` requests by now, returns False and stays open."""
+        """Refuses further requests if `blocks` is the number of requested blocks. Returns whether the control
+        refuses."""
         with self._lock:
             self._is_over = self._blocks == blocks
             return self._is_over
@@ -103,7 +104,7 @@ class ExtraBlocks:
 
 @dataclass(frozen=True, slots=True)
 class RunControls:
-    """The controls of one run."""
+    """Controls with which a viewer influences a run."""
 
     skip: SkipControl = field(default_factory=SkipControl)
     extra_blocks: ExtraBlocks = field(default_factory=ExtraBlocks)
@@ -111,39 +112,39 @@ class RunControls:
 
 @dataclass(frozen=True, slots=True)
 class TrialStart:
-    """A trial begins."""
+    """Facts about a trial at its start."""
 
     number: int
-    """Its number in the run, from 1."""
+    """Number of the trial in the run, from 1."""
     total: int | None
     """Number of trials of the whole run; None if the stopping rule decides."""
     block: int
     planned: PlannedCell
     left_s: float | None
-    """Remaining seconds of the run, at the pace so far; None before the first trial ends."""
+    """Estimated remaining seconds of the run; None if unknown, for example before the first trial ends."""
 
 
 class RunObserver(LoadObserver):
-    """Receives the progress of one run, and the records of each trial's measured load."""
+    """Observer of one run: receives its progress, and the records of each trial's measured load."""
 
     def on_step(self, text: str) -> None:
-        """Called after the run has built, checked or decided something between trials."""
+        """Called between trials when the run builds, checks or decides something; `text` describes this step."""
 
     def on_trial_start(self, trial: TrialStart) -> None:
         """Called when a trial begins."""
 
     def on_logs(self, files: Mapping[str, Path]) -> None:
-        """Called with a dict from process name to the trial's log file; each file appears when its process starts."""
+        """Called with a dict from process name to the trial's log file. Each file appears when its process starts."""
 
     def on_trial_end(self, planned: PlannedCell, result: TrialResult) -> None:
         """Called when a trial has ended."""
 
     def on_answer(self, blocks: int, labels: Sequence[str]) -> None:
-        """Called when the run file allows an interim answer, with the number of blocks and the stacks' labels."""
+        """Called when finished trials allow an interim answer about the stacks `labels`, after `blocks` blocks."""
 
 
 class RunObservers(LoadObservers, RunObserver):
-    """Passes the progress of a run to several observers, in order."""
+    """Observer that passes the progress of a run to several observers, in order."""
 
     def __init__(self, *observers: RunObserver | None) -> None:
         super().__init__(*observers)

@@ -1,6 +1,6 @@
-"""Chooses CPUs, limits and network of each role. The host applies them.
+"""Chooses CPUs, limits and network for the generator, the stack, the services and weir's control.
 
-Roles have disjoint CPUs if there are enough CPUs. Otherwise the placement lists the shared CPUs.
+These roles have disjoint CPUs if there are enough CPUs. Otherwise the placement lists the shared CPUs.
 """
 
 import os
@@ -14,7 +14,7 @@ from weir.study.file import CpuRequest, Cpus, parse_size
 from weir.study.file import Network as NetworkTable
 
 _ROLES = ("stack", "services", "load", "control")
-"""Roles in the order in which they get CPUs, from the last CPU down: CPU 0 handles most interrupts."""
+"""Roles in the order in which they get CPUs. The first gets the last CPUs: CPU 0 handles most interrupts."""
 _WORDS = {"stack": "the stack", "services": "the services", "load": "the generator", "control": "weir's control"}
 
 
@@ -26,11 +26,11 @@ def place(
     stack_cpus: int | None = None,
     available: Sequence[int] | None = None,
 ) -> Placement:
-    """Assigns CPUs to roles; raises UsageError if a CPU is not available, or there are too few.
+    """Assigns CPUs to roles. Raises UsageError if a CPU is not available, or there are too few CPUs.
 
-    Lists come first, then counts; `auto` roles divide the rest: most CPUs for the stack, one for control. Without free
-    CPUs, control shares the generator's CPUs, because control's readers run at nice 19 and need little time; and the
-    services share the stack's CPUs, because on the generator's CPUs they would disturb the measurement.
+    Roles with listed CPUs come first, then roles with a count. `auto` roles divide the other CPUs: most CPUs for the
+    stack, one for control. If no CPU is free, control shares the generator's CPUs, because control runs at nice 19 and
+    needs little time. The services then share the stack's CPUs, because they would disturb the generator.
 
     Args:
         cpus: `[cpus]` of the study.
@@ -67,8 +67,8 @@ def place(
 
 
 def use_all_cpus(placement: Placement | None = None) -> Placement:
-    """Returns a placement of every role on all CPUs of the given placement, or on all CPUs that weir may use. It is for
-    fast work without a measurement."""
+    """Returns a placement of every role on all CPUs of `placement` (None: all CPUs that weir may use), for work without
+    a measurement."""
     placement = placement or place(Cpus())
     usable = tuple(sorted({cpu for role in _ROLES for cpu in getattr(placement, role)}))
     return replace(placement, load=usable[:1], stack=usable, services=usable, control=usable, shared=())
@@ -123,7 +123,7 @@ def _build_network(table: NetworkTable | None) -> Network | None:
 
 
 def _note_shared_cpus(placement: Placement) -> Placement:
-    """Adds sentences about shared CPUs, and about the work of one role for another role."""
+    """Returns the placement with sentences about shared CPUs, and about TCP work that counts for another role."""
     cpus = {role: set(getattr(placement, role)) for role in _ROLES}
     notes = []
     for one, other in combinations(("load", "stack", "services"), 2):

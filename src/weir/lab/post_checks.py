@@ -1,4 +1,4 @@
-"""Checks after the load, while the stack still runs: the services' work, the stack's responses, and the database."""
+"""Checks the services' work, the stack's responses and the database after the load, while the stack still runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,22 +21,22 @@ class PostLoadCheck:
     work: tuple[ServiceWork, ...] = ()
     """Work of each service during the load."""
     unexpected_work: tuple[str, ...] = ()
-    """Sentences on differences from the work that the workload expects."""
+    """Sentences about differences between the services' work and the workload's expectation."""
     discrepancies: tuple[str, ...] = ()
-    """Sentences on broken invariants of the workload."""
+    """Sentences about broken invariants of the workload."""
     wrong: str | None = None
-    """The first wrong or missing response."""
+    """Error message about the first wrong or missing response; None if all responses are correct."""
 
 
 def check_after_load(
     trial: TrialContext, running: RunningStack, services: RunningServices, before: Readings, load: LoadSummary
 ) -> PostLoadCheck:
-    """Checks stack and services after a load, if all of them still run. `before` has the services' readings right
-    before the load; `load` is the summary of the whole load."""
+    """Checks the stack and the services after a load; all of them must still run. `before` contains the services'
+    readings from right before the load, `load` is the summary of the whole load."""
     stack, workload, timeout_s = trial.planned.stack, trial.planned.workload, trial.planned.load.timeout_s
     check, path = PostLoadCheck(), stack.find_path(workload.id)
     try:
-        # First the counters: the following checks cause requests to the services.
+        # Reads the counters first, because the checks below cause further work of the services.
         work = services.work_since(before, load)
         check.work = tuple(replace(one, rows_differ=workload.work.rows_differ) for one in work)
         check.unexpected_work = tuple(find_unexpected_work(workload.work, check.work))
@@ -49,8 +49,8 @@ def check_after_load(
 
 
 def find_unexpected_work(expected: Work, work: Sequence[ServiceWork]) -> list[str]:
-    """Returns differences between the services' work and the workload's expectation, in sentences. Differences that
-    requests at the edges of the load can explain do not count."""
+    """Returns sentences about differences between the services' work and the workload's expectation. Ignores
+    differences that requests at the start or end of the load can explain."""
     if not any(one.requests for one in work):
         return []
     found = [one.note for one in work if one.note]

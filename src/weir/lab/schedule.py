@@ -1,4 +1,4 @@
-"""The order of trials: each block has a random order, and rejected trials run again after a later block. (Pure.)"""
+"""Orders trials: each block has a random order, and rejected trials run again after a later block. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

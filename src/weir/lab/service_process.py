@@ -39,7 +39,7 @@ class ServiceProcess:
 
     @classmethod
     def plan(cls, place: ServiceHost, name: str, placement: Placement, log: Path) -> "ServiceProcess":
-        """Returns the process of a service with the services' CPUs, or else the stack's, and the limits of the tier. On
+        """Returns the process of a service, with the tier's limits, on the services' CPUs or else the stack's CPUs. On
         another machine the process gets all CPUs, because a placement contains only CPUs of this machine."""
         cpus = placement.services or placement.stack if place.node is None else ()
         return cls(place, name, log, cpus, placement.limits.get(name))
@@ -68,8 +68,8 @@ class ServiceProcess:
                 self.place.host.stop(self.name, grace_s=_STOP_GRACE_S)
 
     def wait(self, connect: Callable[[], T]) -> T:
-        """Calls `connect` until the call raises no TargetError, and returns its result. Raises TargetError, which names
-        the log, if the server ended or is not ready in time."""
+        """Calls `connect` until the call raises no TargetError, and returns its result. Raises TargetError (with the
+        log's path) if the server ended or is not ready in time."""
         deadline = time.monotonic() + _READY_S
         while True:
             ended = self.place.host.ended(self.name)
@@ -90,7 +90,7 @@ class ServiceProcess:
 
 
 def probe_port(name: str, port: int, address: str = LOOPBACK) -> None:
-    """Connects to a port; raises TargetError if no server listens."""
+    """Connects to a port. Raises TargetError if no server listens on it."""
     try:
         socket.create_connection((address, port), timeout=1).close()
     except OSError as error:

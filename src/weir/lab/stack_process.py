@@ -1,5 +1,5 @@
-"""A running stack. The host starts the stack, weir waits until it is ready and checks its responses, and the host stops
-it with all descendants. weir does not start or stop an external stack, but only checks it."""
+"""Starts, checks and stops a stack. The host starts the stack, and stops it with all its descendants. weir waits until
+the stack is ready and checks its responses. weir only checks an external stack."""
 
 import os
 import random
@@ -33,13 +33,13 @@ _STOP_GRACE_S = 5.0
 _EXTERNAL_READY_S = 5.0
 _PORTS_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FIRST_PORT = 10_000
-"""The lowest port that weir chooses. Lower ports are well known."""
+"""The lowest port that weir chooses. Well-known services use lower ports."""
 _PORTS_TRIED = 100
 _SHOWN_LINES = 3
 """Number of last lines of a log that an error shows."""
 CHECK_SPACE = "check the space left on the disk"
 APP = "app"
-"""The host's name of the stack's first process; the second process is `app-2`."""
+"""The host's name for the stack's first process. The second process is `app-2`."""
 
 Front = Callable[[Sequence[str]], AbstractContextManager[Sequence[str]]]
 """Starts a proxy in front of a stack. Takes the URLs of the stack's processes, and yields the URLs for clients."""
@@ -50,14 +50,14 @@ class RunningStack:
     """A stack that is ready and has passed the check of its responses."""
 
     base_urls: tuple[str, ...]
-    """Scheme, host and port for clients: the address of each process, or of the proxy in front of the processes."""
+    """URLs for clients (scheme, host, port): one for each process, or one for the proxy in front of the processes."""
     pids: tuple[int, ...]
     ready_s: float | None
     """Time until the last process was ready; None if weir did not start the processes."""
     check_s: float
     """Duration of the check of the stack's responses."""
     runtime: str = ""
-    """Version text of the first process's runtime."""
+    """Version line of the first process's runtime, such as `Python 3.12.3`; empty if unknown."""
     ended: tuple[Ended, ...] = ()
     """How the processes ended; empty while the stack runs."""
 
@@ -69,7 +69,7 @@ class RunningStack:
 
 def find_free_port(wanted: int = 0) -> int:
     """Returns a port that is free on all addresses of this machine: the wanted port, or any port outside the ephemeral
-    range. Ephemeral ports are unsafe, because other processes may take them before the server listens. Raises
+    range. Ephemeral ports are unsafe, because other processes may use them before the server listens. Raises
     TargetError if the wanted port is in use."""
     if wanted:
         try:
@@ -88,13 +88,13 @@ def find_free_port(wanted: int = 0) -> int:
 def _bind_port(port: int) -> int:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # On all addresses: a stack may listen on all, and a port that is free on loopback may be in use elsewhere.
+        # On all addresses, because a port that is free on loopback may be in use on another address.
         probe.bind(("", port))
         return int(probe.getsockname()[1])
 
 
 def list_process_names(replicas: int) -> list[str]:
-    """Returns the host's names of the processes of a stack."""
+    """Returns the host's names for the processes of a stack: `app`, `app-2` and so on."""
     return [APP, *(f"{APP}-{number}" for number in range(2, replicas + 1))]
 
 
@@ -114,20 +114,20 @@ def running_stack(
     watch_writes: bool = False,
 ) -> Iterator[RunningStack]:
     """Starts a stack, waits until it is ready, checks its responses, and stops it; only checks an external stack.
-    Raises TargetError, which names the log, if the stack fails or responds wrong; NotWrittenError without space.
+    Raises TargetError (with the log's path) if the stack fails or responds wrong, NotWrittenError if the disk is full.
 
     Args:
-        host: starts and stops its processes.
+        host: starts and stops the stack's processes.
         built: the built stack; None for an external one.
         planned: the cell, with workload, settings and number of processes.
-        placement: the CPUs of all its processes together, limits and network.
+        placement: the CPUs for all processes of the stack together, limits and network.
         logs: a file for the output of each process.
         inputs: generates the random inputs of the check.
-        fields: values of the services' fields in its manifest.
+        fields: values of the services' fields in the stack's manifest.
         front: starts a proxy in front of the ready stack; the check uses the proxy. None: no proxy.
         port: port of the first process; 0: any free port.
         check: checks the responses of each process.
-        watch_writes: whether `RunningStack.ended` lists files written outside its folder. Needs root.
+        watch_writes: whether `RunningStack.ended` lists files that the stack wrote outside its folder. Needs root.
     """
     if isinstance(planned.stack, ExternalStack):
         yield _check_external(planned, planned.stack, inputs, check)
@@ -170,7 +170,7 @@ def _wait_until_all_ready(
     for (name, (process, base_url)), log in zip(started.items(), logs, strict=True):
         with _add_log_to_errors(stack.title if stack.in_place else stack.label, log, shows_end=stack.in_place):
             why_dead = partial(_explain_early_end, host, name)
-            # A command of the user's is ready when it answers; what it answers is checked later.
+            # The user's own command is ready at its first response; weir checks the response's content later.
             below = 600 if stack.in_place else 500
             try:
                 wait_until_ready(base_url, ready.path, timeout_s=ready.timeout_s, status_below=below, why_dead=why_dead)
@@ -182,23 +182,23 @@ def _wait_until_all_ready(
 
 
 def _explain_other_port(pid: int, base_url: str) -> tuple[str, str] | None:
-    """Returns the place where a process listens instead of its port, and a hint; None if it listens on its port."""
+    """Returns a text about the ports on which a process listens, and a hint; None if it listens on its own port."""
     port, found = urlsplit(base_url).port, find_listening_ports(pid)
     if port in found:
         return None
     hint = "write {port} where the command takes its port; the environment variable PORT has the same value"
     if not found:
-        return f"it listens on no port, expected {port}", hint
-    return f"it listens on {', '.join(map(str, found))}, expected {port}", hint
+        return f"the process listens on no port, expected {port}", hint
+    return f"the process listens on {', '.join(map(str, found))}, expected {port}", hint
 
 
 def find_exit_problems(ended: Ended) -> Iterator[str]:
-    """Yields problems with the end of a server after SIGTERM, and with processes and files that the server left."""
+    """Yields a sentence if a server ignored SIGTERM, left processes behind, or left files outside its folder."""
     if ended.killed:
-        yield f"it ignored SIGTERM: after {_STOP_GRACE_S:g} s it had to be killed; expected it to end"
+        yield f"it ignored SIGTERM: weir killed it after {_STOP_GRACE_S:g} s; expected it to end itself"
     if ended.left_behind:
         names = ", ".join(ended.left_behind)
-        yield f"it ended and left processes behind: {names}; expected it to end what it had started"
+        yield f"it ended and left processes behind: {names}; expected it to end them, too"
     left = [path for path in ended.written if not is_shared_by_jvms(path)]
     if left:
         yield f"it wrote files outside its folder and left them there: {', '.join(left)}; expected none"
@@ -225,7 +225,7 @@ def _start(
         "python": sys.executable,
     }
     if network:
-        # In a network of its own every port is free, and only this machine can reach it.
+        # In a network of its own, the stack can use every port, and only this machine can reach the stack.
         known["host"] = "0.0.0.0"
     tier = stack.manifest.root_tier
     limits = placement.limits.get(tier)
@@ -273,18 +273,18 @@ def _check_external(
 
 def _explain_early_end(host: Host, name: str) -> str | None:
     ended = host.ended(name)
-    return None if ended is None else f"it ended {ended.how} before it was ready"
+    return None if ended is None else f"the process ended {ended.how} before it was ready"
 
 
 @contextmanager
 def _add_log_to_errors(label: str, log: Path, *, shows_end: bool = False) -> Iterator[None]:
-    """Adds the stack's name, its log, and the log's last lines to errors."""
+    """Adds the stack's name and the path of its log to a TargetError; with `shows_end` also the log's last lines."""
     try:
         yield
     except TargetError as error:
         text = f"{label}: {error.message}"
         if not os.statvfs(log.parent).f_bavail:
-            # A full disk can end a server that writes its log: not the server's fault, and retries would fail too.
+            # A full disk can end a server that writes its log. The server is not at fault, and retries would fail, too.
             raise NotWrittenError(f"{text}; no space is left for its log {log}", hint=CHECK_SPACE) from None
         last = log.read_text(errors="replace").strip().splitlines()[-_SHOWN_LINES:] if shows_end else []
         hint = error.hint or (f"tail {log}" if shows_end else f"weir stacks check {label}")
@@ -292,7 +292,7 @@ def _add_log_to_errors(label: str, log: Path, *, shows_end: bool = False) -> Ite
 
 
 def _create_log(log: Path) -> None:
-    """Creates an empty log, or raises NotWrittenError. A killed weir may have left one of the same name."""
+    """Creates an empty log, or empties the log of a killed weir. Raises NotWrittenError if weir cannot write to it."""
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_bytes(b"")

@@ -1,8 +1,8 @@
-"""Finds the part of a trial's load that counts: after the last change of level, if this is long and level.
+"""Finds the part of a trial's load that counts: the part after the last change of level, if it is long and steady.
 
-The ramp of the users is warm-up and never counts. weir starts the load together with its extension, in one piece. If
-the load is steady at the end of the study's window, the load ends there; otherwise the load continues to the end of the
-extension. So a server that warms up slowly has no gap in its load.
+The ramp of the users is warm-up and never counts. weir starts the load and its extension as one load. If the load is
+steady at the end of the study's window, weir ends the load there. Otherwise the load continues to the end of the
+extension, without a gap.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,10 +15,10 @@ from weir.model.records import Interval
 from weir.model.run_types import MeasurementWindow, Segment
 
 MIN_POINTS = 30
-"""A steady state needs at least this many intervals (as in `stats.steady`, a slow import)."""
+"""Minimum number of intervals for a steady state. `stats.steady`, a slow import, has the same value."""
 _TARGET_POINTS = 60
-"""Intervals are merged to about this many points. In a window of up to 30 s, a point is 100 to 500 ms: finer points are
-mostly noise."""
+"""Approximate number of points after intervals are merged. In a window of up to 30 s, a point covers 100 to 500 ms;
+shorter points are mostly noise."""
 
 
 def can_be_steady(load: Load, duration_s: float, interval_s: float) -> bool:
@@ -28,9 +28,9 @@ def can_be_steady(load: Load, duration_s: float, interval_s: float) -> bool:
 
 
 def find_window(intervals: Sequence[Interval], *, asked_s: float, level_from_s: float = 0.0) -> MeasurementWindow:
-    """Finds the part of a load that counts, from the intervals of the whole load, in order. A load longer than
-    `asked_s`, the study's duration, by a tenth was extended. The intervals before `level_from_s`, the start of the
-    constant part, do not count."""
+    """Returns the part of a load that counts, from the ordered intervals of the whole load. `asked_s` is the study's
+    duration; a load is extended if it is more than 10 % longer. `level_from_s` is the start of the constant part;
+    earlier intervals do not count."""
     end_s = intervals[-1].end_s if intervals else 0.0
     points = _merge_intervals([one for one in intervals if one.start_s >= level_from_s - 1e-6])
     if len(points) < MIN_POINTS:
@@ -55,30 +55,30 @@ def find_window(intervals: Sequence[Interval], *, asked_s: float, level_from_s: 
         by = f"{drift.value * 100:+.1f} %, more than {TOLERANCE:.0%}"
         why = f"the last level, from {start_s:.1f} s on, drifts by {by}"
     else:
-        lasts = f"lasts for {found.share:.0%} of it, less than {MIN_STEADY_SHARE:.0%}"
+        lasts = f"lasts for {found.share:.0%} of the load, less than {MIN_STEADY_SHARE:.0%}"
         why = f"the last level begins at {start_s:.1f} s of {end_s:.1f} s and {lasts}"
-    # Without a steady state the whole constant part counts, and the verdict reports it.
+    # Without a steady state the whole constant part counts, and the verdict reports the missing steady state.
     return MeasurementWindow(points[0].start_s if level_from_s else 0.0, end_s, False, why, extended, segments)
 
 
 def use_whole_load(end_s: float, why: str) -> MeasurementWindow:
-    """Returns a window of the whole load, with unknown steadiness."""
+    """Returns a window that covers the whole load, with unknown steadiness. `why` is the reason."""
     return MeasurementWindow(0.0, end_s, None, why)
 
 
 @dataclass(slots=True)
 class SteadyWatch(LoadObserver):
-    """Stores the intervals of a load, judges them once at the end of the study's window, and ends a steady load."""
+    """Observer that stores the intervals of a load, and ends a steady load at the end of the study's window."""
 
     asked_s: float
     """Length of the study's window."""
     end_load: Callable[[], None]
     level_from_s: float = 0.0
-    """Start of the constant part."""
+    """Start of the load's constant part."""
     can_judge: bool = True
     """Whether the load can have a steady state."""
     may_end_load: bool = True
-    """Whether the load has an extension, and so ends before the extension if it is steady."""
+    """Whether the load has an extension, which a steady load does not need."""
     has_ended_load: bool = False
     has_judged: bool = False
     intervals: list[Interval] = field(default_factory=list)
@@ -117,12 +117,12 @@ class _Point:
 
 
 def _merge_intervals(intervals: Sequence[Interval]) -> list[_Point]:
-    """Merges intervals into points, without a last interval that is shorter than half of the others."""
+    """Merges intervals into points. Omits intervals that are at most half as long as the longest interval."""
     longest = max((one.end_s - one.start_s for one in intervals), default=0.0)
     full = [_Point.read(one) for one in intervals if one.end_s - one.start_s > longest / 2]
     together = max(1, len(full) // _TARGET_POINTS)
     points = [_Point.merge(full[at : at + together]) for at in range(0, len(full), together)]
     if len(full) % together:
-        # The rest has fewer intervals than the other points: it joins the last of them.
+        # The remaining intervals are too few for a point, so the last full point includes them.
         points[-2:] = [_Point.merge(full[(len(points) - 2) * together :])]
     return points

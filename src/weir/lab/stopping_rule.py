@@ -1,7 +1,7 @@
-"""Decides when a run has enough blocks. The width of the intervals or the time decides, not a p-value. (Pure.)
+"""Decides when a run has enough blocks, by the width of confidence intervals or by time, not by a p-value. Pure.
 
-A run that stops as soon as p falls below 0.05 sooner or later finds a difference between identical systems. The width
-of an interval does not depend on the interval's position.
+A run that stops as soon as p is below 0.05 will finally find a difference between identical systems. The width of a
+confidence interval does not depend on the measured difference.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ def find_stop_reason(
     """Returns the reason why a block does not start; None if the block starts.
 
     Args:
-        block: its number, from 1.
+        block: number of the block, from 1.
         method: `[method]` of the study.
-        precisions: of all main comparisons so far.
+        precisions: precision of each main comparison so far.
         spent_s: duration of the trials so far.
-        block_s: duration of a block, from these trials or from the plan.
+        block_s: estimated duration of a block, from these trials or from the plan.
         trials_in_block: whether the block started before an interruption; such a block runs in any case.
         extra_blocks: number of blocks that a viewer requested in addition to the study's blocks.
     """
@@ -41,7 +41,7 @@ def find_stop_reason(
         return None
     done = block - 1
     blocks = f"{done} block{'s' if done > 1 else ''}"
-    # Includes requests before the resumption of a run.
+    # Also counts blocks that viewers requested before an interruption of the run.
     added = max(0, done - method.last_block) if method.last_block is not None else 0
     if method.width is not None and done >= method.blocks and is_narrow(precisions, method.width):
         widest = max(precision.half_width or 0.0 for precision in precisions)
@@ -56,25 +56,25 @@ def find_stop_reason(
         return StopReason("most_blocks", done, f"{blocks}, the most that the study allows{more}{wide}", added)
     if method.budget_s is not None and spent_s + block_s > method.budget_s:
         spent, budget, next_one = map(format_duration, (spent_s, method.budget_s, block_s))
-        why = f"{blocks} took {spent} of the budget of {budget}, and another takes about {next_one}{wide}"
+        why = f"{blocks} took {spent} of the budget of {budget}, and another block takes about {next_one}{wide}"
         return StopReason("budget", done, why, added)
     return None
 
 
 def is_narrow(precisions: "Sequence[Precision]", width: float) -> bool:
-    """Returns whether every interval is narrow enough; False without intervals."""
+    """Returns whether the half width of every interval is at most `width`; False without intervals."""
     return bool(precisions) and all(one.half_width is not None and one.half_width <= width for one in precisions)
 
 
 def describe_wide_intervals(precisions: "Sequence[Precision]", width: float) -> str:
-    """Describes the widest interval, the blocks that it needs, and the number of other too wide intervals."""
+    """Returns a text about the widest interval, the blocks that it needs, and the number of other wide intervals."""
     missing = [one for one in precisions if one.half_width is None or one.half_width > width]
     if not missing:
         return "every interval is narrow enough" if precisions else "there is nothing to compare"
     worst = max(missing, key=lambda one: float("inf") if one.half_width is None else one.half_width)
-    known = None if worst.half_width is None else f"is known to ±{worst.half_width:.1%} of ±{width:.1%}"
+    known = None if worst.half_width is None else f"is known to ±{worst.half_width:.1%}, expected ±{width:.1%}"
     text = f"{worst.name} {known or 'has no interval yet'}"
     if worst.blocks_needed is not None:
-        text += f", which takes about {worst.blocks_needed} blocks"
+        text += f", which needs about {worst.blocks_needed} blocks"
     others = len(missing) - 1
     return text + (f", and {others} more {'is' if others == 1 else 'are'} too wide" if others else "")

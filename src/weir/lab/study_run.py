@@ -1,6 +1,6 @@
-"""Runs a study from its first check to the closed run file: build, verify, then blocks in random order with retries.
+"""Runs a study: checks the study, builds and verifies its stacks, runs all blocks, and closes the run file.
 
-An interruption at any moment keeps the finished trials; `resume` runs the missing ones.
+An interruption at any moment keeps the finished trials; `resume` runs the missing trials.
 """
 
 import os
@@ -44,12 +44,12 @@ from weir.study.machine_needs import read_machine, require_generators, require_r
 from weir.study.study import PlannedCell, Study, parse_study
 
 _CONTENTS = "stack_contents"
-"""Key of a run's environment. Its value is digests of the stacks' files, so that a resumed run uses the same files."""
+"""Key of a run's environment, for digests of the stacks' files: a resumed run must use the same files."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """The observer of a run, its controls, and the machines of its loads and services."""
+    """The observer of a run, its controls, and the machines for its loads and services."""
 
     observer: RunObserver
     controls: RunControls = field(default_factory=RunControls)
@@ -63,13 +63,13 @@ class RunSetup:
 
 
 def start(study: Study, folder: Path, setup: RunSetup, *, command: str) -> Path:
-    """Runs a study and writes a new run file to a folder without a run. Returns the run file. `command` is the command
-    that reproduces the run, for the report.
+    """Runs a study and writes a new run file to a folder without a run. Returns the path of the run file. `command`
+    reproduces the run; the report shows it.
 
     Raises:
         UsageError: the study does not fit this machine, something is missing, or the folder contains a run.
         TargetError: the build of a stack failed, or a response is wrong.
-        KeyboardInterrupt: after closing the run file with the finished trials.
+        KeyboardInterrupt: the user interrupted the run; the run file has the finished trials.
     """
     path = folder / RUN_FILE_NAME
     if path.exists():
@@ -137,8 +137,8 @@ def _describe_run(
 
 
 def resume(path: Path, setup: RunSetup) -> Path:
-    """Resumes a run: deletes unfinished trials and runs the missing ones. See `start` for errors. Raises UsageError if
-    `path` is no run file, or its weir or machine differs from this one."""
+    """Resumes a run: deletes unfinished trials and runs the missing trials. See `start` for errors. Also raises
+    UsageError if `path` is no run file, or if weir's version or the machine has changed."""
     with RunReader(path) as reader:
         info, stored_cells = reader.info, reader.cells()
     if info.is_load:
@@ -160,7 +160,7 @@ def resume(path: Path, setup: RunSetup) -> Path:
     cells = study.cells(len(placement.stack))
     _require_same_run(path, info, stored_cells, placement, cells)
     with _open_run(study, path.parent, placement, setup) as run, RunWriter.resume(path) as writer:
-        # Read again, now that no other process writes to the file.
+        # Reads the trials again, because another process may have written to the file before.
         with RunReader(path) as reader:
             earlier = reader.trials()
         prepared = _PreparedStacks(run)
@@ -231,9 +231,9 @@ def _run_all(
 
 
 def determine_exit_code(path: Path) -> ExitCode:
-    """Returns the exit status of a run. A cell without a valid trial gives `TARGET` (the stack failed) or `NOT_VALID`;
-    a valid trial that missed an objective gives `MISSED`. A run that ends with its first answer omits cells on purpose;
-    missing cells then do not matter."""
+    """Returns the exit status of a run: `TARGET` if the stack failed in all trials of a cell, `NOT_VALID` if a cell has
+    no valid trial, `MISSED` if a valid trial missed an objective, otherwise `DONE`. Ignores cells without trials if the
+    run ended with its first answer."""
     worst = ExitCode.DONE
     with RunReader(path) as reader:
         trials = reader.trials()
@@ -253,7 +253,7 @@ def determine_exit_code(path: Path) -> ExitCode:
 
 
 def _place_for_agents(placement: Placement, study: Study, source: LoadSource) -> Placement:
-    """Returns the placement for loads from other machines; raises UsageError if a feature works on one machine only."""
+    """Returns the placement for loads from other machines. Raises UsageError if a feature requires a local load."""
     if source.address is None:
         return placement
     cannot = {
@@ -269,7 +269,7 @@ def _place_for_agents(placement: Placement, study: Study, source: LoadSource) ->
 
 
 def _measure_max_rates(run: RunContext, cells: Sequence[PlannedCell]) -> dict[str, int]:
-    """Returns a dict from the id of the first cell with each load to the generator's throughput on a null server."""
+    """Measures the generator's limit (requests/s) for each load. The keys are the ids of each load's first cell."""
     cpus, found = run.placement.load, {}
     for one in _index_loads(cells).values():
         generator, request = one.cell.generator, one.request("http://null")
@@ -281,7 +281,7 @@ def _measure_max_rates(run: RunContext, cells: Sequence[PlannedCell]) -> dict[st
         except (UsageError, TargetError) as error:
             if generator == WEIR:
                 raise
-            # A trial's verdict lacks one check without it.
+            # Without the limit, a trial's verdict only lacks one check.
             run.observer.on_step(f"the limit of {generator} is unknown: {error.message}")
     return found
 
@@ -346,13 +346,13 @@ def _find_services_machine(study: Study, services: Sequence[str], place: Service
 
 
 def _index_loads(cells: Sequence[PlannedCell]) -> dict[Hashable, PlannedCell]:
-    """Returns the first cell with each load, because the generator's limit depends on the load, not on the stack."""
+    """Returns the first cell with each load: the generator's limit depends only on the load."""
     return {planned.load_key: planned for planned in reversed(cells)}
 
 
 @dataclass(slots=True)
 class _PreparedStacks:
-    """The built stacks of a run. weir has checked once their responses to their workloads."""
+    """The built stacks of a run, whose responses weir has checked."""
 
     run: RunContext
     built: dict[str, BuiltStack] = field(default_factory=dict)
@@ -364,14 +364,14 @@ class _PreparedStacks:
         return (planned.stack.label, planned.workload.id) in self.verified
 
     def prepare(self, cells: Sequence[PlannedCell]) -> None:
-        """Builds and checks the stacks of these cells, each once; raises TargetError if one fails."""
+        """Builds and checks each stack of these cells once. Raises TargetError if a stack fails."""
         run = self.run
         for planned in cells:
             label = planned.stack.label
             if label not in self.built and isinstance(planned.stack, Stack):
                 self.built[label] = build_stack(run.host, planned.stack, run.observer.on_step)
             if not self.has(planned):
-                run.observer.on_step(f"checking that {label} answers {planned.workload.id} right")
+                run.observer.on_step(f"checking the responses of {label} to {planned.workload.id}")
                 placed = use_all_cpus(planned.restrict_placement(run.placement))
                 built, inputs = self.built.get(label), random.Random(run.study.file.method.seed)
                 # An external server gets a few requests only: it may be in use.
@@ -383,14 +383,13 @@ class _PreparedStacks:
 
 def run_build_command(host: Host, argv: list[str], cwd: Path, env: dict[str, str], log: Path) -> int:
     """Runs a build under the host, so that the build ends with weir. Returns the exit status of the build."""
-    # No measurement is running: a build may use every CPU.
+    # A build may use every CPU, because no measurement runs.
     ended = host.run("build", argv, cwd=cwd, env=env, log=log, cpus=range(os.cpu_count() or 1))
     return ended.exit_code if ended.exit_code is not None else 128 + (ended.signal or 0)
 
 
 def build_stack(host: Host, stack: Stack, on_step: Callable[[str], None]) -> BuiltStack:
     """Builds a stack under the host, so that a build ends with weir."""
-
     return build(
         stack, partial(run_build_command, host), on_build=lambda log: on_step(f"building {stack.label} (log: {log})")
     )

@@ -1,6 +1,6 @@
-"""Runs one trial: starts a fresh process, checks, warms up, loads, observes and stops it. Nothing of it remains.
+"""Runs one trial: starts, checks, warms up, loads and stops a fresh process of the stack. No process remains.
 
-`measurement` warms up and measures; `trial_result` judges.
+Module `measurement` warms up and measures; module `trial_result` judges.
 """
 
 import time
@@ -43,9 +43,9 @@ def run_trial(trial: TrialContext) -> TrialResult:
     except TrialSkippedError:
         result = _reject(_SKIPPED)
     except TargetError as error:
-        # A generator that is stopped before its start looks like a failure.
+        # A skip that stops the generator before its start looks like a failure.
         result = _reject(_SKIPPED if run.controls.skip.is_requested else _failure_reason(error))
-    # Read after the end of the JVMs, to not disturb the load.
+    # weir reads these logs after the JVMs have ended, because reading would disturb the load.
     jvm_logs = {
         f"{name} {found.stem.removeprefix(f'{log.stem}-')}": found
         for name, log in logs.items()
@@ -67,7 +67,7 @@ def run_trial(trial: TrialContext) -> TrialResult:
 
 
 def _run_started(trial: TrialContext, logs: Mapping[str, Path]) -> TrialResult:
-    """Starts services and stack, checks them, measures, judges, and stops them."""
+    """Starts and checks services and stack, measures and judges the load, and stops services and stack."""
     planned, run, phases_s = trial.planned, trial.run, trial.phases_s
     with ExitStack() as opened:
         with timed(phases_s, "services"):
@@ -110,24 +110,24 @@ def _failure_reason(error: TargetError) -> Reason:
 
 
 def _find_dropped_processes(logs: Mapping[str, Path], processes: int, failures: Failures) -> Iterator[Reason]:
-    """Reports processes that got no requests from their proxy for a while: fewer processes made the figures."""
+    """Yields a reason for each proxy that sent no requests to a process for a while: the figures lack the process."""
     for name, log in logs.items():
         addresses = find_dropped_servers(log.read_text(errors="replace")) if log.exists() else ()
         if addresses:
             validity: Validity = "suspect" if failures == "reject" else "valid"
-            fact = f"{name} sent nothing to {len(addresses)} of {processes} processes for a while"
-            cause = "a request to a process failed: it closed the connection at that moment, or refused it"
+            fact = f"{name} sent no requests to {len(addresses)} of {processes} processes for a while"
+            cause = "a process refused a connection, or closed a connection while a request arrived"
             next_step = f"read the log of {name}; its keepalive_timeout must be shorter than the stack's"
             yield Reason("left out", validity, fact, cause=cause, next_step=next_step)
 
 
 def _judge_ends(stopped: RunningStack) -> Iterator[Reason]:
-    """Reports processes that the kernel killed at their memory limit, even if the stack continued without them. Also
-    reports processes that ignored SIGTERM or left something behind; such processes do not affect the figures."""
+    """Yields a reason for each process that the kernel killed at its memory limit, even if the stack continued. Also
+    yields notes on processes that ignored SIGTERM or left processes or files, which do not affect the figures."""
     for ended in stopped.ended:
         if ended.out_of_memory:
             fact = f"{ended.name} ended {ended.how}"
-            yield Reason("memory limit", "invalid", fact, next_step="a higher limit in [cpus] memory")
+            yield Reason("memory limit", "invalid", fact, next_step="choose a higher limit in cpus.memory")
         for problem in find_exit_problems(ended):
-            next_step = "let it end all its processes on SIGTERM"
+            next_step = "let the stack end all its processes on SIGTERM"
             yield Reason("stop", "valid", f"{ended.name}: {problem}", next_step=next_step)

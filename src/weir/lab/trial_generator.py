@@ -26,9 +26,9 @@ def begin_load(
     folder: Path,
     load_source: LoadSource = LOCAL,
 ) -> LoadHandle:
-    """Starts a load with weir's engine on the machines of `load_source`, or with another program, whose output and
-    files go to `folder`. From another program's load, the observer gets only the start. Raises UsageError if the
-    generator is not installed or does not support this load, GeneratorError if it does not start."""
+    """Starts a load with weir's engine on the machines of `load_source`, or with another generator. The other generator
+    writes its output and files to `folder`, and `observer` only gets the start of its load. Raises UsageError if the
+    generator is not installed or does not support this load, GeneratorError if the generator does not start."""
     if generator == WEIR:
         return load_source.start(plan, observer)
     shutil.rmtree(folder, ignore_errors=True)
@@ -36,7 +36,7 @@ def begin_load(
 
 
 def list_generator_files(generator: str, folder: Path) -> dict[str, Path]:
-    """Returns a dict from name to file of another program; empty for weir's engine, which writes none."""
+    """Returns a dict from name to path for the files of a generator in `folder`; empty for weir's engine."""
     if generator == WEIR:
         return {}
     return {f"{generator} {path.relative_to(folder)}": path for path in sorted(folder.rglob("*")) if path.is_file()}
@@ -45,8 +45,8 @@ def list_generator_files(generator: str, folder: Path) -> dict[str, Path]:
 def measure_generator_limit(
     generator: str, plan: LoadPlan, server_cpus: tuple[int, ...], folder: Path, load_source: LoadSource = LOCAL
 ) -> float:
-    """Returns the throughput of a generator on a null server, with the request, connections and CPUs of a load. Raises
-    UsageError if the generator does not support a closed loop without pauses, TargetError if either failed."""
+    """Returns a generator's requests/s on a null server, with the request, connections and CPUs of `plan`. Raises
+    UsageError if the generator does not support a closed loop without pauses, TargetError if the load failed."""
 
     def start(on_null: LoadPlan) -> LoadHandle:
         return begin_load(generator, on_null, folder=folder, load_source=load_source)
@@ -54,5 +54,5 @@ def measure_generator_limit(
     measure = partial(measure_on_null_server, plan, server_cpus=server_cpus, start=start)
     if generator == WEIR:
         return measure(duration_s=_NULL_SERVER_S, address=load_source.address)
-    # As long as in a trial, since some generators warm up; one try of whole seconds, since some accept no others.
+    # As long as a trial, because some generators warm up; in whole seconds, because some accept no others.
     return measure(duration_s=min(math.ceil(plan.duration_s), MAX_NULL_SERVER_S), tries=1)

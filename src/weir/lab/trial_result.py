@@ -24,8 +24,8 @@ from weir.stacks.unmanaged import ExternalStack
 def judge_measurement(
     trial: TrialContext, measured: Measurement, running: RunningStack, services: RunningServices
 ) -> TrialResult:
-    """Returns the trial's result; the caller adds reasons from the stop of the stack."""
-    # The limit was measured with all agents, so it does not apply to fewer.
+    """Returns the trial's result. The caller adds reasons from the later stop of the stack."""
+    # weir measured the limit with all agents, so the limit does not apply to fewer agents.
     has_limit = FEWER_AGENTS not in measured.end.summary.verdict.kinds
     limit_rps = trial.generator_limit_rps if has_limit else None
     generator = measured.end.summary.generator.model_copy(update={"max_rate_rps": limit_rps})

@@ -55,7 +55,7 @@ class RunningDatabase:
     id: str
     kind: DatabaseKind
     address: Address
-    """The stack's login and address."""
+    """Address of the database, with the stack's login."""
     session: Session
     dataset: str | None
     started: bool
@@ -74,7 +74,7 @@ class RunningServices:
     fronts: tuple[str, ...] = ()
     """Names of the proxies in front of the stack."""
     front: Front | None = None
-    """Starts the proxies; None without any."""
+    """Starts the proxies; None without proxies."""
     place: ServiceHost | None = None
     """The machine of databases and upstreams; None: this machine."""
 
@@ -83,7 +83,7 @@ class RunningServices:
         return Readings(self.values(workload), self.counters())
 
     def counters(self) -> dict[str, Counters]:
-        """Reads the counters of each database."""
+        """Reads the counters of each database. Returns the counters by service name."""
         return {one.id: one.session.counters(one.address.database) for one in self.databases}
 
     def work_since(self, before: "Readings", summary: LoadSummary) -> tuple[ServiceWork, ...]:
@@ -92,7 +92,7 @@ class RunningServices:
         return tuple(compute_work(name, before.counters[name], after, summary) for name, after in counters)
 
     def values(self, workload: Workload) -> dict[str, int]:
-        """Runs the queries of the workload's invariants. Returns the results by name."""
+        """Runs the queries of the workload's invariants. Returns the results by the invariants' names."""
         found: dict[str, int] = {}
         # weir has no access to an external stack's database.
         for holder in [one for one in self.databases if one.dataset == workload.dataset][:1]:
@@ -113,7 +113,7 @@ class Readings:
 
 
 def list_started_services(cells: Iterable[PlannedCell]) -> list[str]:
-    """Returns the services of some cells that weir starts, because the user names no own server for them."""
+    """Returns the names of the cells' services that weir starts: all except servers of the user's own."""
     names = {name for planned in cells for name in planned.services}
     return sorted(name for name in names if read_service(name).own_url is None)
 
@@ -130,8 +130,8 @@ class _PreparedDatabase:
 
 
 class Services(Closing):
-    """The services of all trials of a run, on the machine `place` or on this machine. Nothing of them remains after
-    `close`. Calls `on_step` before slow steps, such as downloads."""
+    """The services of all trials of a run, on the machine `place` or on this machine. `close` removes their data. Calls
+    `on_step` before slow steps, such as downloads."""
 
     def __init__(
         self, host: Host, on_step: Callable[[str], None] = lambda _: None, place: ServiceHost | None = None
@@ -150,7 +150,7 @@ class Services(Closing):
     ) -> Iterator[RunningServices]:
         """Starts the services of a cell and finally stops them. `log_of` returns the log file of a service.
 
-        Raises UsageError if no service has the workload's dataset, a tool is missing, or a variable is not a URL;
+        Raises UsageError if no service has the workload's dataset, a tool is missing, or a variable is not a valid URL;
         TargetError if a package cannot be downloaded, or a server does not start or respond.
         """
         stack, needs = planned.stack, planned.services
@@ -182,7 +182,7 @@ class Services(Closing):
                         base_urls = [stacked.enter_context(proxy)]
                     yield base_urls
 
-            # The stack gets an address without a server for an upstream that the workload does not use.
+            # For an upstream that the workload does not use, the stack gets an address on which no server listens.
             absent = [name for name in stack.services if name not in needs] if isinstance(stack, Stack) else []
             by_service = {name: one.address.fields(one.kind.scheme) for name, one in databases.items()}
             by_service |= dict.fromkeys(absent, _build_upstream_fields(LOOPBACK, _UNUSED_PORT)) | upstreams
@@ -209,7 +209,7 @@ class Services(Closing):
         port: int = 0,
         watch_writes: bool = False,
     ) -> Iterator[tuple[RunningServices, RunningStack]]:
-        """Starts the services and the stack of a cell outside of a trial. Logs `…-NAME.log` are in the build folder."""
+        """Starts the services and the stack of a cell outside a trial. The logs `…-NAME.log` are beside the build."""
 
         def name_log(suffix: str) -> Path:
             assert built is not None
@@ -235,7 +235,7 @@ class Services(Closing):
             yield needed, running
 
     def close(self) -> None:
-        """Removes all copies."""
+        """Removes all data folders of the services."""
         while self._folders:
             _, folder = self._folders.popitem()
             folder.remove()
@@ -311,14 +311,14 @@ class Services(Closing):
     def _prepare(
         self, service: DatabaseService, kind: DatabaseKind, needed: Needed, process: ServiceProcess
     ) -> _PreparedDatabase:
-        """Returns a data folder with the dataset, after a clean stop of the server."""
+        """Returns a data folder with the dataset, from a server that weir has stopped."""
         key = service.id, needed.dataset
         if key not in self._prepared:
             name = f"{service.id}-{needed.dataset or 'empty'}"
             try:
                 self._prepared[key] = self._fill(name, service, kind, needed, process)
             except BaseException:
-                # Another stack may need the same name later.
+                # Another stack may later create a folder with the same name.
                 self._folder(self._place).drop(name)
                 raise
         return self._prepared[key]

@@ -1,7 +1,7 @@
-"""Judges the validity of a trial with pure functions from figures to reasons. All thresholds are at the top.
+"""Judges the validity of a trial. Pure functions return reasons for figures; all thresholds are at the top.
 
-A figure may be wrong in three ways: it includes the generator, another machine or weir itself; it mixes several levels
-(no steady state); or it measures something else (failed requests, wrong responses). Each rule looks for one of these.
+A figure can be wrong for three reasons: an influence of the generator, of weir or of another machine; no steady state;
+or failed requests and wrong responses. Each rule looks for one of these reasons.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,19 +15,19 @@ from weir.model.verdict import Reason, TrialVerdict
 from weir.study.file import Failures, Invariant
 
 MAX_RATE_SHARE = 0.5
-"""Maximum share of the generator's highest rate: a generator must reach twice the throughput that it measures."""
+"""Maximum measured throughput, as a share of the generator's highest rate."""
 SATURATED_SHARE = 0.9
-"""Above this share of the generator's highest rate, a throughput is its own (accurate to 10 %)."""
+"""Above this share of the generator's highest rate (accurate to 10 %), the generator limits the throughput."""
 BEYOND_MAX_RATE = 1.2
-"""A throughput above this multiple of the highest rate shows that the highest rate was measured too low."""
+"""A throughput above this multiple of the highest rate shows that the measured highest rate is too low."""
 LAG_SHARE = 0.10
-"""Maximum wait of a request in the generator, as a share of the response time."""
+"""Maximum schedule lag, as a share of the response time."""
 STEAL_SHARE = 0.02
 """Maximum share of the stack's CPU time that the hypervisor may take."""
 RETRANSMIT_SHARE = 0.001
 """Maximum TCP retransmissions per request: each adds 200 ms or more to a response time."""
 COUNT_SHARE = 0.01
-"""Maximum difference between the generator's and the kernel's counts, apart from requests at the load's edges."""
+"""Maximum difference between the request counts of generator and kernel, beyond two requests per connection."""
 
 SERVICE_ENDED = "service ended"
 
@@ -36,7 +36,7 @@ _GENERATOR_VALIDITY: Mapping[str, Validity] = {
     **dict.fromkeys((FEWER_AGENTS, LATE_AGENT, "unsent", "rate", "load_cap"), "suspect"),
     **dict.fromkeys(("redirects", "lower_bounds"), "valid"),
 }
-"""A dict from kind of the generator's own reason to validity. Rules below judge failures, CPU, lag."""
+"""Validity for each kind of reason in the generator's own verdict. The rules below judge the other kinds."""
 
 _READ_LOG = "read its log"
 _ADVICE: Mapping[str, tuple[str, str]] = {
@@ -48,37 +48,37 @@ _ADVICE: Mapping[str, tuple[str, str]] = {
         "the stack sends more or fewer statements to its database than the workload needs",
         "correct the stack before comparing it",
     ),
-    "counts": ("it counts responses that did not arrive, or omits some: errors, a ramp, the last second", ""),
+    "counts": ("the generator counts responses that did not arrive, or omits responses (errors, ramp)", ""),
     "schedule lag": (
         "requests waited for the generator's CPU or for a free connection",
-        "a CPU of its own for the generator (cpus.load), or more connections",
+        "give the generator a CPU of its own (cpus.load), or use more connections",
     ),
-    "no samples": ("the readings of the server's processes do not cover the load", "a longer load.duration_s"),
+    "no samples": ("the readings of the server's processes do not cover the load", "choose a longer load.duration_s"),
     "steal": ("other virtual machines on the same host", "repeat at another time, or on a machine of your own"),
-    "shared CPU": ("too few CPUs, or the study's [cpus]", "disjoint cpus.load and cpus.stack"),
+    "shared CPU": ("too few CPUs, or shared CPUs in the study's [cpus]", "choose disjoint cpus.load and cpus.stack"),
     "no steady state": (
-        "the server needs a longer warm-up, never settles, or another process uses its CPU",
-        "a longer warmup_s or duration_s",
+        "the server needs a longer warm-up or has no steady state, or another process uses its CPU",
+        "choose a longer warmup_s or duration_s",
     ),
     "retransmits": (
         "packets were lost: a full accept queue, a full network queue, or a network with loss",
         "nstat -az TcpRetransSegs",
     ),
     "listen queue": (
-        "the stack accepts connections too slowly, or its backlog is short; each client retries after a second",
-        "a larger backlog of the stack; sysctl net.core.somaxconn",
+        "the stack accepts connections too slowly, or its backlog is too short; each client retries after a second",
+        "choose a larger backlog for the stack; see also: sysctl net.core.somaxconn",
     ),
 }
-"""A dict from kind of reason to probable cause and next step, if they are always the same."""
+"""Probable cause and next step for each kind of reason, except for kinds whose cause or next step varies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Inputs of a verdict. Unless the field's text differs, None means unknown, and no reason follows."""
+    """Inputs of a verdict. None means unknown and causes no reason, unless the field says otherwise."""
 
     stack: str
     load: LoadSummary
-    """The whole load, with the generator's own use and reasons."""
+    """Summary of the whole load, with the generator's CPU use and the generator's own verdict."""
     window: MeasurementWindow | None = None
     """The part of the load that counts."""
     throughput_rps: float = 0.0
@@ -88,30 +88,30 @@ class Facts:
     failures: Failures = "reject"
     invariant: Invariant = "reject"
     stack_ended: str | None = None
-    """How the stack ended during the load."""
+    """How the stack ended during the load; None if the stack still runs."""
     service_ended: str | None = None
     """Name of the service that ended during the load, with its exit status or signal."""
     after: PostLoadCheck = field(default_factory=PostLoadCheck)
     cut_short_s: float | None = None
-    """Time after which the load was ended from outside weir."""
+    """Time from the start of the load until a process other than weir ended the generator."""
     lag_p99_us: float | None = None
     resources: StackResources | None = None
-    """Resources used in `window`; None: the samples of the server's processes do not cover the load."""
+    """Resources that the server used in `window`; None if the samples of its processes do not cover the load."""
     processes_unknown: bool = False
-    """Whether the study does not name the processes of an external server."""
+    """Whether the server is external and the study does not name the server's processes."""
     load_shares_stack_cpu: bool = False
     broken_laws: Sequence[tuple[str, str]] = ()
     """Laws of physics that the trial's figures violate, each with a possible cause."""
     other_generator: str = ""
     """Name of the generator if it is not weir's engine."""
     requests_in_kernel: int | None = None
-    """Number of captured requests, if all were captured."""
+    """Number of requests in the packet capture; None if the capture is incomplete."""
     not_tapped: str = ""
-    """Why the packet capture failed."""
+    """Reason why the packet capture failed; empty if there is none."""
 
 
 def judge(facts: Facts) -> TrialVerdict:
-    """Returns the verdict on a trial."""
+    """Applies all rules to a trial and returns the verdict."""
     return TrialVerdict(tuple(reason for rule in _RULES for reason in rule(facts)))
 
 
@@ -120,14 +120,14 @@ def _advise(kind: str, validity: Validity, fact: str, threshold: str = "") -> Re
 
 
 def _find_failures(facts: Facts) -> Iterator[Reason]:
-    """Yields reasons: failures of the stack and its services under the load."""
+    """Yields a reason for each failure of the stack and of its services, during and after the load."""
     rejected: Validity = "invalid" if facts.failures == "reject" else "suspect"
     if facts.stack_ended is not None:
         yield _advise("stack ended", rejected, f"the stack ended {facts.stack_ended} during the load")
     if facts.service_ended is not None:
         yield _advise(SERVICE_ENDED, "invalid", f"the service {facts.service_ended} during the load")
     if facts.cut_short_s is not None:
-        yield _advise("cut short", "invalid", f"the generator was ended from outside after {facts.cut_short_s:.1f} s")
+        yield _advise("cut short", "invalid", f"another process ended the generator after {facts.cut_short_s:.1f} s")
     if facts.load.requests.failed:
         yield _judge_failed_requests(facts)
     after = facts.after
@@ -137,7 +137,7 @@ def _find_failures(facts: Facts) -> Iterator[Reason]:
         text = f"the workload's invariant does not hold: {'; '.join(after.discrepancies)}"
         if facts.invariant == "reject":
             cause = "the stack loses or repeats work under concurrent requests"
-            yield Reason("invariant", "invalid", text, "only right results count", cause)
+            yield Reason("invariant", "invalid", text, "only correct results count", cause)
         else:
             yield Reason("invariant", "valid", text)
     for fact in after.unexpected_work:
@@ -152,23 +152,23 @@ def _judge_failed_requests(facts: Facts) -> Reason:
         share = f"{failed / intended:.2%}" if intended else "0 %"
         return Reason("failed requests", "valid", f"{fact}, {share}: failures are a result of this study")
     if errors.check == failed:
-        cause, step = "the answers are wrong under load", f"weir stacks check {facts.stack}"
+        cause, step = "the stack sends wrong responses under load", f"weir stacks check {facts.stack}"
     else:
         cause = "the stack is overloaded, or its settings limit connections"
-        step = f'{_READ_LOG}; failures = "measure" if the study is about failures'
+        step = f'{_READ_LOG}; set failures = "measure" if the study measures failures'
     return Reason("failed requests", "invalid", fact, "only error-free trials count", cause, step)
 
 
 def _find_wrong_counts(facts: Facts) -> Iterator[Reason]:
-    """Yields reasons: figures that violate a law of physics, and differences from the packet capture's count."""
+    """Yields a reason for each violated law of physics, and for a count that differs from the kernel's count."""
     for fact, cause in facts.broken_laws:
         threshold = "no load can produce such figures"
         if facts.other_generator:
-            # Not invalid: a comparison of generators must show it, and the server's figures may be right.
+            # Not invalid: a comparison of generators must show this trial, and the server's figures may be right.
             fact = f"{facts.other_generator} reports impossible figures: {fact}"
             yield Reason("physics", "suspect", fact, threshold, cause.rstrip("."))
         else:
-            cause, step = "a defect of the measurement, not of the server", "report it with the run file"
+            cause, step = "a defect of the measurement, not of the server", "report the defect with the run file"
             yield Reason("physics", "invalid", fact, threshold, cause, step)
     seen, completed = facts.requests_in_kernel, facts.load.requests.completed
     if seen is not None and abs(seen - completed) > 2 * facts.connections + COUNT_SHARE * completed:
@@ -183,12 +183,12 @@ def _find_generator_limit(facts: Facts) -> Iterator[Reason]:
         return
     fact = f"{facts.throughput_rps:,.0f} req/s of the {limit_rps:,.0f} that the generator reaches on a null server"
     validity: Validity = "suspect"
-    threshold, cause, step = "more than half", "the generator may be the limit", "more CPUs for it: cpus.load"
+    threshold, cause, step = "more than half", "the generator may be the limit", "choose more CPUs in cpus.load"
     if facts.throughput_rps > BEYOND_MAX_RATE * limit_rps:
-        threshold, step = "more than all", "run on a quieter machine"
-        cause = "another process used the CPU during the measurement of its highest rate, so the true limit is unknown"
+        threshold, step = "more than its highest rate", "run on a quieter machine"
+        cause = "another process used the CPU while weir measured the highest rate, so the true limit is unknown"
     elif facts.throughput_rps > SATURATED_SHARE * limit_rps and _is_busy(facts):
-        # An idle generator is limited by its few connections and their round trips, not by itself.
+        # The limit of an idle generator is the few connections and their round trips, not the generator itself.
         validity, threshold = "invalid", f"more than {SATURATED_SHARE:.0%}"
         cause = "the generator is the limit, not the server"
     yield Reason("generator limit", validity, fact, threshold, cause, step)
@@ -200,12 +200,12 @@ def _is_busy(facts: Facts) -> bool:
 
 
 def _find_delays(facts: Facts) -> Iterator[Reason]:
-    """Yields reasons: delays in the generator."""
-    used, step = facts.load.generator, "more CPUs for it: cpus.load"
-    limit, cause = f"limit {BUSY_FRACTION:.0%}", "its own queueing is in the response times"
+    """Yields a reason for each delay in the generator."""
+    used, step = facts.load.generator, "choose more CPUs in cpus.load"
+    limit, cause = f"limit {BUSY_FRACTION:.0%}", "the response times include the generator's own queueing"
     if facts.other_generator and used.cpu_fraction >= BUSY_FRACTION:
         fact = f"{facts.other_generator} used {used.cpu_fraction:.0%} of its CPU time"
-        yield Reason("generator busy", "suspect", fact, limit, cause, f"{step}, or a more efficient generator")
+        yield Reason("generator busy", "suspect", fact, limit, cause, f"{step}; or use a more efficient generator")
     if _is_busy(facts):
         fact = f"the generator was busy {used.busy_fraction:.0%} of the time"
         yield Reason("generator busy", "suspect", fact, limit, cause, step)
@@ -216,13 +216,13 @@ def _find_delays(facts: Facts) -> Iterator[Reason]:
 
 
 def _find_disturbances(facts: Facts) -> Iterator[Reason]:
-    """Yields reasons: disturbances from the machine and the network, and a load without a steady state."""
+    """Yields a reason for each disturbance by the machine or the network, and for a load without a steady state."""
     resources = facts.resources
     if resources is None:
         fact = "the server's CPU time, memory and network are unknown"
         if facts.processes_unknown:
             cause = "the study does not name the processes of the external server"
-            yield Reason("no samples", "valid", fact, "", cause, "name them in external.ID.pids")
+            yield Reason("no samples", "valid", fact, "", cause, "name the processes in external.ID.pids")
         else:
             yield _advise("no samples", "suspect", fact)
     elif resources.steal_fraction is not None and resources.steal_fraction > STEAL_SHARE:
@@ -243,7 +243,7 @@ def _find_disturbances(facts: Facts) -> Iterator[Reason]:
         yield _advise("retransmits", "suspect", fact, f"limit {RETRANSMIT_SHARE:.1%}")
     if overflows or drops:
         validity: Validity = "suspect" if facts.failures == "reject" else "valid"
-        fact = f"{overflows:,} connections met a full listen queue, {max(overflows, drops):,} were dropped there"
+        fact = f"{overflows:,} connections arrived at a full listen queue; the kernel dropped {max(overflows, drops):,}"
         yield _advise("listen queue", validity, fact, "limit 0")
 
 

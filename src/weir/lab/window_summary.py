@@ -1,4 +1,4 @@
-"""Summarizes the measured part of a load from the intervals in that part. Fields that intervals do not record stay empty."""
+"""Summarizes a part of a load from the part's intervals. Fields that intervals do not record stay empty."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from weir.model.records import ByteCounts, ErrorCounts, Interval, LoadSummary, Q
 
 
 def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple[LoadSummary, bytes]:
-    """Returns the summary of consecutive intervals, and the histogram of their response times. All intervals together
-    give the engine's own summary, to the histograms' resolution (three significant digits). Target, generator and the
-    generator's verdict come from `whole`, the summary of the whole load."""
+    """Returns the summary of consecutive intervals, and the encoded histogram of their response times. For all
+    intervals of a load, the result equals the engine's own summary (percentiles to three significant digits). Target,
+    generator and the generator's verdict come from `whole`, the summary of the whole load."""
     first_answer = whole.first_answer
     ok, failed, completed = (sum(getattr(one, name) for one in intervals) for name in ("ok", "failed", "completed"))
     errors = {kind: sum(getattr(one.errors, kind) for one in intervals) for kind in ErrorCounts.model_fields}
@@ -24,14 +24,14 @@ def summarize_window(whole: LoadSummary, intervals: Sequence[Interval]) -> tuple
         RequestCounts(intended=intended, sent=sent, **counts),
         intervals[-1].end_s - intervals[0].start_s,
         target=whole.target,
-        # Intervals do not count statuses: their distribution is known only if all are equal.
+        # Intervals do not count statuses, so the counts are known only if all responses have the same status.
         status=dict.fromkeys(whole.status, completed) if len(whole.status) == 1 else {},
         errors=ErrorCounts(**errors),
         response_time_us=Quantiles.from_counts(merged.counts, largest_us),
         bytes=ByteCounts(
             sent=sum(one.bytes_sent for one in intervals),
             received=sum(one.bytes_received for one in intervals),
-            # Intervals do not record body lengths: the total is known only if all are equal.
+            # Intervals do not record body lengths, so the total is known only if all bodies have the same length.
             received_body=completed * first_answer.body_bytes if first_answer and not whole.other_length else 0,
         ),
         generator=whole.generator,

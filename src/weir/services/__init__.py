@@ -1,6 +1,6 @@
-"""Services beside a stack: databases, standbys, upstreams and proxies. Their programs, data, settings and counters.
+"""Services beside a stack (databases, standbys, upstreams, proxies): programs, data, settings and counters.
 
-Starts no process: `lab.trial_services` does that. A *service* is a kind of server (`postgres`), a *dataset* its content
-at the start of a trial. Its *counters* report its work; the *work* of a trial is their difference over the measured
-load.
+This package starts no process; `lab.trial_services` starts services. A *service* is a kind of server (`postgres`). A
+*dataset* is the content of a database at the start of a trial. *Counters* report the work of a database. The *work* in
+a trial is the difference of the counters over the measured load.
 """

@@ -1,7 +1,7 @@
-"""Counters of a database, and its work between two readings. Pure arithmetic.
+"""Counters of a database, and the database's work between two readings. Pure arithmetic.
 
-Counters include checks and warm-up. The readings are right before and right after the measured load, so the difference
-belongs to that load.
+Counters include checks and warm-up. weir reads them right before and right after the measured load, so the difference
+belongs to the load.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _CONTROL = (
     "ABORT ADMIN BEGIN CHECKPOINT CLOSE COMMIT DEALLOCATE DISCARD END LISTEN NOTIFY PREPARE RELEASE RESET ROLLBACK "
     "SAVEPOINT SET SHOW START UNLISTEN USE"
 )
-"""First words of statements without data. All others count as data statements, unknown ones too."""
+"""First words of statements without data. All other statements, known or not, count as data statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class Counters:
     """One reading of a database's counters."""
 
     statements: Mapping[tuple[str, ...], Count]
-    """The last part of the key is the statement's text; equal texts may differ in the rest, such as the role."""
+    """Count by kind of statement. The key ends with the statement's text; equal texts differ in other parts (role)."""
     bytes: Mapping[str, int] = field(default_factory=dict)
     rows: int | None = None
     """Total rows, if the database does not count them by statement."""
     key_rows: int = 0
-    """Inserted rows that the database returned for their generated keys; not among `rows`, nor counted by statement."""
+    """Number of inserted rows that the database returned for their generated keys. Other counts do not include them."""
     losses: int = 0
     """Number of times that the database discarded counters."""
 

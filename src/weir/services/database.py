@@ -1,4 +1,4 @@
-"""Interfaces of databases. A `DatabaseKind` builds commands and starts nothing. `Session`: weir's own connection."""
+"""Interfaces of databases. A `DatabaseKind` builds commands and starts no process. A `Session` is a connection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ LOOPBACK = "127.0.0.1"
 SILENT_S = 2
 """Idle time of weir's connection to a database before TCP keep-alive probes, one per second."""
 PROBES = 3
-"""The connection ends after this many unanswered probes."""
+"""Number of keep-alive probes without a reply after which the connection ends."""
 CONNECT_S = 5
 SUPERUSER = "weir"
 """Name and password of the administrator of servers that weir starts."""
@@ -38,7 +38,7 @@ class Address:
         return replace(self, database=database)
 
     def fields(self, scheme: str) -> dict[str, str]:
-        """Returns the values of `DatabaseService.fields`."""
+        """Returns a dict from field to value, with the fields in `DatabaseService.fields`."""
         place = f"{self.host}:{self.port}/{quote(self.database)}"
         login = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"
         return {
@@ -73,18 +73,18 @@ class DatabaseKind(Protocol):
     """One kind of database."""
 
     scheme: ClassVar[str]
-    """Scheme of its URLs."""
+    """Scheme of the database's URLs for stacks."""
     url_schemes: ClassVar[frozenset[str]]
-    """Schemes that users write for it."""
+    """Schemes that users may write in the URL of their own server."""
     default_port: ClassVar[int]
     maintenance: ClassVar[str]
-    """A database that always exists."""
+    """Name of a database that always exists."""
     types: ClassVar[Mapping[ColumnType, str]]
     generated: ClassVar[str]
     """The clause of a generated column, with `{next}` for the next number."""
 
     def files(self, clients: Sequence[str]) -> Mapping[str, str]:
-        """Returns files for the folder `scratch` of `make` and `serve`. They allow logins from `clients` only."""
+        """Returns texts by name of files in the folder `scratch`. The files allow logins only from `clients`."""
 
     def make(self, programs: Path, data: Path, scratch: Path) -> list[str]:
         """Returns the command that creates the data folder `data`."""
@@ -99,13 +99,13 @@ class DatabaseKind(Protocol):
         return Address(host, port, SUPERUSER, SUPERUSER, self.maintenance)
 
     def session(self, address: Address) -> Session:
-        """Connects; raises TargetError if no server answers, or it lacks a feature."""
+        """Connects to a server. Raises TargetError if no server responds, or if the server lacks a feature."""
 
     def fill(self, address: Address, dataset: Dataset) -> None:
         """Writes a dataset into an empty database."""
 
     def value(self, address: Address, sql: str) -> int:
-        """Returns the one whole number of a query's result; raises TargetError if it fails or has another result."""
+        """Runs a query and returns its whole number. Raises TargetError if the query fails or has another result."""
 
     def build_table_sql(self, name: str, table: DatasetTable) -> str:
         """Returns the statement that creates a table."""
@@ -121,7 +121,7 @@ class DatabaseKind(Protocol):
 
 
 def find_database_kind(service_id: str) -> DatabaseKind:
-    """Returns the kind of a database; raises UsageError if its client is not installed."""
+    """Returns the kind of a database. Raises UsageError if the database's client is not installed."""
     # Slow imports, and most studies have no database.
     try:
         if service_id == "postgres":
@@ -136,7 +136,7 @@ def find_database_kind(service_id: str) -> DatabaseKind:
 
 
 def parse_database_url(variable: str, url: str, kind: DatabaseKind) -> Address:
-    """Parses the URL of a user's own server in an environment variable; raises UsageError for another URL."""
+    """Parses the URL of a user's own server from an environment variable. Raises UsageError for an invalid URL."""
     expected = f"expected {kind.scheme}://USER:PASSWORD@HOST:PORT/DATABASE"
     try:
         parts = urlsplit(url)
@@ -150,7 +150,7 @@ def parse_database_url(variable: str, url: str, kind: DatabaseKind) -> Address:
 
 
 def read_whole_number(rows: Sequence[Sequence[Any]], sql: str) -> int:
-    """Returns the one whole number in a result; raises ValueError for any other result."""
+    """Returns the whole number in a result of one row and column. Raises ValueError for any other result."""
     if len(rows) != 1 or len(rows[0]) != 1:
         raise ValueError(f"{sql}: found {len(rows)} rows of {len(rows[0]) if rows else 0} columns, expected one number")
     found = rows[0][0]

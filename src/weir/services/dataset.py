@@ -1,7 +1,7 @@
-"""A dataset, `datasets/NAME.toml`: tables, columns and rows, the same in every database and every time.
+"""A dataset, `datasets/NAME.toml`: tables, columns and rows. Every database and every trial has the same rows.
 
-The dataset's name seeds its rows, so they need no storage. `ReferenceDatabase` has them in an in-memory SQLite, on
-which a workload's SQL computes the correct answer, independent of the database under test.
+The dataset's name is the random seed of the rows, so weir does not store them. `ReferenceDatabase` has the rows in an
+in-memory SQLite. There, the SQL of a workload computes the correct response, independent of the database under test.
 """
 
 import random
@@ -29,12 +29,12 @@ class Column(Table):
 
     type: ColumnType
     value: str | None = None
-    """A template: `{{row}}` (the row's number, from 1), `{{int LOW HIGH}}`, `{{word LENGTH}}`. None: null, or the row's
-    number where `generated`."""
+    """Template with `{{row}}` (the row's number, from 1), `{{int LOW HIGH}}` or `{{word LENGTH}}`. None: the value is
+    null, or the row's number if `generated`."""
     key: bool = False
-    """The primary key."""
+    """Whether the column is the primary key."""
     generated: bool = False
-    """The database numbers later rows, continuing after the dataset's."""
+    """Whether the database generates the numbers of new rows, after the dataset's last number."""
 
     @model_validator(mode="after")
     def _numbers_are_integers(self) -> "Column":
@@ -45,7 +45,7 @@ class Column(Table):
         return self
 
     def render(self, row: int, source: random.Random) -> Value:
-        """Returns the value in a row; raises ValueError for an unknown placeholder, or if the value is no integer."""
+        """Returns the value in a row. Raises ValueError for an unknown placeholder, or if the value is no integer."""
         if self.value is None:
             return row if self.generated else None
         text = render(self.value, source, row)
@@ -95,8 +95,8 @@ class ReferenceDatabase:
         self._connection.execute("PRAGMA query_only = 1")
 
     def rows(self, sql: str, inputs: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Returns the rows of a query by column name, with the inputs of a request for its `?` in order; raises
-        ValueError for a query that is not valid on this dataset."""
+        """Runs a query and returns its rows as dicts by column name. `inputs` replace the `?` of the query, in order.
+        Raises ValueError if the query is not valid on this dataset."""
         wanted = sql.count("?")
         if wanted > len(inputs):
             most = f"expected at most {len(inputs)}, the number of the request's random inputs"
@@ -120,8 +120,8 @@ def load_truth(dataset_id: str) -> ReferenceDatabase:
 
 
 def render(template: str, source: random.Random, row: int | None = None) -> str:
-    """Fills the placeholders of a template: `{{int}}` and `{{word}}` at random, `{{row}}` with the number of a row.
-    Raises ValueError for an unknown placeholder or wrong arguments."""
+    """Fills the placeholders of a template: `{{int}}` and `{{word}}` with random values, `{{row}}` with `row`. Raises
+    ValueError for an unknown placeholder or wrong arguments."""
 
     def draw(piece: str | list[str]) -> str:
         match piece:

@@ -1,6 +1,6 @@
-"""The service `delay`: a slow upstream. Its settings and command. Pure.
+"""The service `delay`, a slow upstream server: settings and command. Pure.
 
-The engine serves it (`weir-engine serve times`) on one thread for any number of waiting requests.
+`weir-engine serve times` runs the server on one thread, for any number of waiting requests.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from weir.toml_file import Table
 
 
 class DelaySettings(Table):
-    """Settings for a manifest or a study, where all values are text."""
+    """Settings of `delay` in a manifest or a study, where all values are text."""
 
     delay: str
     """Duration of a request: `2s`, `uniform:1s..3s` or `exp:2s`."""
     servers: int | None = Field(default=None, strict=False, ge=1)
-    """Requests in service at once; the others queue, first come, first served. None: no limit."""
+    """Maximum number of requests in service at the same time; the others wait in order of arrival. None: no limit."""
     fault: Literal["status-500", "close", "reset", "silent", "garbage", "half"] | None = None
     """Fault that replaces the response, after the delay."""
     fault_share: float | None = Field(default=None, strict=False, gt=0, le=1)
-    """Share of requests with the fault; None: all."""
+    """Share of requests with the fault; None: all requests."""
     seed: int = Field(default=1, strict=False, ge=0)
     """Random seed."""
 
@@ -38,7 +38,7 @@ class DelaySettings(Table):
     @model_validator(mode="after")
     def _a_share_is_one_of_a_fault(self) -> "DelaySettings":
         if self.fault_share is not None and self.fault is None:
-            raise ValueError("fault_share: expected fault, too")
+            raise ValueError("fault_share: found without fault, expected both")
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""Folders for copies of databases. Their servers can read them, and a later weir removes those of a killed one.
+"""Folders for copies of databases. Database servers can read the folders. weir removes folders of a killed weir.
 
 `ServiceFolder` imports only the standard library: weir sends it by value to nodes of a cluster.
 """
@@ -21,11 +21,11 @@ _BEING_MADE_S = 60.0
 
 class ServiceFolder:
     """A folder below `parent`, or below the system's temporary folder if a server's user cannot enter `parent`. A lock
-    shows that its weir is alive: a later weir removes folders without a lock."""
+    on the folder shows that its weir is alive. Later, weir removes folders without a lock."""
 
     def __init__(self, parent: Path) -> None:
         self.owner: tuple[int, int] | None = None
-        """User and group of its servers; None: weir's user."""
+        """Ids of the servers' user and group; None: weir's user."""
         if os.geteuid() == 0:
             # Databases refuse to run as root, and `initdb` needs a user with a name.
             nobody = pwd.getpwnam(_UNPRIVILEGED)
@@ -57,8 +57,8 @@ class ServiceFolder:
         return path
 
     def copy(self, data: Path, name: str) -> Path:
-        """Copies a data folder; raises OSError if that fails, for example for lack of space."""
-        # With owners and holes; shares blocks if the file system can.
+        """Copies a data folder. Raises OSError if the copy fails, for example on a full disk."""
+        # Keeps owners and holes, and shares blocks if the file system supports this.
         path = self.path / name
         done = subprocess.run(["cp", "-a", "--reflink=auto", data, path], capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -90,7 +90,7 @@ class ServiceFolder:
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Removes folders of killed weirs: those without a lock that are not brand new."""
+    """Removes folders of killed weir processes: folders without a lock that are older than a minute."""
     for path in parent.glob(f"{_FOLDER_PREFIX}*"):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime < _BEING_MADE_S:
@@ -104,7 +104,7 @@ def remove_leftovers(parent: Path) -> None:
 
 
 def _link_or_copy(source: str, target: str) -> None:
-    """Makes a hard link within one file system, else a copy: MariaDB's program alone has 300 MB."""
+    """Creates a hard link within one file system to save space (MariaDB's program has 300 MB), else a copy."""
     try:
         os.link(source, target)
     except OSError:

@@ -41,7 +41,7 @@ class Service(DataFile):
     fields: ClassVar[frozenset[str]] = frozenset()
     """Fields for a stack's command and environment. Example: `{postgres.url}`."""
     settings_type: ClassVar[type[Table] | None] = None
-    """Type of the settings, with which weir checks them before a start. None: only the server can check its settings."""
+    """Type of the settings, for weir's check of the settings before a start. None: only the server can check them."""
 
     @property
     def own_url(self) -> str | None:
@@ -55,7 +55,7 @@ class Service(DataFile):
 
 
 class DatabaseService(Service):
-    """A database. It can have a dataset."""
+    """A database, optionally with a dataset."""
 
     own_server: str
     """Environment variable with the URL of the user's own server."""

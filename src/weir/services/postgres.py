@@ -1,7 +1,7 @@
 """PostgreSQL: commands, data, and counters from `pg_stat_statements`.
 
-These counters are exact: they include an execution as soon as it ends. `pg_stat_database` is not: each connection
-reports to it at most once a second, so the end of a short trial would be missing.
+`pg_stat_statements` is exact, because it counts an execution as soon as the execution ends. Connections report to
+`pg_stat_database` at most once a second, so the end of a short trial would be missing.
 """
 
 import itertools
@@ -61,17 +61,17 @@ class Postgres(DatabaseKind):
     def serve(
         self, programs: Path, data: Path, scratch: Path, address: str, port: int, settings: Mapping[str, str]
     ) -> list[str]:
-        # Only TCP: a socket file would be outside its folder.
+        # Only TCP, because a socket file would be outside the data folder.
         fixed = {"listen_addresses": address, "unix_socket_directories": "", "hba_file": str(scratch / _LOGINS)}
         options = (part for name, value in {**fixed, **settings}.items() for part in ("-c", f"{name}={value}"))
         return [str(programs / "bin" / "postgres"), "-D", str(data), "-p", str(port), *options]
 
     def session(self, address: Address) -> "PostgresSession":
-        """Also creates the extension with the counters."""
+        """Connects, and creates the extension `pg_stat_statements`. Raises TargetError if one of the two fails."""
         connection = connect(address)
         try:
             with translate_errors(address):
-                # A standby cannot create it; it has the extension of its primary's data folder.
+                # A standby cannot create the extension, but has it from its primary's data folder.
                 if not connection.execute("SELECT FROM pg_extension WHERE extname = 'pg_stat_statements'").fetchall():
                     connection.execute("CREATE EXTENSION pg_stat_statements")
                 connection.execute("SELECT 1 FROM pg_stat_statements LIMIT 1")
@@ -95,7 +95,7 @@ class Postgres(DatabaseKind):
 
 
 class PostgresSession:
-    """weir's own connection. Counters of the trial's database do not include its statements."""
+    """weir's own connection. The counters of a trial's database do not include the statements of this connection."""
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]], address: Address) -> None:
         self._connection, self._address = connection, address
@@ -113,7 +113,7 @@ class PostgresSession:
             self._connection.execute(drop)
 
     def counters(self, database: str) -> Counters:
-        """Reads calls, rows, pages and log by statement and role. PL/pgSQL statements count for their caller."""
+        """Reads calls and rows by statement and role, and bytes of pages and log. Omits statements in functions."""
         with translate_errors(self._address):
             found = self._connection.execute(_STATEMENTS, (database,)).fetchall()
             losses = self._connection.execute("SELECT dealloc FROM pg_stat_statements_info").fetchall()[0][0]
@@ -126,7 +126,7 @@ class PostgresSession:
 
 
 def connect(address: Address) -> psycopg.Connection[tuple[Any, ...]]:
-    """Connects; raises TargetError if that fails."""
+    """Connects to a server. Raises TargetError if the connection fails."""
     with translate_errors(address):
         return psycopg.connect(
             host=address.host,
@@ -145,13 +145,13 @@ def connect(address: Address) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 def _to_sql(text: str) -> sql.SQL:
-    """Returns SQL from a trusted file; psycopg's types accept only literals."""
+    """Returns a text from a trusted file as SQL, because psycopg's types otherwise accept only literals."""
     return sql.SQL(text)
 
 
 @contextmanager
 def translate_errors(address: Address) -> Iterator[None]:
-    """Turns PostgreSQL's errors into `TargetError` with the server's address."""
+    """Turns PostgreSQL's errors into TargetError with the server's address."""
     try:
         yield
     except (psycopg.Error, ValueError) as error:

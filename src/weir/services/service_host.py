@@ -1,4 +1,4 @@
-"""The machine of services: the stack's machine, or another one with a host."""
+"""The machine for services: the stack's machine, or another machine with a host process."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -17,7 +17,7 @@ class ServiceHost:
     """A machine for services."""
 
     host: Host
-    """Starts, samples and stops their processes."""
+    """Host that starts, samples and stops the services' processes."""
     engine: Path
     """Path of `weir-engine` on that machine."""
     free_port: Callable[[], int]
@@ -27,12 +27,12 @@ class ServiceHost:
     address: str = LOOPBACK
     """Address of the services."""
     clients: tuple[str, ...] = (LOOPBACK,)
-    """Addresses of stacks, weir and other services: only these may log in."""
+    """Addresses of stacks, weir and other services. Only clients with these addresses may log in."""
     logged: Callable[[Path], AbstractContextManager[Path]] = nullcontext
     """Takes a log's path on this machine, yields a path on that machine, and copies the log back in the end."""
     node: str | None = None
-    """Name of the machine; None: this one."""
+    """Name of the machine; None: this machine."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Facts about the machine for the run file."""
     reading: Callable[[Sample], Sample] = lambda sample: sample
-    """Converts a sample to this machine's clock, without the figures of that machine as a whole."""
+    """Converts a sample to this machine's clock, without figures of the whole machine for services."""

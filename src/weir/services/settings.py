@@ -11,7 +11,7 @@ T = TypeVar("T", bound=Table)
 
 
 def parse_settings(type_: type[T], settings: Mapping[str, str]) -> T:
-    """Parses settings into their type; raises ValueError with all unknown or invalid ones."""
+    """Parses settings into their type. Raises ValueError, which names all unknown or invalid settings."""
     try:
         return type_.model_validate(dict(settings))
     except ValidationError as error:

@@ -1,6 +1,6 @@
-"""A streaming standby of PostgreSQL: its settings, and the position that it has replayed.
+"""Settings of a streaming standby of PostgreSQL, and the log position that the standby has replayed.
 
-A copy of a stopped server's data folder is a base backup (PostgreSQL's manual, 25.2): the standby starts at that
+A copy of a stopped server's data folder is a base backup (PostgreSQL's manual, 25.2): the standby starts at the
 server's last checkpoint and gets later changes from its primary.
 """
 
@@ -10,11 +10,11 @@ from weir.model.errors import TargetError
 from weir.services.database import Address
 
 SIGNAL_FILE = "standby.signal"
-"""An empty file that makes a data folder a standby's."""
+"""Name of an empty file in a data folder. With this file, the server starts as a standby."""
 
 
 def build_standby_settings(primary: Address) -> dict[str, str]:
-    """Returns the settings of a standby of `primary`, whose role may replicate."""
+    """Returns the settings of a standby of `primary`, whose user must have the right to replicate."""
     login = f"user={primary.user} password={primary.password}"
     return {"primary_conninfo": f"host={primary.host} port={primary.port} {login}"}
 

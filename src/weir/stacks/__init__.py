@@ -1,2 +1,1 @@
-"""Stacks and the workloads that they serve: what their files say, how a stack is built, and how its answers are
-checked."""
+"""Stacks and workloads: reads their files, builds stacks, and checks the responses of stacks."""

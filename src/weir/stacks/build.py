@@ -1,8 +1,8 @@
 """Builds a stack in the cache, once for each content of its sources.
 
-weir copies the stack's folder to `CACHE/stacks/ID/HASH/` and builds it there, since builds may contain absolute paths
-(Python environments do). Sources outside the folder (`build.beside`) keep their position relative to it. A build is
-complete once its marker exists, which is written last; without it the build starts again.
+weir copies the stack's folder to `CACHE/stacks/ID/HASH/` and builds it there, because builds may contain absolute paths
+(Python environments do). Sources outside the folder (`build.beside`) keep their relative position. At the end of a
+build, weir writes a marker file. If the marker is missing, weir builds again.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ from weir.stacks.toolchain import build_base_environment, find_jdk_version
 MARKER = ".weir-built"
 """The file that marks a complete build."""
 IGNORED = frozenset({"__pycache__", ".venv", "venv", "target", "node_modules", ".git"})
-"""Names in a stack's folder that are no sources."""
+"""Names of files and folders in a stack's folder that are not sources."""
 
 RunCommand = Callable[[list[str], Path, dict[str, str], Path], int]
 """Runs a command (argv, working directory, environment, log) and returns its exit status."""
@@ -39,7 +39,7 @@ class BuiltStack:
     artifact_bytes: int | None
 
     def log_path(self, name: str) -> Path:
-        """Returns the log file of a start outside of a trial: beside the build, or in the cache."""
+        """Returns the path of the log file for a start outside a trial, beside the build or in the cache."""
         if self.stack.in_place:
             return find_cache_folder() / "commands" / f"{self.stack.id}-{name}.log"
         return self.folder.with_name(f"{self.folder.name}-{name}.log")
@@ -47,7 +47,7 @@ class BuiltStack:
 
 def build(stack: Stack, run: RunCommand, *, on_build: Callable[[Path], None] = lambda _: None) -> BuiltStack:
     """Builds a stack, unless the cache has the build. Calls `on_build` with the log's path before a build. Raises
-    UsageError without a needed tool, TargetError if the build failed; the message names its log."""
+    UsageError if a needed tool is missing, TargetError (with the log's path) if the build failed."""
     unmet = stack.unmet()
     if unmet:
         raise UsageError(f"{stack.label}: " + "; ".join(f"needs {need}" for need in unmet), hint="weir doctor")
@@ -75,7 +75,7 @@ def _find_root(stack: Stack) -> Path:
 
 def hash_content(stack: Stack) -> str:
     """Returns a digest of everything that a build depends on: its sources, its command, weir's Python, and the JDK.
-    Raises UsageError if a source is missing. Of a stack that starts in place it is a digest of its manifest."""
+    Raises UsageError if a source is missing. For a stack that starts in place, returns a digest of its manifest."""
     if stack.in_place:
         return hashlib.sha256(stack.manifest.model_dump_json().encode()).hexdigest()[:16]
     command = stack.build.command if stack.build else ""
@@ -105,7 +105,7 @@ def _build_anew(stack: Stack, root: Path, folder: Path, run: RunCommand, on_buil
         command = ["/bin/sh", "-c", fill_fields(recipe.command, fields)]
         status = run(command, folder, build_base_environment(stack.needs), log)
         if status != 0:
-            failed = f"{stack.label}: its build ended with exit status {status}; log: {log}"
+            failed = f"{stack.label}: the build ended with exit status {status}; log: {log}"
             lines = [failed, *log.read_text(errors="replace").strip().splitlines()[-3:]]
             raise TargetError("\n  ".join(lines), hint=f"weir stacks check {stack.label}")
         if recipe.artifact is not None and not (folder / recipe.artifact).exists():

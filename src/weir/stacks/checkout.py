@@ -1,7 +1,7 @@
-"""The files of a commit in the cache, built once: `weir compare --git`.
+"""Copies the files of a commit into the cache and builds them once, for `weir compare --git`.
 
-Each commit gets a clone of its own that shares the repository's objects. The user's repository has no entry of it, so
-that a killed weir leaves nothing there.
+Each commit has its own clone, which shares the repository's objects. weir does not change the user's repository, so a
+killed weir leaves nothing there.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ from weir.paths import find_cache_folder
 from weir.stacks.build import MARKER
 
 _KEPT = 10
-"""Clones that stay in the cache, the most recently used ones."""
+"""Number of most recently used clones that stay in the cache."""
 WORKING_TREE = "."
 
 
@@ -31,7 +31,7 @@ def check_out(repository: Path, reference: str, build: str | None, run: Callable
         build: a shell command that builds the files; None: no build.
         run: runs a shell command (command, working directory, log) and returns its exit status.
 
-    Raises UsageError: no repository, or no such reference. Raises TargetError: the build failed.
+    Raises UsageError: there is no repository, or no such reference. Raises TargetError: the build failed.
     """
     top = Path(_git(repository, "rev-parse", "--show-toplevel"))
     below = repository.resolve().relative_to(top.resolve())
@@ -94,7 +94,7 @@ def _find_commit(top: Path, reference: str) -> str:
 
 
 def _require_clean_submodules(top: Path) -> None:
-    """Raises UsageError if a submodule has changes: a clone would not have them."""
+    """Raises UsageError if a submodule has changes, because a clone would not contain the changes."""
     for line in _git(top, "submodule", "status", "--recursive").splitlines() if (top / ".gitmodules").is_file() else ():
         name = line.split()[1] if len(line.split()) > 1 else line
         if (top / name / ".git").exists() and _git(top / name, "status", "--porcelain"):

@@ -18,10 +18,10 @@ class Invariant(Table):
     sql: str
     """A query with one whole number as its result, for any database with the dataset."""
     equals: int | None = None
-    """Its value after the load."""
+    """Expected result of the query after the load."""
     grows_by: int | Literal["successes"] | None = None
-    """Its growth during the load. `successes`: the number of successful requests, plus at most the number of requests
-    without a known result (failed, or in flight at the end)."""
+    """Expected growth of the result during the load. `successes`: the number of successful requests, plus at most the
+    number of requests without a known result (failed, or in flight at the end)."""
 
     @model_validator(mode="after")
     def _says_what_must_hold(self) -> "Invariant":
@@ -34,7 +34,7 @@ def find_discrepancies(
     invariants: Mapping[str, Invariant], before: Mapping[str, int], after: Mapping[str, int], summary: LoadSummary
 ) -> tuple[str, ...]:
     """Returns a sentence for each broken invariant, from the results of the queries before and after the measured load.
-    A result is missing if weir has no access to the database."""
+    Skips invariants without results, because weir has no access to their database."""
     requests = summary.requests
     found = []
     for name, invariant in invariants.items():
@@ -47,7 +47,7 @@ def find_discrepancies(
         elif invariant.grows_by == "successes":
             unseen = requests.unanswered + requests.failed
             if not requests.ok <= growth <= requests.ok + unseen:
-                also = f" ({unseen:,} more have no right answer)" if unseen else ""
+                also = f" ({unseen:,} more have no known result)" if unseen else ""
                 expected = f"expected the {requests.ok:,} successful requests{also}"
                 found.append(f"invariant {name}: grew by {growth:,}, {expected}")
         elif growth != invariant.grows_by:

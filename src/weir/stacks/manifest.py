@@ -54,7 +54,7 @@ BuildCommand = Annotated[str, AfterValidator(lambda command: _check_fields(comma
 
 
 class Build(Table):
-    """Build of the stack. weir builds each version of the sources once, in a copy of the stack's folder in the cache."""
+    """Build of the stack. weir builds each version of the sources once, in a copy of the stack's folder."""
 
     command: BuildCommand
     """Shell command (`sh`). The copy is its working directory."""
@@ -64,7 +64,7 @@ class Build(Table):
     """Patterns of sources next to the stack's folder. Examples: a parent's `pom.xml`, a folder of shared code. weir
     copies these files next to the copy, and builds again if these files change."""
     needs: Needs = Field(default_factory=list)
-    """Tools for the build and the stack, with minimum versions. `weir doctor` looks for these tools. Example: `["mvn", "java>=17"]`."""
+    """Tools for the build and the stack, with minimum versions, for `weir doctor`. Example: `["mvn", "java>=17"]`."""
 
     @field_validator("beside")
     @classmethod
@@ -104,7 +104,7 @@ class Run(Table):
     """Environment variables, in addition to the variables of every stack (environment.md)."""
     ready: Ready = Field(default_factory=Ready)
     runtime: Runtime | Literal["none"] | None = None
-    """The runtime. weir passes the number of CPUs by the runtime's convention. Default: inferred from `command` and `needs`."""
+    """The runtime, which gets the number of CPUs from weir. Default: inferred from `command` and `needs`."""
 
     @model_validator(mode="after")
     def _port_is_passed(self) -> "Run":
@@ -114,7 +114,7 @@ class Run(Table):
 
 
 class Limit(Table):
-    """A setting that bounds concurrency: workers, threads, a pool. weir passes its value as an argument or in the environment."""
+    """A setting that limits concurrency: workers, threads, a pool. weir passes its value to the stack."""
 
     default: int | Literal["cpus"]
     """Default value. `cpus`: the stack's number of CPUs."""
@@ -168,7 +168,7 @@ class Variant(Table):
     args: list[str] = Field(default_factory=list)
     """Arguments to append to the command."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Environment variables. They replace the stack's variables of the same name."""
+    """Environment variables, which replace the stack's variables of the same name."""
     needs: Needs = Field(default_factory=list)
     """Tools that the variant needs in addition to the stack's tools."""
     services: dict[str, Needed] = Field(default_factory=dict)
@@ -327,7 +327,7 @@ class Stack:
         return any("{host}" in text for text in texts)
 
     def settings(self, stack_cpus: int, chosen: Mapping[str, int] | None = None) -> dict[str, str]:
-        """Returns the values of the stack's limits. A limit without a chosen value has its default for this number of CPUs."""
+        """Returns the values of the stack's limits: the chosen values, else the defaults for this number of CPUs."""
         own = {name: stack_cpus if limit.default == "cpus" else limit.default for name, limit in self.limits.items()}
         return {name: str(value) for name, value in (own | dict(chosen or {})).items()}
 
@@ -349,7 +349,7 @@ def fill_fields(text: str, fields: dict[str, str]) -> str:
 
 
 def read_stack(label: str) -> Stack:
-    """Reads the stack `id` or `id[variant]`. Raises UsageError if the stack does not exist, or its manifest is not valid."""
+    """Reads the stack `id` or `id[variant]`. Raises UsageError if the stack or a valid manifest does not exist."""
     hint = "weir stacks list"
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", label)
     if match is None:

@@ -1,4 +1,4 @@
-"""Waits until a stack that was just started answers."""
+"""Waits until a started stack responds to a request."""
 
 import http.client
 import time
@@ -37,8 +37,8 @@ def send_request(request: Request, *, timeout_s: float) -> tuple[int, bytes]:
 def wait_until_ready(
     base_url: str, path: str, *, timeout_s: float, why_dead: Callable[[], str | None], status_below: int = 500
 ) -> None:
-    """Requests `path` until the status is low enough; raises TargetError if the server ended, or is not ready in time.
-    `why_dead` returns why the server has ended; None while it runs."""
+    """Requests `path` until the status is below `status_below`. Raises TargetError if the server ended, or is not ready
+    in time. `why_dead` returns the reason why the server ended; None while the server runs."""
     started = time.monotonic()
     last = "no response"
     while True:

@@ -1,8 +1,8 @@
-"""Environment variables that tell a runtime its number of CPUs. Pure.
+"""Environment variables with the number of CPUs for a runtime. Pure.
 
-Affinity binds a process to its CPUs. Most runtimes read the affinity, but not everywhere, and few see a quota. With
-explicit variables thread pools and garbage collectors have the same size in every version of a runtime. A stack's own
-arguments and environment win.
+Affinity binds a process to its CPUs. Most runtimes read the affinity in most places, but few read a quota. With
+explicit variables, thread pools and garbage collectors have the same size in every version of a runtime. A stack's own
+arguments and environment have precedence.
 """
 
 import math
@@ -41,11 +41,11 @@ def count_usable_cpus(cpus: int, quota: float | None) -> int:
 
 
 def build_cpu_environment(runtime: Runtime | None, cpus: int) -> dict[str, str]:
-    """Returns the variables that tell a runtime its number of CPUs.
+    """Returns the environment variables with the number of CPUs for a runtime.
 
-    - JVM: `-XX:ActiveProcessorCount` in `JAVA_TOOL_OPTIONS`; options on the command line win.
-    - Node: `os.availableParallelism()` follows the affinity; libuv's pool does not. It keeps at least its default size,
-      since its threads wait for disks and name servers rather than compute.
+    - JVM: `-XX:ActiveProcessorCount` in `JAVA_TOOL_OPTIONS`; options on the command line have precedence.
+    - Node: `os.availableParallelism()` follows the affinity, libuv's pool does not. The pool has at least its default
+      size, because its threads wait for disks and name servers rather than compute.
     - Python: `PYTHON_CPU_COUNT` (3.13 and later), and the thread pools of the numeric libraries.
     - Go: `GOMAXPROCS`.
     """
@@ -60,9 +60,9 @@ def build_cpu_environment(runtime: Runtime | None, cpus: int) -> dict[str, str]:
 
 
 def add_cpu_environment(own: Mapping[str, str], runtime: Runtime | None, cpus: int) -> dict[str, str]:
-    """Adds the variables of `build_cpu_environment` to a stack's `own` environment, which wins.
+    """Adds the variables of `build_cpu_environment` to a stack's `own` environment, which has precedence.
 
-    `JAVA_TOOL_OPTIONS` is a list of options in which the later wins, so the stack's come last.
+    `JAVA_TOOL_OPTIONS` is a list in which later options have precedence, so the stack's options come last.
 
     >>> add_cpu_environment({"JAVA_TOOL_OPTIONS": "-Xmx64m"}, "jvm", 1)
     {'JAVA_TOOL_OPTIONS': '-XX:ActiveProcessorCount=1 -Xmx64m'}

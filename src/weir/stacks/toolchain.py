@@ -1,8 +1,8 @@
 """Finds the tools that stacks need, and builds the environment of builds and stacks.
 
 A need is a command, `mvn`, or a command with a minimum version, `java>=21`. weir looks on the PATH. A machine may have
-several JDKs: weir takes the first sufficient one of `JAVA_HOME`, the PATH, and the usual folders of JDKs. In these
-folders it takes the oldest, so that stacks with the same needs run on the same JDK.
+several JDKs: weir takes the first sufficient JDK of `JAVA_HOME`, the PATH, and the usual folders of JDKs. In these
+folders, weir takes the oldest JDK, so that stacks with the same needs run on the same JDK.
 """
 
 import os
@@ -19,12 +19,12 @@ from weir.model.requirements import UnmetRequirement
 from weir.paths import find_node_tools
 
 NEED = re.compile(r"([A-Za-z][\w.+-]*?)(?:>=(\d+(?:\.\d+)*))?")
-"""A tool, and its minimum version."""
+"""Pattern of a need: a tool, and optionally a minimum version."""
 JDK_TOOLS = frozenset({"java", "javac"})
 _JDK_FOLDERS = ("/usr/lib/jvm", "~/.sdkman/candidates/java", "~/.jdks")
 """Folders of JDKs of Debian, SDKMAN and IntelliJ."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-"""Maven prints bold text even into pipes."""
+"""Pattern of terminal styles. Maven prints bold text even into pipes."""
 _VERSION = re.compile(r"\d+(?:\.\d+)*")
 _RUNTIME = re.compile(r"java|node|python[\d.]*t?")
 """Names of runtime programs."""
@@ -44,12 +44,12 @@ class Tool:
 
     @property
     def version_line(self) -> str:
-        """The first line of its version output."""
+        """The first line that the tool prints about its version."""
         return read_first_line(str(self.path), _VERSION_ARGUMENTS.get(self.path.name, "--version")) or ""
 
     @property
     def version(self) -> tuple[int, ...]:
-        """The first number in `version_line`; empty without one."""
+        """The version number in `version_line`; empty if there is none."""
         found = _VERSION.search(self.version_line)
         return _parse_version(found.group()) if found else ()
 
@@ -57,14 +57,14 @@ class Tool:
 @dataclass(frozen=True, slots=True)
 class _Jdk:
     home: Path | None
-    """Its folder; None: the PATH finds it."""
+    """Folder of the JDK; None: the JDK on the PATH."""
 
     def tool(self, name: str) -> Tool | None:
         return _find_tool(name, build_search_path() if self.home is None else str(self.home / "bin"))
 
 
 def find_tool(need: str) -> Tool | UnmetRequirement:
-    """Returns the tool that meets a need, or why there is none."""
+    """Returns the tool that meets a need, or the unmet requirement with the reason."""
     name, at_least = _parse_need(need)
     if name in JDK_TOOLS:
         jdk = _find_jdk((need,))
@@ -100,7 +100,7 @@ def build_base_environment(needs: Sequence[str] = ()) -> dict[str, str]:
 
 
 def find_jdk_version(needs: Sequence[str]) -> str | None:
-    """Returns the version line of the JDK that meets the needs; None if none is needed or found."""
+    """Returns the version line of the JDK that meets the needs; None if no JDK is needed or found."""
     of_jdk = _select_jdk_needs(needs)
     jdk = _find_jdk(of_jdk) if of_jdk else None
     java = jdk.tool("java") if jdk else None
@@ -116,7 +116,7 @@ def build_search_path() -> str:
 
 @cache
 def read_first_line(*command: str) -> str | None:
-    """Returns the first line that a command prints; None if it does not exist or hangs. Runs each command once."""
+    """Returns the first line that a command prints; None if the command is missing or hangs. Runs each command once."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -126,8 +126,8 @@ def read_first_line(*command: str) -> str | None:
 
 
 def detect_runtime(pid: int) -> str:
-    """Returns the version line of a process's runtime, such as `Python 3.12.3` or `node v22.14.0`; empty for a program
-    of its own, which may not know `--version`, and for an ended process."""
+    """Returns the version line of a process's runtime, such as `Python 3.12.3` or `node v22.14.0`; empty for an ended
+    process, and for other programs, which may not support `--version`."""
     try:
         program = Path(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
@@ -142,7 +142,7 @@ def _select_jdk_needs(needs: Sequence[str]) -> list[str]:
 
 
 def _find_jdk(needs: Sequence[str]) -> _Jdk | None:
-    """Returns the first JDK whose tools meet all the needs; None without one."""
+    """Returns the first JDK whose tools meet all the needs; None if there is none."""
     parsed = [_parse_need(need) for need in needs]
     for jdk in _list_jdks():
         tools = [(jdk.tool(name), at_least) for name, at_least in parsed]

@@ -1,8 +1,8 @@
-"""A workload, `workloads/NAME.toml`: a request, and the conditions of a correct response. It is the same for all stacks.
+"""A workload, `workloads/NAME.toml`: a request, and the conditions of a correct response. All stacks share workloads.
 
 A template may contain `{{int LOW HIGH}}` and `{{word LENGTH}}`. Every check draws new random values for them. In
 `answer.json`, the string `{{body}}` is the JSON value of the request. `{{sha256 TIMES INPUT}}` is a digest of a random
-input of the path; the first input is 1. `answer.rows` is SQL on the workload's dataset, with a `?` for each random input of the path.
+input of the path, from 1. `answer.rows` is SQL on the workload's dataset, with a `?` for each random input.
 """
 
 import hashlib
@@ -56,9 +56,9 @@ class Rows(Table):
 
     sql: str
     match: Literal["all", "one"] = "all"
-    """`all`: the response is an array of all these rows, in any order. `one`: the response is one of them, as an object."""
+    """`all`: the response is an array of all these rows, in any order. `one`: it is one of these rows, as an object."""
     lists: dict[str, str] = Field(default_factory=dict)
-    """Further keys of each object, each with an SQL query. The value is an array of its rows in order, equal in all objects."""
+    """Further keys of each object, each with an SQL query. Its value is an array of the query's rows, in order."""
 
     def read(self, dataset_id: str, inputs: Sequence[str]) -> list[dict[str, Any]]:
         """Returns the rows of a dataset, each with its lists, for the random inputs of a request's path. Raises
@@ -126,7 +126,7 @@ class Workload(DataFile):
     dataset: str | None = None
     """Dataset of the stack's database."""
     services: list[str] = Field(default_factory=list)
-    """Upstreams for this workload. They run only for workloads that name them."""
+    """Upstreams for this workload. An upstream runs only for workloads that name the upstream."""
     request: RequestTemplate
     answer: Answer
     work: Work = Field(default_factory=Work)
@@ -161,7 +161,7 @@ class Workload(DataFile):
         )
 
     def inputs(self, path: str, template: str | None = None) -> list[str]:
-        """Returns the random inputs in the path of a request that was drawn for `template`. None: the workload's path."""
+        """Returns the random inputs in the path of a request for `template`; None: the workload's path."""
         parts = pieces(template or self.request.path)
         match = re.fullmatch("".join(re.escape(one) if isinstance(one, str) else "(.+?)" for one in parts), path)
         return list(match.groups()) if match else []
@@ -184,7 +184,7 @@ class Workload(DataFile):
         return {"method": request.method, "path": asked, "headers": list(headers), "check": check, **body}
 
     def why_wrong(self, request: Request, status: int, body: bytes, *, path: str | None = None) -> str | None:
-        """Returns what is wrong with a response to `request`, drawn for `path`. Returns None if the response is correct."""
+        """Returns a sentence about the error in a response to `request`, drawn for `path`; None if it is correct."""
         inputs, pattern = self.inputs(_split_path(request), path), self.answer.text_matches
         if status != self.answer.status:
             return f"status: found {status}, expected {self.answer.status}; body {_shorten(body)}"
@@ -234,7 +234,7 @@ def _expect_json(template: Any, body: bytes | None, inputs: list[str]) -> Any:
 
 
 def _compare_rows(body: bytes, found: Any, rows: list[dict[str, Any]], match: Literal["all", "one"]) -> str | None:
-    """Returns what is wrong with `found`, the JSON value of `body`. Returns None if it is right."""
+    """Returns a sentence about the error in `found`, the JSON value of `body`; None if the value is correct."""
     if match == "one":
         if any(_is_same_json(found, row) for row in rows):
             return None
@@ -247,7 +247,7 @@ def _compare_rows(body: bytes, found: Any, rows: list[dict[str, Any]], match: Li
     if not missing and not surplus:
         return None
     parts = [f"without {json.dumps(missing[0])}"] if missing else []
-    parts += [f"with {_shorten(json.dumps(surplus[0]).encode())}, which is not among them"] if surplus else []
+    parts += [f"with the wrong row {_shorten(json.dumps(surplus[0]).encode())}"] if surplus else []
     return f"body: found {len(found)} rows {' and '.join(parts)}; expected the {len(rows)} rows of the dataset"
 
 
