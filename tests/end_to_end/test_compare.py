@@ -112,6 +112,7 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
     [
         ([server("good"), "sh -c 'exit 7'"], 3, ["exit 7: the process ended with exit status 7 before it was ready"]),
         ([server("good", "8123"), server("good")], 3, ["the process listens on 8123, expected", "write {port}"]),
+        (["./no-such-server {port}", server("good")], 3, ["no-such-server: ", "found no program", "/no-such-server\n"]),
         ([server("never-listens"), server("good")], 3, ["the process listens on no port"]),
         ([server("good"), server("answers-wrong")], 3, ["the sides answer differently", "--any-answer"]),
         (["http://127.0.0.1:9/", server("good")], 3, ["127.0.0.1:9", "weir load http://127.0.0.1:9/"]),
@@ -129,7 +130,7 @@ def test_a_command_is_compared_at_two_commits(tmp_path: Path, weir: Weir) -> Non
         ([server("good"), server("slow"), "--save", "none/study.toml"], 2, ["--save: found none/study.toml"]),
     ],
     ids=[
-        "ends", "listens elsewhere", "listens nowhere", "other answers", "no server", "one side", "no workload", "no command",
+        "ends", "listens elsewhere", "no program", "listens nowhere", "other answers", "no server", "one side", "no workload", "no command",
         "unknown metric", "CPUs", "password", "open quote", "no URL", "one commit", "TLS", "placeholder", "no folder",
     ],
 )  # fmt: skip

@@ -62,7 +62,7 @@ def test_a_side_is_called_by_its_program_or_by_the_script_that_an_interpreter_ru
 
 def test_sides_of_one_program_are_told_apart_by_their_words_and_equal_ones_by_number() -> None:
     assert titles("gunicorn -w 1 app:app", "gunicorn -w 4 app:app") == ["gunicorn 1", "gunicorn 4"]
-    assert titles("./serve {port}", "./serve {port}") == ["serve (1)", "serve (2)"]
+    assert titles("./serve {port}", "./serve {port}") == ["serve #1", "serve #2"]
     assert names("./serve {port}", "./serve {port}") == ["serve-1", "serve-2"]
 
 

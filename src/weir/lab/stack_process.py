@@ -143,7 +143,6 @@ def running_stack(
         for name, log in zip(list_process_names(planned.cell.replicas), logs, strict=True):
             own_port = port if name == APP else 0
             started[name] = _start(host, built, planned, name, placement, log, known, own_port, watch_writes)
-        label = built.stack.label
         processes, base_urls = zip(*started.values(), strict=True)
         _wait_until_all_ready(host, built.stack, started, logs)
         ready_at = time.monotonic()
@@ -152,7 +151,7 @@ def running_stack(
             in_front = [(url, logs[0]) for url in asked if url not in base_urls]
             path, timeout_s = built.stack.find_path(planned.workload.id), planned.load.timeout_s
             for base_url, log in [*zip(base_urls, logs, strict=True), *in_front]:
-                with _add_log_to_errors(label, log):
+                with _add_log_to_errors(built.stack, log):
                     check(planned.workload, base_url, inputs, path=path, timeout_s=timeout_s)
             pids, check_s = tuple(process.pid for process in processes), time.monotonic() - ready_at
             running = RunningStack(tuple(asked), pids, ready_at - begun, check_s, runtime)
@@ -168,7 +167,7 @@ def _wait_until_all_ready(
 ) -> None:
     ready = stack.manifest.run.ready
     for (name, (process, base_url)), log in zip(started.items(), logs, strict=True):
-        with _add_log_to_errors(stack.title if stack.in_place else stack.label, log, shows_end=stack.in_place):
+        with _add_log_to_errors(stack, log):
             why_dead = partial(_explain_early_end, host, name)
             # The user's own command is ready at its first response; weir checks the response's content later.
             below = 600 if stack.in_place else 500
@@ -236,7 +235,7 @@ def _start(
         for old in find_pause_logs(log):
             old.unlink()
         environment = add_pause_log(environment, build_pause_log_path(log.absolute()))
-    with _add_log_to_errors(stack.label, log):
+    with _add_log_to_errors(stack, log):
         process = host.start(
             name,
             stack.command(settings, known),
@@ -277,18 +276,20 @@ def _explain_early_end(host: Host, name: str) -> str | None:
 
 
 @contextmanager
-def _add_log_to_errors(label: str, log: Path, *, shows_end: bool = False) -> Iterator[None]:
-    """Adds the stack's name and the path of its log to a TargetError; with `shows_end` also the log's last lines."""
+def _add_log_to_errors(stack: Stack, log: Path) -> Iterator[None]:
+    """Adds the stack's name and the path of its log to a TargetError. Adds the log's last lines for a user's command."""
     try:
         yield
     except TargetError as error:
-        text = f"{label}: {error.message}"
+        text = f"{stack.title if stack.in_place else stack.label}: {error.message}"
         if not os.statvfs(log.parent).f_bavail:
             # A full disk can end a server that writes its log. The server is not at fault, and retries would fail, too.
             raise NotWrittenError(f"{text}; no space is left for its log {log}", hint=CHECK_SPACE) from None
-        last = log.read_text(errors="replace").strip().splitlines()[-_SHOWN_LINES:] if shows_end else []
-        hint = error.hint or (f"tail {log}" if shows_end else f"weir stacks check {label}")
-        raise type(error)("\n  ".join([f"{text}; log: {log}", *last]), hint=hint) from None
+        printed = log.read_text(errors="replace").strip()
+        if not stack.in_place:
+            raise type(error)(f"{text}; log: {log}", hint=error.hint or f"weir stacks check {stack.label}") from None
+        lines = [f"{text}; log: {log}", *printed.splitlines()[-_SHOWN_LINES:]] if printed else [text]
+        raise type(error)("\n  ".join(lines), hint=error.hint or f"tail {log}") from None
 
 
 def _create_log(log: Path) -> None:

@@ -80,8 +80,9 @@ def name_sides(sides: Sequence[Side]) -> list[Side]:
     taken = {path.parent.name for path in list_manifest_files()}
     named: list[Side] = []
     for title, side in zip(titles, sides, strict=True):
-        before = sum(one.title.partition(" (")[0] == title for one in named)
-        unique = f"{title} ({before + 1})" if titles.count(title) > 1 else title
+        before = sum(one.title.partition(" #")[0] == title for one in named)
+        # Findings cut a title at "(".
+        unique = f"{title} #{before + 1}" if titles.count(title) > 1 else title
         name = side.text
         if side.kind != "stack":
             slug = re.sub(r"[^a-z0-9]+", "-", unique.lower()).strip("-") or "server"

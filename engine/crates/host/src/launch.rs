@@ -162,7 +162,10 @@ fn exec_failure(start: &Start, error: &io::Error) -> Failure {
             format!("install `{program}`, or give its whole path; env is the whole environment"),
         ),
         (io::ErrorKind::NotFound, _) => Failure::new(
-            format!("argv: {program} not found"),
+            format!(
+                "argv: found no program {}",
+                start.cwd.join(program).display()
+            ),
             "a script is also not found when the interpreter in its first line is missing",
         ),
         (io::ErrorKind::PermissionDenied, Some(User { uid, gid })) => match error.raw_os_error() {

@@ -193,7 +193,7 @@ fn what_cannot_be_started_is_an_error_that_names_the_key() {
             (
                 "argv",
                 json!(["/no/such/program"]),
-                "argv: /no/such/program not found",
+                "argv: found no program /no/such/program",
             ),
             ("argv", json!([text_file]), "is not executable"),
             ("cwd", json!("/no/such/folder"), "cwd: /no/such/folder"),
