@@ -85,7 +85,7 @@ class WrkFrontEnd(FrontEnd):
         notes = [
             "all latencies are measured; wrk adds computed latencies to correct for stalls"
             if tool == "wrk"
-            else "requests are due at exact microseconds; wrk2 waits whole milliseconds and catches up at twice the rate"
+            else "requests are due at exact microseconds; wrk2 waits whole milliseconds, then doubles its rate"
         ]
         if tool == "wrk2" and flags.duration_s > _CALIBRATION_S:
             notes.append("the latencies cover the whole run; wrk2 leaves out its calibration in the first 10 s")
@@ -94,7 +94,7 @@ class WrkFrontEnd(FrontEnd):
             notes.append(f"{carried}; Req/Sec is the total rate divided by {flags.threads}")
         if spare := flags.connections % flags.threads:
             opened = flags.connections - spare
-            notes.append(f"the load opened {flags.connections} connections; {tool} opens {opened}, equal for each thread")
+            notes.append(f"the load opened {flags.connections} connections; {tool} opens {opened}, equal per thread")
         if result.end.summary.errors.timeout:
             notes.append(f"a timeout closed its connection; {tool} keeps waiting and counts the late response")
         return notes
