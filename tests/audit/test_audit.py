@@ -90,6 +90,6 @@ def test_what_is_no_file_and_no_report_is_an_error_that_names_what_is(tmp_path: 
     assert done.returncode == 2
     assert "expected a report by one of wrk2, wrk, hey" in done.stderr
     (tmp_path / "cut.txt").write_text((REPORTS / "wrk.txt").read_text().replace("requests in", ""))
-    assert "looks like a report of wrk" in weir(tmp_path / "cut.txt").stderr
+    assert "found a damaged report by wrk" in weir(tmp_path / "cut.txt").stderr
     assert weir(REPORTS / "hey.txt", "--ramp", "soon").returncode == 2
     assert weir(tmp_path).returncode == 2
