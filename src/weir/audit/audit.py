@@ -33,7 +33,7 @@ def audit_file(
 ) -> tuple[str, list[AuditedLoad]]:
     """Returns the title and the audited loads of a file.
 
-    `name` is the path of a tool's report or of a file of claims, or the name of a published table in weir.
+    `name` is the path of a tool's report or of a file of claims, or the name of a table in weir.
     The keyword arguments replace the file's description of the load.
 
     Raises:

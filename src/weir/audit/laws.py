@@ -41,7 +41,7 @@ Law = Callable[[ReportedResult], list[Violation] | None]
 
 
 def check_laws(*results: ReportedResult) -> list[list[Violation]]:
-    """Returns a list of violations for each result and law. Skips a law if the result lacks a figure for it."""
+    """Returns a list of violations for each result and law. Skips a law if the result lacks one of its figures."""
     return [violations for result in results for law in _LAWS if (violations := law(result)) is not None]
 
 
@@ -70,7 +70,7 @@ def _littles_law(result: ReportedResult) -> list[Violation] | None:
 
 
 def _requests(result: ReportedResult) -> float | None:
-    """Returns the printed number of requests, or computes the number from other figures. None: unknown."""
+    """Returns the printed number of requests, or a number from other figures; None if the number is unknown."""
     if result.requests:
         return result.requests
     if result.throughput_rps and result.duration_s and result.throughput_rps.low * result.duration_s.low > 0:

@@ -97,7 +97,7 @@ class AbFrontEnd(FrontEnd):
         return self._find_socket_error(result) or int(result.end.stopped == "signal")
 
     def _find_socket_error(self, result: LoadResult) -> int:
-        """Returns ab's exit code after a socket error; 0 without an error, or if ab continues after it."""
+        """Returns ab's exit code after a socket error; 0 without an error, or if ab continues after the error."""
         errors = result.end.summary.errors
         if errors.timeout and not result.end.summary.requests.completed:
             return _TIMED_OUT

@@ -60,7 +60,7 @@ class Times:
         return self.values[min(bisect_right(self.below, rank), len(self.values) - 1)] if self.values else 0
 
     def percentile(self, percent: float) -> int:
-        """Returns a percentile by nearest rank: at least `percent` % of all times are not above it."""
+        """Returns the percentile by nearest rank: at least `percent` % of the times are at most the returned time."""
         return self.at(max(0, math.ceil(percent * self.count / 100) - 1))
 
     def count_up_to(self, limit: float) -> int:

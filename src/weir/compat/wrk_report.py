@@ -124,7 +124,7 @@ def format_totals(summary: "LoadSummary") -> str:
 
 
 def format_spectra(end: "LoadEnd", *, has_latency: bool, has_uncorrected: bool) -> str:
-    """Returns wrk2's blocks of percentiles: none, response times, or response times and service times."""
+    """Returns wrk2's blocks of percentiles for the flags: response times, and with `has_uncorrected` service times."""
     titles = {"response_time": "Recorded Latency"} if has_latency or has_uncorrected else {}
     if has_uncorrected:
         titles["service_time"] = "Uncorrected Latency (measured without taking delayed starts into account)"

@@ -22,8 +22,8 @@ _Messages = asyncio.Queue[bytes | None]
 
 
 class Broadcaster:
-    """The sender of updates to the viewers of one page, at most one in `period_s`. Only the server's event loop may
-    call its methods."""
+    """The sender of updates to the viewers of one page, at most every `period_s` seconds. Only the server's event loop
+    may call its methods."""
 
     def __init__(self, queue: EventQueue, period_s: float = PERIOD_S) -> None:
         self._queue = queue

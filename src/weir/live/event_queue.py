@@ -84,8 +84,8 @@ class EventQueue(LoadObserver):
         return self._state.snapshot(self._totals, self._clock())
 
     def changes(self) -> dict[str, Any] | None:
-        """Returns the changes since the last call. If nothing changed, returns None within a second of the last
-        changes and after the end."""
+        """Returns the changes since the last call; None if nothing changed. While the run goes on, returns at least
+        the current times once a second."""
         self._read()
         now_s = self._clock()
         if not self._has_changes and (self._state.phase == "ended" or now_s - self._published_s < 1.0):

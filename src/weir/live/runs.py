@@ -1,4 +1,4 @@
-"""The folder of runs: lists the runs, and computes their answers and reports. It reads no file outside the folder.
+"""The folder of runs: lists the runs and computes their answers and reports. weir reads no file outside the folder.
 A run is a folder with `run.weir`, or a saved load `NAME.weir`; the run's name is its path in the folder of runs.
 An answer takes seconds of CPU time. `RunFolder` computes one answer at a time and keeps it until the file changes."""
 

@@ -57,7 +57,7 @@ class Rules:
 
     @property
     def cookie(self) -> str:
-        """The cookie's name. It contains the port, because browsers do not separate cookies by port."""
+        """The cookie's name. The name contains the port, because browsers do not separate cookies by port."""
         return f"weir-{self.address.port}"
 
     def find_refusal(self, method: str, headers: Headers, query: Mapping[str, list[str]]) -> tuple[int, str] | None:

@@ -1,5 +1,5 @@
-"""The page's web server. It has its own thread at nice 19, because it must not take CPU time from the load. Without
-viewers, the server only wakes ten times a second to check whether it should end."""
+"""The page's web server. The server has its own thread at nice 19, because it must not take CPU time from the load.
+Without viewers, the server only wakes ten times a second to check whether it should end."""
 
 import asyncio
 import contextlib

@@ -1,6 +1,6 @@
 """The page's state: takes facts and records, and returns JSON values. Pure: the caller passes the time. `snapshot`
 returns the whole state for a new viewer; `changes` returns the changes since its last call for all viewers. An update
-replaces the points of the charts from a given index on, so that a viewer may receive the same points twice."""
+replaces the points of the charts from an index on. A viewer may therefore receive the same points twice."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -129,8 +129,8 @@ class PageState:
 
 
 def time_left_s(trial: TrialStarted, lengths_s: Sequence[float], in_trial_s: float | None) -> float | None:
-    """Estimates the remaining seconds of a run from the mean length of past trials, or from the planned length before
-    the first trial ends. `in_trial_s` is the time since the start of the current trial; None if the trial has ended.
+    """Estimates the remaining seconds of a run from the mean length of past trials. Without a past trial, uses the
+    planned length. `in_trial_s` is the time since the start of the current trial; None if the trial has ended.
     Returns None if the number or the length of the trials is unknown.
 
     >>> time_left_s(TrialStarted(number=2, total=4, name="a", point="b"), [10.0], 4.0)

@@ -31,7 +31,7 @@ class _Figures:
             self.min_us = min(self.min_us, Hdr.from_text(interval.histogram).min / 1000)
 
     def format_line(self, kind: str, length_s: float) -> str:
-        """Returns the line as JMeter prints it; `kind` is + or =."""
+        """Returns a line in JMeter's format; `kind` is + or =."""
         mean_us, min_us = (self.sum_us / self.answered, self.min_us) if self.answered else (0.0, 0.0)
         seconds = int(length_s + 0.5)
         length = f"{seconds // 3600:02d}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"

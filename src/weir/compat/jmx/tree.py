@@ -21,7 +21,7 @@ _PROPERTIES = frozenset(f"{type_}Prop" for type_ in _TYPES)
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An XML element: an element of the test plan, or a property of one."""
+    """An XML element: an element of the test plan, or a property of such an element."""
 
     kind: str
     """The XML tag, such as `ThreadGroup`."""
