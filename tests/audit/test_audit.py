@@ -27,7 +27,7 @@ def test_the_means_that_hey_printed_after_a_million_results_are_impossible() -> 
     _, loads = audit_file("sync-vs-async")
     sanic = next(load for load in loads if load.result.name == "Sanic")
     assert "595.4 µs" in sanic.violations[0].found
-    assert "hey keeps the first 1,000,000 results" in sanic.violations[0].cause
+    assert "hey divides the sum of all response times by 1,000,000" in sanic.violations[0].cause
 
 
 def test_the_load_that_was_printed_for_the_hot_row_is_not_the_load_that_ran() -> None:
@@ -88,8 +88,8 @@ def test_what_is_no_file_and_no_report_is_an_error_that_names_what_is(tmp_path: 
     (tmp_path / "text.txt").write_text("nothing of the kind")
     done = weir(tmp_path / "text.txt")
     assert done.returncode == 2
-    assert "expected one of wrk2, wrk, hey" in done.stderr
+    assert "expected a report by one of wrk2, wrk, hey" in done.stderr
     (tmp_path / "cut.txt").write_text((REPORTS / "wrk.txt").read_text().replace("requests in", ""))
-    assert "looks like a report of wrk" in weir(tmp_path / "cut.txt").stderr
+    assert "found a damaged report by wrk" in weir(tmp_path / "cut.txt").stderr
     assert weir(REPORTS / "hey.txt", "--ramp", "soon").returncode == 2
     assert weir(tmp_path).returncode == 2

@@ -70,9 +70,9 @@ def test_a_load_that_can_be_breaks_no_law() -> None:
         ({"throughput_rps": 990.0}, "requests = throughput × time"),
         ({"status": {"200": 10_000}}, "the statuses add up"),
         ({"status": {}}, "the statuses add up"),
-        ({"errors": ErrorCounts(check=1, reset=2)}, "every request has one fate"),
-        ({"requests": SUMMARY.requests.model_copy(update={"unsent": 6})}, "every request has one fate"),
-        ({"requests": SUMMARY.requests.model_copy(update={"intended": 9_000})}, "every request has one fate"),
+        ({"errors": ErrorCounts(check=1, reset=2)}, "every request has one outcome"),
+        ({"requests": SUMMARY.requests.model_copy(update={"unsent": 6})}, "every request has one outcome"),
+        ({"requests": SUMMARY.requests.model_copy(update={"intended": 9_000})}, "every request has one outcome"),
     ],
 )
 def test_each_part_of_a_summary_is_held_against_its_law(changes: dict[str, object], law: str) -> None:
@@ -89,7 +89,7 @@ def test_cpu_time_is_at_most_that_of_the_cpus() -> None:
     assert laws(CLOSED, resources=replace(USED, cpu_user_s=7.11)) == [], "hundredths that /proc cuts off"
     assert laws(CLOSED, resources=replace(USED, cpu_user_s=7.3)) == ["CPU time ≤ CPUs × time"]
     (violation,) = find_violations(*build_reported_results(SUMMARY, CLOSED, USED, cpus=0.5))
-    assert "0.5 CPUs have 5 s of time in 10 s, but 9.9 s of CPU time is reported." in violation.found
+    assert "0.5 CPUs have 5 s of CPU time in 10 s, but 9.9 s of CPU time is reported." in violation.found
     assert find_violations(*build_reported_results(SUMMARY, CLOSED, USED)) == ()
     (violation,) = find_violations(*build_reported_results(SUMMARY, CLOSED, USED, cpus=1, used_s=8.0))
     assert violation.law == "CPU time ≤ CPUs × time", "of a part of the load"

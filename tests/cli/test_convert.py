@@ -105,8 +105,8 @@ def test_weir_load_makes_of_the_command_line_what_the_tool_was_asked_for(
 
 def test_what_differs_stands_on_top(convert: Convert) -> None:
     said = convert(f"hey -z 10s -q 5 -c 2 {URL}/")
-    assert "# - a closed loop: each connection asks again when it was answered" in said
-    assert "# - -q is a rate of each worker: one request in 0.2 s each, at most 10 a second in all" in said
+    assert "# - a closed loop: each connection waits for its response" in said
+    assert "# - -q is the rate of each worker: one request in 0.2 s, at most 10 requests/s in total" in said
     assert "a closed loop" not in convert(f"wrk2 -c 2 -d 1 -R 10 {URL}")
 
 

@@ -180,7 +180,8 @@ def test_no_color_is_honoured(tmp_path: Path, serve: Serve) -> None:
 def test_nothing_is_drawn_without_a_terminal_or_on_a_dumb_one(tmp_path: Path, serve: Serve) -> None:
     url = f"http://{serve('null')}/"
     command = [str(Path(sysconfig.get_path("scripts")) / "weir"), "load", url, "-d", "300ms"]
-    assert subprocess.run(command, capture_output=True, check=True).stderr == b""
+    # A busy machine makes the generator stand still, and weir says so in a line.
+    assert b"\x1b[" not in subprocess.run(command, capture_output=True, check=True).stderr
     code = "import os, pty, sys; status = pty.spawn(sys.argv[1:]); sys.exit(os.waitstatus_to_exitcode(status))"
     done = subprocess.run(
         [sys.executable, "-c", code, *command],

@@ -230,7 +230,7 @@ def test_progress_is_told_from_151_requests_on_each_tenth_but_a_hundred_at_least
 def test_a_reset_has_abs_exit_code_unless_it_is_to_go_on() -> None:
     was_reset = result(errors={"reset": 1}, events=[LoadEvent(t_s=0, kind="reset", detail="connection reset by peer")])
     assert (ab("").choose_exit_code(was_reset), ab("-r").choose_exit_code(was_reset)) == (104, 0)
-    assert "without -r ab ends at the first error" in "\n".join(ab("").list_differences(was_reset))
+    assert "without -r, ab ends at the first socket error" in "\n".join(ab("").list_differences(was_reset))
     # A connection that ends without one is no error for ab.
     was_closed = result(
         errors={"reset": 1}, events=[LoadEvent(t_s=0, kind="reset", detail="connection closed without an answer")]
@@ -261,7 +261,7 @@ def test_a_load_that_cannot_begin_has_abs_heading_and_exit_codes() -> None:
     [
         ("-n x", "-n: found 'x', expected a whole number such as 100", 22),
         ("-n 0", "-n: found 0, expected 1 or more", 1),
-        ("-c 5 -n 2", "-c: found 5, expected 1 to 2, the requests (-n)", 22),
+        ("-c 5 -n 2", "-c: found 5, expected 1 to 2, the value of -n", 22),
         ("-c 0", "-c: found 0, expected 1 to 1", 22),
         ("-Y", "found -Y, expected a flag of ab", 22),
         ("-m PURGE", "-m: found 'PURGE', expected one of: GET, POST", 22),
@@ -271,10 +271,10 @@ def test_a_load_that_cannot_begin_has_abs_heading_and_exit_codes() -> None:
         ("-u missing", "-u: missing: cannot be read: No such file or directory", 1),
         (URL, "URL: found 'http://127.0.0.1:8000/' after the URL, expected flags before the URL", 22),
         *(
-            (f"{flag} 1", f"{flag}: found a flag that weir does not have", 22)
+            (f"{flag} 1", f"{flag}: weir does not support this flag", 22)
             for flag in ("-X", "-P", "-b", "-f", "-Z", "-E", "-g", "-x", "-y", "-z")
         ),
-        *((flag, f"{flag}: found a flag that weir does not have", 22) for flag in ("-w", "-S", "-I")),
+        *((flag, f"{flag}: weir does not support this flag", 22) for flag in ("-w", "-S", "-I")),
     ],
 )
 def test_a_wrong_command_line_is_told_and_has_abs_exit_code(line: str, message: str, code: int) -> None:

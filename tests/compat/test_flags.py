@@ -69,8 +69,8 @@ def test_flags_and_values_stand_together_or_apart(table: ToolFlags, line: str, f
         (GETOPT, f"-c 1.5 {URL}", "-c: found '1.5', expected a whole number such as 100", "weir tool -h"),
         (GETOPT, "-c", "-c: found no value, expected a value after the flag", "weir tool -h"),
         (GETOPT, f"--latency=no {URL}", "--latency: found 'no', expected no value", "weir tool -h"),
-        (GETOPT, f"-xhost {URL}", "-x: found a flag that weir does not have", "weir load --connect-to"),
-        (GETOPT, f"--proxy=host {URL}", "--proxy: found a flag that weir does not have", "weir load --connect-to"),
+        (GETOPT, f"-xhost {URL}", "-x: weir does not support this flag", "weir load --connect-to"),
+        (GETOPT, f"--proxy=host {URL}", "--proxy: weir does not support this flag", "weir load --connect-to"),
         (GO, f"-Lc5 {URL}", "found -Lc5, expected a flag of tool", "weir tool -h"),
         (GO, f"-keep-alive=2 {URL}", "-keep-alive: found '2', expected no value", "weir tool -h"),
     ],
@@ -119,7 +119,7 @@ def test_help_lists_every_flag_of_the_tool(flag: str) -> None:
         "  -c, --count            a number\n"
         "  -L, --latency          a switch\n"
         "  -H                     texts\n"
-        "  -x, --proxy            not offered. Instead: weir load --connect-to\n"
+        "  -x, --proxy            not supported. Instead: weir load --connect-to\n"
         "\n"
         "Example: weir tool URL\n"
     )

@@ -170,12 +170,12 @@ def test_what_differs_is_said_where_it_does() -> None:
     )
     assert [note.split(":")[0].split(";")[0].split(",")[0] for note in found] == [
         "DNS-lookup and req write are 0",
-        "Requests/sec counts answers",
-        "5 answers were redirects",
+        "Requests/sec counts only responses",
+        "5 responses were redirects",
         "2 requests were in flight at the end",
-        "as by hey",
+        "the words after the URL have no effect",
     ]
-    assert "would say 5.0000" in found[1]
+    assert "would print 5.0000" in found[1]
     assert len(hey("-disable-redirects").list_differences(result(status={"302": 1}))) == 1
 
 
@@ -198,8 +198,8 @@ def test_a_load_that_cannot_begin_is_a_report_of_failures_as_heys_is() -> None:
         ("-m TRACE", "-m: found 'TRACE', expected one of: GET, POST", 2),
         ("-o json", "-o: found 'json', expected csv; weir load --json FILE URL", 2),
         ("-bogus", "found -bogus, expected a flag of hey", 2),
-        ("-h2", "-h2: found a flag that weir does not have", 2),
-        ("-x http://127.0.0.1:1", "-x: found a flag that weir does not have", 2),
+        ("-h2", "-h2: weir does not support this flag", 2),
+        ("-x http://127.0.0.1:1", "-x: weir does not support this flag", 2),
         ("-n 0", "-n: found 0, expected at least 50, one for each worker (-c)", 1),
         ("-n 2 -c 3", "-n: found 2, expected at least 3, one for each worker (-c)", 1),
         ("-z 1s -c 0", "-c: found 0, expected 1 or more", 1),

@@ -108,7 +108,7 @@ def test_a_scenario_stands_in_the_study_itself() -> None:
     [
         (LoadSpec(urls=("https://h/",)), "URL: found 'https://h/', expected http://HOST"),
         (LoadSpec(urls=("unix:/a",)), "URL: found 'unix:/a'"),
-        (LoadSpec(urls=(URL, URL)), "URL: found 2, expected one"),
+        (LoadSpec(urls=(URL, URL)), "URL: found 2 URLs, expected one"),
         (LoadSpec(connect_to="127.0.0.1:1"), "found the address 127.0.0.1:1"),
         (LoadSpec(headers=(("A", "1"), ("a", "2"))), "headers: found 'a' twice"),
         (LoadSpec(body=b"\xff"), "body: found b'\\xff'"),

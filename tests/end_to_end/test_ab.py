@@ -232,7 +232,7 @@ def test_the_files_of_both_have_one_layout(of_both: Callable[[str], Both], line:
 def test_a_reset_is_counted_and_has_abs_exit_code_where_ab_ends_at_it(of_both: Callable[[str], Both]) -> None:
     ends, goes_on = of_both(RESET), of_both(f"-r {RESET}")
     assert ends.weir.code == ends.tool.code == 104
-    assert "without -r ab ends at the first error of a socket" in ends.weir.err
+    assert "without -r, ab ends at the first socket error" in ends.weir.err
     assert goes_on.weir.code == goes_on.tool.code == 0
     for both in (ends, goes_on):
         found = parse(both.weir.out)

@@ -258,7 +258,7 @@ def wait_for_load(pid: int) -> None:
 
 
 def test_that_redirects_are_not_followed_is_said_unless_they_are_not_to_be(of_both: Callable[[str], Both]) -> None:
-    assert "8 answers were redirects, which hey follows" in of_both(FOLLOWED).weir.err
+    assert "8 responses were redirects, which hey follows" in of_both(FOLLOWED).weir.err
     assert "hey follows" not in of_both("-n 8 -c 2 -disable-redirects {url}moved").weir.err
 
 
@@ -281,7 +281,7 @@ def test_requests_per_second_counts_answers_alone_and_says_so(weir: Weir, serve:
     answered, failed = sum(found.statuses.values()), sum(found.errors.values())
     assert answered + failed == 100
     assert found.summary["Requests/sec"] == pytest.approx(answered / found.summary["Total"], rel=0.01)
-    counted = re.search(r"would say ([\d.]+)", done.stderr)
+    counted = re.search(r"would print ([\d.]+)", done.stderr)
     assert counted is not None
     assert float(counted[1]) == pytest.approx(100 / found.summary["Total"], rel=0.01)
 

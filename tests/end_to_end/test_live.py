@@ -315,7 +315,7 @@ def test_without_the_token_of_the_printed_address_nobody_is_let_in(start_weir: S
         ),
         (
             ["load", "http://127.0.0.1:1/", "--live", "--listen", "192.0.2.1"],
-            "--listen: 192.0.2.1:0: cannot listen there",
+            "--listen: cannot listen on 192.0.2.1:0",
         ),
         (["ui", "missing"], "FOLDER: missing: found nothing there, expected a folder of runs"),
     ],

@@ -263,8 +263,8 @@ def broken_summary(**changes: object) -> Callable[[str, int, TrialResult], Trial
     ("changes", "law"),
     [
         ({"response_time_us__mean": 6_000.0, "response_time_us__max": 9e9}, "users = throughput × response time"),
-        ({"requests__intended": 5}, "every request has one fate"),
-        ({"errors__reset": 7}, "every request has one fate"),
+        ({"requests__intended": 5}, "every request has one outcome"),
+        ({"errors__reset": 7}, "every request has one outcome"),
         ({"status": {"200": 3}}, "the statuses add up"),
         ({"throughput_rps": 33_593.0, "response_time_us__mean": 400.0}, "requests = throughput × time"),
         ({"response_time_us__p99": 1.0}, "percentiles rise"),

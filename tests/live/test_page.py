@@ -309,7 +309,7 @@ def test_the_button_for_one_more_block_says_what_comes_of_it_and_is_of_no_use_in
     page.locator("#extend").click()
     expect(page.locator("#control-done")).to_have_text("One more block comes after the others.")
     page.locator("#extend").click()
-    expect(page.locator("#control-problem")).to_have_text("the last block is over")
+    expect(page.locator("#control-problem")).to_have_text("the last block has ended")
     expect(page.locator("#control-done")).to_have_text("")
     board.end("The run is over.")
     expect(page.locator("#extend")).to_be_disabled()

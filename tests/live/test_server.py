@@ -155,7 +155,7 @@ def test_the_skip_button_of_a_trial_that_has_ended_does_not_skip_the_next(served
 
 def test_a_button_that_has_nothing_to_end_says_so(served: Served) -> None:
     visitor = served(controls=Pressed(answer=False).controls())
-    for path, message in (("/stop", "nothing runs that could be stopped"), ("/extend", "the last block is over")):
+    for path, message in (("/stop", "nothing is running"), ("/extend", "the last block has ended")):
         answer = visitor.post(path)
         assert (answer.status, answer.json()) == (409, {"message": message})
 
@@ -256,7 +256,7 @@ def test_the_thread_has_the_lowest_priority_and_the_cpus_of_weirs_control(served
 
 def test_a_port_that_is_taken_is_said_with_the_flag(served: Served) -> None:
     taken = served().server.address
-    with pytest.raises(UsageError, match=rf"--listen: 127\.0\.0\.1:{taken.port}: cannot listen there"):
+    with pytest.raises(UsageError, match=rf"--listen: cannot listen on 127\.0\.0\.1:{taken.port}"):
         LiveServer(EventQueue(PageInfo("x")), taken)
 
 

@@ -1,1 +1,1 @@
-"""Checks a load tool's report, or a table of published figures, against the laws of physics."""
+"""Checks a load tool's report, or a table of published figures, for impossible numbers."""

@@ -1,4 +1,4 @@
-"""Audits a file of results: lists its impossible figures."""
+"""Lists the impossible figures in a file with load results."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from weir.paths import find_data_folder
 
 @dataclass(frozen=True, slots=True)
 class AuditedLoad:
-    """One load of a file, and the laws that its figures violate."""
+    """One load in a file, with the laws that its figures violate."""
 
     result: ReportedResult
     violations: tuple[Violation, ...]
@@ -31,13 +31,13 @@ def audit_file(
     loops: int | None = None,
     think_s: float | None = None,
 ) -> tuple[str, list[AuditedLoad]]:
-    """Returns the title and the loads of a tool's report, of a file of claims, or of a published table that ships with
-    weir.
+    """Returns the title and the audited loads of a file.
 
-    The keyword arguments describe the load and override the file.
+    `name` is the path of a tool's report or of a file of claims, or the name of a table in weir.
+    The keyword arguments replace the file's description of the load.
 
     Raises:
-        UsageError: the file cannot be read, or has none of these formats.
+        UsageError: the file cannot be read, or has an unknown format.
     """
     path = _find(name)
     title, results = read_claims(path) if path.suffix == ".toml" else (path.name, _read_report(path))
@@ -53,7 +53,7 @@ def _find(name: str) -> Path:
         return Path(name)
     if name in published:
         return published[name]
-    expected = f"a report of {_tools()}, a file of claims (TOML), or one of: {', '.join(sorted(published))}"
+    expected = f"a report by {_tools()}, a file of claims (TOML), or a table: {', '.join(sorted(published))}"
     raise UsageError(f"{name}: not found; expected {expected}")
 
 
@@ -67,7 +67,7 @@ def _read_report(path: Path) -> list[ReportedResult]:
     except ReportError as error:
         raise UsageError(f"{path}: {error}", hint="check whether the file is complete") from None
     if results is None:
-        raise UsageError(f"{path}: found no report of a known tool; expected one of {_tools()}")
+        raise UsageError(f"{path}: found no report by a known tool, expected a report by one of {_tools()}")
     return results
 
 

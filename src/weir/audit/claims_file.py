@@ -1,8 +1,8 @@
 """Reads a file of claims: figures copied from a publication.
 
-Figures are texts, as the publication printed them, so that their rounding is known: `"0.0060 s"`, `"14377 ms"`,
-`"7191.2708"`. A `[[table]]` adds the claims of a CSV file in the same folder. Its columns are the keys of a claim; a
-time's column names the unit (`mean_ms`).
+Each figure is a text with all printed digits, which show its rounding: `"0.0060 s"`, `"14377 ms"`, `"7191.2708"`.
+A `[[table]]` adds the claims in a CSV file of the same folder. The names of the CSV columns are the keys of a claim.
+A column of times also has the unit in its name (`mean_ms`).
 """
 
 import csv
@@ -49,7 +49,7 @@ Number = Annotated[str, AfterValidator(_number)]
 
 
 class Entry(Table):
-    """Figures of one load. A missing figure comes from the file's defaults."""
+    """The figures of one load. The file's defaults replace missing figures."""
 
     tool: str | None = None
     users: int | None = Field(None, ge=1)
@@ -68,19 +68,19 @@ class Entry(Table):
 
 
 class NamedEntry(Entry):
-    """One load with its name."""
+    """The figures of one load, with the load's name."""
 
     name: str = Field(min_length=1)
 
 
 class CsvTable(Table):
-    """Claims in a CSV file."""
+    """A CSV file that contains claims."""
 
     file: str
 
 
 class ClaimsFile(Table):
-    """The whole file. The names of the fields are the TOML's keys."""
+    """The content of a file of claims. Each field has the name of its TOML key."""
 
     schema_: int = Field(alias="schema")
     title: str
@@ -90,10 +90,10 @@ class ClaimsFile(Table):
 
 
 def read_claims(path: Path) -> tuple[str, list[ReportedResult]]:
-    """Returns the title and the claims of a file.
+    """Returns the title and the claims in a file.
 
     Raises:
-        UsageError: the file, or a table that it names, cannot be read or is invalid.
+        UsageError: the file, or one of its CSV files, cannot be read or is invalid.
     """
     file = validate(ClaimsFile, read_toml(path, what="a file of claims"), path=path)
     entries = [*file.claim, *(entry for table in file.table for entry in _read_csv(path.parent / table.file))]
@@ -108,7 +108,7 @@ def _result(entry: NamedEntry, defaults: Entry) -> ReportedResult:
     figures: dict[str, Any] = {f"{key}_s": _figure(values.pop(key)) for key in _TIME_COLUMNS if key in values}
     if "throughput_rps" in values:
         figures["throughput_rps"] = Figure.printed(values.pop("throughput_rps"))
-    # The load that the publication describes is exact.
+    # The description of the load is exact: ramp and pause have no rounding.
     ramp_s, think_s = (figures.pop(key, Figure(0.0)).value for key in ("ramp_s", "think_s"))
     quantiles_s = {float(key[1:].replace("_", ".")) / 100: _figure(value) for key, value in quantiles}
     return ReportedResult(**values, **figures, ramp_s=ramp_s, think_s=Figure(think_s), quantiles_s=quantiles_s)
@@ -129,7 +129,7 @@ def _read_csv(path: Path) -> Iterator[NamedEntry]:
     for column in reader.fieldnames or ():
         if column not in known:
             expected = f"{', '.join(sorted(_COLUMNS))}, mean_ms, max_s, …"
-            raise UsageError(f"{path}: found the unknown column {column!r}, expected columns among {expected}")
+            raise UsageError(f"{path}: found the unknown column {column!r}, expected one of {expected}")
     for number, row in enumerate(reader, start=2):
         value: dict[str, object] = {}
         for column, cell in row.items():

@@ -1,9 +1,8 @@
-"""Laws that hold for every load, whatever tool measured it. weir checks its own trials with the same laws
-(`trial_results`).
+"""Laws that hold for every load, measured by any tool. weir checks its own trials with the same laws (`trial_results`).
 
 Sources: Little 1961; Denning & Buzen 1978 (operational laws); Bhatia & Davis 2000 (largest standard deviation between
-two bounds). Each law allows for the rounding of every figure that it uses. A law returns its violations, or None if the
-result lacks a figure that the law needs.
+two bounds). Each law allows for the rounding of its figures. A law returns its violations, or None if the result lacks
+a figure for the law.
 """
 
 import math
@@ -16,25 +15,25 @@ from typing import Literal
 from weir.model.reported_result import Figure, ReportedResult
 
 AT_CAP = 0.95
-"""A throughput above this share of the load's own limit says little about the server."""
+"""Share of the largest throughput that a load allows. Above this share, the load and not the server is the limit."""
 SLACK = 0.002
-"""Relative tolerance beyond rounding: the last responses arrive after the tool stops its clock."""
+"""Relative tolerance in addition to rounding: the last responses arrive after the tool stops its clock."""
 HEY_KEEPS = 1_000_000
-"""hey keeps this many results. Its sums, and so its mean, include all."""
+"""Maximum number of results that hey keeps. Its sums, and so its mean, include all results."""
 _OTHER_REQUESTS = "These figures describe different requests."
-_COUNTED_WRONG = "One of the two counts misses requests or counts some twice."
+_COUNTED_WRONG = "One of the two counts leaves out requests, or counts some requests twice."
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A law that a result violates, or a limit that it reaches."""
+    """A law that a result violates, or a limit that a result reaches."""
 
     kind: Literal["impossible", "capped"]
     law: str
     found: str
-    """The printed figure and the law's limit: a sentence."""
+    """A sentence with the printed figure and the law's limit."""
     cause: str
-    """The probable cause, or the consequence: a sentence."""
+    """A sentence with the probable cause or the consequence."""
 
 
 _impossible = partial(Violation, "impossible")
@@ -42,37 +41,36 @@ Law = Callable[[ReportedResult], list[Violation] | None]
 
 
 def check_laws(*results: ReportedResult) -> list[list[Violation]]:
-    """Returns the violations of each law for which a result has the figures."""
+    """Returns a list of violations for each result and law. Skips a law if the result lacks one of its figures."""
     return [violations for result in results for law in _LAWS if (violations := law(result)) is not None]
 
 
 def find_violations(*results: ReportedResult) -> tuple[Violation, ...]:
-    """Returns the violations in results: impossible figures, and a throughput that the load limits."""
+    """Returns all violations in results: impossible figures, and throughputs that the load limits."""
     return tuple(violation for violations in check_laws(*results) for violation in violations)
 
 
 def _littles_law(result: ReportedResult) -> list[Violation] | None:
-    """Closed loop: users = throughput × (response time + think time) while all users are active; fewer users
-    otherwise."""
+    """Checks Little's law for a closed loop: throughput × (response time + think time) ≤ users."""
     users, rate_rps, mean_s, think_s = result.users, result.throughput_rps, result.mean_s, result.think_s
     if users is None or rate_rps is None or mean_s is None or rate_rps.low <= 0:
         return None
-    # A user's last pause may end after the load: each user has one pause fewer than requests.
+    # A user's last pause may end after the load, so each user has at least one pause less than requests.
     requests = _requests(result)
     pauses = 1.0 if requests is None else max(0.0, 1 - users / requests)
     if mean_s.low <= users / rate_rps.low - think_s.low * pauses:
         return []
     printed_s = users / rate_rps.value - think_s.value * pauses
-    minus = f" less the pause of {_time(think_s.value)}" if think_s.value else ""
+    minus = f" minus the pause of {_time(think_s.value)}" if think_s.value else ""
     found = (
-        f"{users:,} users with one request each at {rate_rps.value:,.6g} requests/s spend at most {_time(printed_s)} on it "
-        f"({users:,} ÷ {rate_rps.value:,.6g}{minus}), and the mean is printed as {_time(mean_s.value)}."
+        f"{users:,} users with {rate_rps.value:,.6g} requests/s have a mean of at most {_time(printed_s)} "
+        f"({users:,} ÷ {rate_rps.value:,.6g}{minus}), but the printed mean is {_time(mean_s.value)}."
     )
     return [_impossible("users = throughput × response time", found, _cause_of_mean(result))]
 
 
 def _requests(result: ReportedResult) -> float | None:
-    """Returns the number of requests: as printed, or computed from other figures."""
+    """Returns the printed number of requests, or a number from other figures; None if the number is unknown."""
     if result.requests:
         return result.requests
     if result.throughput_rps and result.duration_s and result.throughput_rps.low * result.duration_s.low > 0:
@@ -83,31 +81,31 @@ def _requests(result: ReportedResult) -> float | None:
 def _cause_of_mean(result: ReportedResult) -> str:
     if result.tool == "wrk":
         return (
-            "wrk adds response times that it did not measure, to correct for requests that it did not send, even in a "
-            "closed loop: the mean does not describe the load that ran."
+            "wrk corrects for requests that it did not send: it adds computed response times, even in a closed loop. "
+            "The mean does not describe the load that ran."
         )
     duration_s, rate_rps = result.duration_s, result.throughput_rps
     if result.tool == "hey" and duration_s and rate_rps and duration_s.value * rate_rps.value > HEY_KEEPS:
         return (
-            f"hey keeps the first {HEY_KEEPS:,} results but divides the sum of all results by that number, so the mean grows "
-            "with the length of the run."
+            f"hey divides the sum of all response times by {HEY_KEEPS:,}, the number of results that it keeps. "
+            "The mean therefore grows with the length of the run."
         )
-    return "Users, throughput and mean contradict each other: at least one is wrong or belongs to another run."
+    return "Users, throughput and mean contradict each other: one of them is wrong or belongs to another run."
 
 
 def _most_of_the_load(result: ReportedResult) -> list[Violation] | None:
-    """Users who start during a ramp and send N requests each need at least the ramp and the last user's requests."""
+    """Checks the throughput: a load lasts at least for the ramp and then for the last user's requests."""
     users, loops, rate_rps, ramp_s = result.users, result.loops, result.throughput_rps, result.ramp_s
     if users is None or loops is None or rate_rps is None or ramp_s <= 0:
         return None
     requests = users * loops
-    what = f"{users:,} users with {loops} requests each make {requests:,}"
+    what = f"{users:,} users with {loops} requests each make {requests:,} requests"
     if rate_rps.low > requests / ramp_s:
         found = (
-            f"{what}, and the last user starts after {_time(ramp_s)}: at most {requests / ramp_s:,.4g} requests/s, but "
-            f"{rate_rps.value:,.6g} is printed."
+            f"{what}, and the last user starts after {_time(ramp_s)}. The throughput is at most "
+            f"{requests / ramp_s:,.4g} requests/s, but {rate_rps.value:,.6g} is printed."
         )
-        return [_impossible("throughput ≤ users × loops ÷ ramp", found, "The load described is not the load that ran.")]
+        return [_impossible("throughput ≤ users × loops ÷ ramp", found, "The described load is not the load that ran.")]
     if result.mean_s is None:
         return []
     last_s = loops * (result.mean_s.value + result.think_s.value)
@@ -118,9 +116,9 @@ def _most_of_the_load(result: ReportedResult) -> list[Violation] | None:
         Violation(
             "capped",
             "throughput ≤ users × loops ÷ (ramp + loops × response time)",
-            f"{what}, which takes the ramp of {_time(ramp_s)} and the last user's {_time(last_s)}: no server can exceed "
-            f"{reachable_rps:,.4g} requests/s under this load, and {rate_rps.value:,.6g} is printed.",
-            "The load limits this throughput, not the server: a ratio to it does not compare servers.",
+            f"{what}. The ramp takes {_time(ramp_s)}, and the last user's requests take {_time(last_s)}: no server can "
+            f"exceed {reachable_rps:,.4g} requests/s under this load, and {rate_rps.value:,.6g} is printed.",
+            "The load, not the server, limits this throughput: do not compare servers by this figure.",
         )
     ]
 
@@ -131,13 +129,14 @@ def _mean_between_bounds(result: ReportedResult) -> list[Violation] | None:
         return None
     beyond = [("fastest", min_s)] if min_s is not None and mean_s.high < min_s.low else []
     beyond += [("slowest", max_s)] if max_s is not None and mean_s.low > max_s.high else []
-    printed = f"The mean is printed as {_time(mean_s.value)}"
+    printed = f"The printed mean is {_time(mean_s.value)}"
     law = "fastest ≤ mean ≤ slowest"
-    return [_impossible(law, f"{printed} and the {name} as {_time(at.value)}.", _OTHER_REQUESTS) for name, at in beyond]
+    found = [f"{printed}, but the {name} time is {_time(at.value)}." for name, at in beyond]
+    return [_impossible(law, text, _OTHER_REQUESTS) for text in found]
 
 
 def _mean_among_quantiles(result: ReportedResult) -> list[Violation] | None:
-    """The quantiles split the requests into groups, each between two quantiles. That bounds the mean of all."""
+    """Checks the mean against its bounds: two neighbouring quantiles bound the times of the requests between them."""
     mean_s = result.mean_s
     if mean_s is None or len(result.quantiles_s) < 3:
         return None
@@ -147,7 +146,7 @@ def _mean_among_quantiles(result: ReportedResult) -> list[Violation] | None:
     if least_s <= mean_s.high and mean_s.low <= most_s:
         return []
     beyond = f"at least {_time(least_s)}" if mean_s.high < least_s else f"at most {_time(most_s)}"
-    found = f"By the printed percentiles the mean is {beyond}, but it is printed as {_time(mean_s.value)}."
+    found = f"By the printed percentiles, the mean is {beyond}, but the printed mean is {_time(mean_s.value)}."
     others = "The mean and the percentiles describe different requests."
     cause = _cause_of_mean(result) if result.tool == "hey" else others
     return [_impossible("the mean lies among the percentiles", found, cause)]
@@ -168,7 +167,7 @@ def _order_of_quantiles(result: ReportedResult) -> list[Violation] | None:
 
 
 def _spread(result: ReportedResult) -> list[Violation] | None:
-    """Numbers between two bounds with a given mean have their largest standard deviation if all lie at the bounds."""
+    """Checks the standard deviation, which is largest if every time is equal to one of the two bounds."""
     mean_s, stdev_s, max_s = result.mean_s, result.stdev_s, result.max_s
     if mean_s is None or stdev_s is None or max_s is None:
         return None
@@ -189,11 +188,11 @@ def _rate_by_time(result: ReportedResult) -> list[Violation] | None:
     if least <= requests <= rate_rps.high * duration_s.high * (1 + SLACK):
         return []
     product = rate_rps.value * duration_s.value
-    made = f"{rate_rps.value:,.6g} requests/s for {_time(duration_s.value)} are {product:,.0f}"
+    made = f"{rate_rps.value:,.6g} requests/s for {_time(duration_s.value)} make {product:,.0f} requests"
     cause = "The figures belong to different runs, or only one of them includes failed requests."
     if result.tool == "hey" and requests == HEY_KEEPS < product:
-        cause = f"hey keeps the first {HEY_KEEPS:,} results: its percentiles and statuses cover only those."
-    return [_impossible("requests = throughput × time", f"{made}, and {requests:,} are printed.", cause)]
+        cause = f"hey keeps the first {HEY_KEEPS:,} results: its percentiles and statuses omit all later requests."
+    return [_impossible("requests = throughput × time", f"{made}, but {requests:,} are printed.", cause)]
 
 
 def _statuses(result: ReportedResult) -> list[Violation] | None:
@@ -202,12 +201,13 @@ def _statuses(result: ReportedResult) -> list[Violation] | None:
     answers, failed = sum(result.statuses.values()), result.failed or 0
     if answers <= result.requests <= answers + failed:
         return []
-    found = f"The statuses add up to {answers:,} answers, with {failed:,} failed, of {result.requests:,} requests."
+    sums = f"The statuses add up to {answers:,} responses, and {failed:,} requests failed"
+    found = f"{sums}, but {result.requests:,} requests are printed."
     return [_impossible("the statuses add up", found, _COUNTED_WRONG)]
 
 
 def _fates(result: ReportedResult) -> list[Violation] | None:
-    """Every request has exactly one fate, and every failure one kind."""
+    """Checks that every request has exactly one outcome, and every failure exactly one kind."""
     if result.intended is None:
         return None
     fates, kinds, failed = sum(result.fates.values()), sum(result.errors.values()), result.fates.get("failed", 0)
@@ -216,24 +216,24 @@ def _fates(result: ReportedResult) -> list[Violation] | None:
         (
             result.intended,
             fates,
-            f"{result.intended:,} requests were intended, and {' + '.join(result.fates)} is {fates:,}.",
+            f"{result.intended:,} requests were intended, but {' + '.join(result.fates)} is {fates:,}.",
         ),
-        (failed, kinds, f"{failed:,} requests failed, and the kinds of failure add up to {kinds:,}."),
-        (answers, answered, f"{answers or 0:,} responses came, and right and wrong ones add up to {answered:,}."),
+        (failed, kinds, f"{failed:,} requests failed, but the kinds of failure add up to {kinds:,}."),
+        (answers, answered, f"{answers or 0:,} responses came, but right and wrong responses add up to {answered:,}."),
     ]
     broken = [found for whole, parts, found in sums if whole is not None and whole != parts]
-    return [_impossible("every request has one fate", found, _COUNTED_WRONG) for found in broken]
+    return [_impossible("every request has one outcome", found, _COUNTED_WRONG) for found in broken]
 
 
 def _utilisation(result: ReportedResult) -> list[Violation] | None:
-    """Processes use at most CPUs × time (utilisation law of Denning & Buzen)."""
+    """Checks that processes use at most CPUs × time (utilisation law of Denning & Buzen)."""
     cpu_s, cpus, duration_s = result.cpu_s, result.cpus, result.duration_s
     if cpu_s is None or cpus is None or duration_s is None or duration_s.value <= 0:
         return None
     most_s = cpus * duration_s.high
     if cpu_s.low <= most_s * (1 + SLACK):
         return []
-    limit = f"{cpus:g} CPU{'s' if cpus != 1 else ''} have {_time(most_s)} of time in {_time(duration_s.value)}"
+    limit = f"{cpus:g} CPU{'s' if cpus != 1 else ''} have {_time(most_s)} of CPU time in {_time(duration_s.value)}"
     cause = "The processes ran on more CPUs than stated, or the CPU time covers a longer period."
     found = f"{limit}, but {_time(cpu_s.value)} of CPU time is reported."
     return [_impossible("CPU time ≤ CPUs × time", found, cause)]

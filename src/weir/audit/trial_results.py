@@ -1,7 +1,7 @@
-"""Turns the load of a trial into reported results, so that the laws check weir's own figures too.
+"""Converts the load of a trial into reported results, so that the laws check weir's own figures too.
 
 weir's counts, rates and clock times are exact; times from a histogram have three significant digits. Figures of another
-generator are rounded as printed; weir still knows the load that it asked for.
+generator are rounded as printed, but the requested load is exact.
 """
 
 import math
@@ -14,11 +14,11 @@ from weir.model.reported_result import Figure, ReportedResult
 from weir.model.resources import StackResources
 
 HISTOGRAM_PRECISION = 0.001
-"""Relative: a histogram keeps three significant digits."""
+"""Relative precision of a time in a histogram: three significant digits."""
 TICK_S = 0.01
-"""/proc truncates CPU time to hundredths of a second, separately for user and system time of each process."""
+"""/proc truncates the user time and the system time of each process to hundredths of a second."""
 _LIKELY = 6.0
-"""The mean of random pauses stays within this many standard errors, but for one load in a billion."""
+"""Tolerance for the mean of random pauses, in standard errors. One load in a billion exceeds the tolerance."""
 
 
 def build_reported_results(
@@ -30,14 +30,14 @@ def build_reported_results(
     used_s: float | None = None,
     reported: ReportedResult | None = None,
 ) -> tuple[ReportedResult, ...]:
-    """Returns a result for the response times with all counts, one for the service times, and one for the CPU time.
+    """Returns three results: the response times with all counts, the service times, and the CPU time.
 
     Args:
-        summary: of the whole load, start and end included: a request of one part may get its response in another.
+        summary: the figures of the whole load. A part is not enough: a response may arrive in a later part.
         load: the load as requested; each connection has one request at a time.
-        resources: what the stack used.
-        cpus: CPUs that the stack had; a quota is a fraction; None: not known.
-        used_s: the time that `resources` cover; None: the whole load.
+        resources: the resources that the stack used.
+        cpus: number of the stack's CPUs, which is a fraction with a quota; None: unknown.
+        used_s: length of the period of `resources`, in seconds; None: the whole load.
         reported: the report of a generator other than weir's engine; it replaces the first two results.
     """
     asked: dict[str, Any] = {"users": None, "ramp_s": 0.0, "think_s": Figure(0.0), "loops": None}
@@ -71,7 +71,7 @@ def build_reported_results(
 
 
 def _read_times(name: str, summary: LoadSummary, times: Quantiles) -> ReportedResult:
-    """Returns a result with the throughput, and with the response times as one clock measured them."""
+    """Returns a result with the throughput and with the times of one clock."""
     quantiles_s = {quantile: _read(getattr(times, key)) for key, quantile in PERCENTILES.items()}
     return ReportedResult(
         name=name,
@@ -87,7 +87,7 @@ def _read_times(name: str, summary: LoadSummary, times: Quantiles) -> ReportedRe
 
 
 def _users(load: ClosedLoad, lasted_s: float) -> tuple[int, float]:
-    """The largest number of users, and the length of their ramp if the number only rises."""
+    """Returns the largest number of users, and the length of their ramp in seconds (0 without a simple ramp)."""
     profile = load.users
     if not isinstance(profile, tuple) or load.requests_per_user is None:
         return load.connections, 0.0
@@ -111,5 +111,5 @@ def _think(think: ThinkTime | None, pauses: int) -> Figure:
 
 
 def _read(time_us: float | None) -> Figure | None:
-    """A time from a histogram, which counts whole nanoseconds."""
+    """Converts a histogram's time from microseconds to seconds. The histogram counts whole nanoseconds."""
     return None if time_us is None else Figure(time_us / 1e6, HISTOGRAM_PRECISION * time_us / 1e6 + 1e-9)

@@ -1,1 +1,1 @@
-"""Reads the reports of the tools that weir replaces."""
+"""Command lines, test plans and reports of other load tools."""

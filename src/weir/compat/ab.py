@@ -1,4 +1,4 @@
-"""ab (ApacheBench 2.3): its flags, the load that these ask for, and its front end. Requests are ab's, but HTTP/1.1."""
+"""The front end for ab (ApacheBench 2.3): its flags, its load and its notes. Requests are ab's, but in HTTP/1.1."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from weir.parsing import parse_header, parse_method
 _PROGRESS_FROM, _PROGRESS_STEPS, _LEAST_STEP = 150, 10, 100
 _TIMED_REQUESTS = 50_000
 _INVALID, _CONNECTION_RESET, _CONNECTION_REFUSED = 22, 104, 111
-# APR's numbers of errors, of which an exit code keeps eight bits.
+# APR's error numbers. An exit code keeps only eight bits.
 _TIMED_OUT, _NO_ADDRESS = 70007 & 255, 670002 & 255
 
 _TABLE = ToolFlags(
@@ -23,36 +23,36 @@ _TABLE = ToolFlags(
     example=TOOLS["ab"],
     flags=(
         Flag("requests", "-n", parse_whole, 1, "total number of requests. Default: 1"),
-        Flag("concurrency", "-c", parse_whole, 1, "number of requests at a time. Default: 1"),
-        Flag("time_limit_s", "-t", parse_whole, 0, "maximum seconds of the load. Sets -n to 50000"),
-        Flag("timeout_s", "-s", parse_whole, 30, "maximum seconds of a response. Default: 30"),
+        Flag("concurrency", "-c", parse_whole, 1, "number of concurrent requests. Default: 1"),
+        Flag("time_limit_s", "-t", parse_whole, 0, "maximum length of the load in seconds. Also sets -n to 50000"),
+        Flag("timeout_s", "-s", parse_whole, 30, "maximum seconds to wait for a response. Default: 30"),
         Flag("keep_alive", "-k", None, False, "keep connections open (keep-alive)"),
-        Flag("post_file", "-p", str, "", "file to POST"),
-        Flag("put_file", "-u", str, "", "file to PUT"),
+        Flag("post_file", "-p", str, "", "file with the body of POST requests"),
+        Flag("put_file", "-u", str, "", "file with the body of PUT requests"),
         Flag("is_head", "-i", None, False, "use HEAD instead of GET"),
         Flag("method", "-m", parse_method, "", "method of the requests"),
-        Flag("content_type", "-T", str, "text/plain", "Content-type of the file. Default: text/plain"),
+        Flag("content_type", "-T", str, "text/plain", "header Content-type for the file. Default: text/plain"),
         Flag("headers", "-H", parse_header, [], "a header, 'NAME: VALUE'. The flag may be repeated"),
-        Flag("cookie", "-C", str, "", "a cookie, NAME=VALUE. Only the last cookie counts"),
+        Flag("cookie", "-C", str, "", "a cookie, NAME=VALUE. weir sends only the last cookie"),
         Flag("credentials", "-A", str, "", "credentials for basic authentication, USER:PASSWORD"),
-        Flag("address", "-B", str, "", "address of this machine to connect from"),
+        Flag("address", "-B", str, "", "local address of the connections"),
         Flag("csv_file", "-e", str, "", "write the percentiles to this CSV file"),
-        Flag("is_quiet", "-q", None, False, "print no progress. Loads of more than 150 requests print it"),
+        Flag("is_quiet", "-q", None, False, "print no progress. Only loads above 150 requests print progress"),
         Flag("no_percentages", "-d", None, False, "print no table of percentiles"),
-        Flag("goes_on", "-r", None, False, "continue after socket errors. weir always does so"),
+        Flag("goes_on", "-r", None, False, "continue after socket errors. weir always continues"),
         Flag("any_length", "-l", None, False, "allow responses of different lengths"),
-        Flag("verbosity", "-v", parse_whole, 0, "has no effect: weir shows no requests and responses"),
+        Flag("verbosity", "-v", parse_whole, 0, "has no effect: weir prints no requests and no responses"),
     ),
     instead={
-        "-X -P": "weir load --connect-to HOST:PORT URL reaches the URL at another address",
+        "-X -P": "weir load --connect-to HOST:PORT URL sends the requests to another address",
         "-g": "weir load --hdr FILE URL writes the response times of every interval",
         "-w -x -y -z": "weir load --out FILE.weir URL, then weir report FILE.weir writes HTML",
         "-S": "leave out -S. The table then has medians and deviations",
-        "-b": "sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem: the kernel sets the socket buffers",
+        "-b": "sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem shows the kernel's sizes of socket buffers",
         "-E": "weir load --cert FILE --key FILE URL",
         "-f": "leave out -f. weir uses TLS 1.2 or 1.3, as the server prefers",
         "-Z": "leave out -Z. weir offers the ciphers of its TLS library",
-        "-I": "write an IP address in the URL. weir then resolves no name",
+        "-I": "use an IP address in the URL. weir then resolves no name",
     },
     version=ab_report.VERSION,
     version_flags=("-V",),
@@ -62,7 +62,7 @@ _TABLE = ToolFlags(
 
 
 class AbFrontEnd(FrontEnd):
-    """A command line of ab."""
+    """The load and the report for a command line of ab."""
 
     def format_heading(self) -> str:
         return ab_report.format_heading(self.flags.url.hostname) + ("\n" if _choose_step(self.flags) else "...")
@@ -86,18 +86,18 @@ class AbFrontEnd(FrontEnd):
     def list_differences(self, result: LoadResult) -> list[str]:
         summary = result.end.summary
         connection = "keep-alive" if self.flags.keep_alive else "close"
-        notes = [f"requests are HTTP/1.1 with Connection: {connection}; ab's are HTTP/1.0"]
+        notes = [f"requests are HTTP/1.1 with Connection: {connection}; ab sends HTTP/1.0"]
         if failed := summary.requests.failed - summary.errors.check:
-            notes.append(f"Complete requests were answered; ab counts the {failed:,} that were not among them")
+            notes.append(f"Complete requests counts only responses; ab also counts {failed:,} failed requests")
         if self._find_socket_error(result):
-            notes.append("without -r ab ends at the first error of a socket and reports nothing; weir has gone on")
+            notes.append("without -r, ab ends at the first socket error and prints no report; this load continued")
         return notes
 
     def choose_exit_code(self, result: LoadResult) -> int:
         return self._find_socket_error(result) or int(result.end.stopped == "signal")
 
     def _find_socket_error(self, result: LoadResult) -> int:
-        """Returns ab's exit code at an error of a socket; 0 if there was none or ab goes on after it."""
+        """Returns ab's exit code after a socket error; 0 without an error, or if ab continues after the error."""
         errors = result.end.summary.errors
         if errors.timeout and not result.end.summary.requests.completed:
             return _TIMED_OUT
@@ -117,13 +117,13 @@ def read_command_line(tool: str, words: Sequence[str]) -> AbFrontEnd:
         raise _TABLE.reject(f"URL: found {flags.arguments[0]!r} after the URL, expected flags before the URL")
     if not flags.url.path:
         raise _TABLE.reject(f"URL: found {flags.url.geturl()!r}, expected a path such as / after the host")
-    # As in ab, -t sets the number of requests, and -n behind it sets it again.
+    # As in ab, -t sets the number of requests, and a later -n replaces the number.
     if "time_limit_s" in flags.order and "requests" not in flags.order[flags.order.index("time_limit_s") :]:
         flags.requests = _TIMED_REQUESTS
     if flags.requests < 1:
         raise _TABLE.reject(f"-n: found {flags.requests}, expected 1 or more", code=1)
     if not 1 <= flags.concurrency <= flags.requests:
-        raise _TABLE.reject(f"-c: found {flags.concurrency}, expected 1 to {flags.requests}, the requests (-n)")
+        raise _TABLE.reject(f"-c: found {flags.concurrency}, expected 1 to {flags.requests}, the value of -n")
     is_tls, file = flags.url.scheme == "https", flags.post_file or flags.put_file
     method, url, headers, body = _build_request(flags)
     spec = LoadSpec(
@@ -142,12 +142,12 @@ def read_command_line(tool: str, words: Sequence[str]) -> AbFrontEnd:
         tls_insecure=is_tls,
         tls_resumption=not is_tls,
     )
-    # With TLS only the log has the time of a connection with its handshake.
+    # With TLS, only the request log has connect times that include the handshake.
     return AbFrontEnd(spec=spec, needs_request_log=is_tls, flags=flags)
 
 
 def _choose_step(flags: SimpleNamespace) -> int:
-    """Returns the requests from one line of progress to the next; 0 if there are none."""
+    """Returns the number of requests between two lines of progress; 0 if ab prints no progress."""
     has_progress = not flags.is_quiet and flags.requests > _PROGRESS_FROM
     return max(_LEAST_STEP, flags.requests // _PROGRESS_STEPS) if has_progress else 0
 

@@ -12,25 +12,25 @@ from weir.compat.front_end import LoadResult
 from weir.compat.latencies import Times, read_answers, read_times, sort_array
 
 VERSION = "This is ApacheBench, Version 2.3"
-"""The start of the first line, in which scripts look for ab's version."""
+"""The start of the first line. Scripts read ab's version from this line."""
 _PERCENTS = (50, 66, 75, 80, 90, 95, 98, 99)
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The four rows of ab's table of times, each with the times of all answers."""
+    """The four rows of ab's table of times, each with the times of all responses."""
 
     connect: Times
-    """Time to make a connection; 0 for a request that found one."""
+    """Time to connect; 0 for a request on an open connection."""
     processing: Times
-    """From the request's write to the answer's last byte."""
+    """Time from the write of the request to the last byte of the response."""
     waiting: Times
-    """From the request's write to the answer's first byte."""
+    """Time from the write of the request to the first byte of the response."""
     total: Times
 
 
 def read_clocks(result: LoadResult) -> Clocks:
-    """Returns the times of a load. With a request log they are exact, and `connect` includes the TLS handshake."""
+    """Returns the times of a load. Times from a request log are exact, with the TLS handshake in `connect`."""
     if result.request_log is None:
         end = result.end
         found = max(0, end.summary.requests.completed - read_times(end, "connect_time").count)
@@ -43,12 +43,12 @@ def read_clocks(result: LoadResult) -> Clocks:
 
 
 def format_heading(host: str) -> str:
-    """Returns ab's banner and the start of the line with the host."""
-    # Here and not above: the package's metadata take long to read.
+    """Returns ab's banner and the start of the `Benchmarking` line."""
+    # Imported here, because the package's metadata take long to read.
     from weir import __version__
 
     return (
-        f"{VERSION} <its flags and report as weir {__version__} does them>\n"
+        f"{VERSION} <flags and report of ab, by weir {__version__}>\n"
         "Measured by weir-engine, in the layout of ab; differences are on standard error\n"
         "Licensed under the Apache License, Version 2.0\n"
         f"\nBenchmarking {host} (be patient)"
@@ -56,7 +56,7 @@ def format_heading(host: str) -> str:
 
 
 def format_report(flags: SimpleNamespace, result: LoadResult, *, has_body: bool) -> str:
-    """Returns the report behind the heading, with the number of sent bytes if requests had a body."""
+    """Returns the report after the heading. With `has_body`, the report also has the number of sent bytes."""
     summary, url, clocks = result.end.summary, flags.url, read_clocks(result)
     completed, errors, first = summary.requests.completed, summary.errors, summary.first_answer
     failures = {
@@ -116,17 +116,17 @@ def _list_rates(result: LoadResult, concurrency: int, *, has_body: bool) -> Iter
 
 
 def count_kept(connect: Times, answers: int, concurrency: int) -> int:
-    """Counts the answers that kept their connection: each other answer needed a new connection in its place."""
+    """Returns the number of responses that kept their connection open. Every other response costs a new connection."""
     made = connect.count - connect.count_up_to(0)
     if made >= answers > concurrency:
-        # Nothing replaced the last connections, which closed as all others did.
+        # All connections closed, but no new connection replaced the last ones.
         return 0
-    # New connections after failures count too: there may be more than answers.
+    # Failures cause new connections too, so there may be more connections than responses.
     return max(0, answers - max(0, made - concurrency))
 
 
 def round_ms(time_ns: float) -> int:
-    """Returns milliseconds as ab prints them: whole microseconds, rounded half up."""
+    """Converts nanoseconds to milliseconds as ab does: truncates to whole microseconds, then rounds half up."""
     return (int(time_ns) // 1000 + 500) // 1000
 
 
@@ -146,6 +146,6 @@ def _list_percentages(total: Times) -> Iterator[str]:
 
 
 def format_csv(total: Times) -> str:
-    """Returns the time within which each percentage was served, in milliseconds."""
+    """Returns ab's CSV: the percentiles of the total time from 0 to 100, in milliseconds."""
     rows = (f"{percent},{total.at(int(0.5 + total.count * percent / 100)) / 1e6:.3f}" for percent in range(101))
     return "\n".join(["Percentage served,Time in ms", *rows, ""])

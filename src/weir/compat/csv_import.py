@@ -1,6 +1,6 @@
-"""Reads trials of another measurement from a CSV file, one a row, and writes them as a run file.
+"""Imports trials of another measurement: reads a CSV file with one trial per row, and writes a run file.
 
-`field=column[:unit]` maps a column to a field; `+` between columns adds them.
+`field=column[:unit]` maps a column to a field; `+` between columns adds their values.
 """
 
 import csv
@@ -34,33 +34,33 @@ NUMBERS: dict[str, Mapping[str, float]] = {
     **dict.fromkeys(("pss_bytes", "private_bytes"), _SIZES),
     **dict.fromkeys(_QUANTILES, _TIMES),
 }
-"""Fields that are numbers, with the units that a column may have."""
+"""By numeric field: the possible units of a column, with their factors."""
 _REQUIRED = ("stack", "connections", "duration_s")
 _CLAIM_BLOCKS = 10
 _HELP = "weir import --help"
 
 
 class MappingFile(Table):
-    """A mapping as a TOML file."""
+    """A TOML file that maps the columns of a CSV file to fields of a trial."""
 
     title: str = ""
     question: str = ""
     source: str = ""
     baseline: str | None = None
-    """The stack that the others are compared with; the first, if none is named."""
+    """The baseline stack. Default: the first stack in the CSV file."""
     stack_cpus: int | None = Field(default=None, ge=1)
-    """Number of CPUs of the stack, the bound of its CPU time."""
+    """Number of the stack's CPUs, which limits its CPU time."""
     columns: dict[str, str] = Field(default_factory=dict)
-    """`field = "column[:unit]"`."""
+    """Entries of the form `field = "column[:unit]"`."""
 
 
 Columns = Mapping[str, Sequence[tuple[str, float]]]
-"""By field: the columns that are added up, each with the factor of its unit."""
+"""By field: the columns to add up, each with the factor of its unit."""
 
 
 def read_mapping(path: Path | None, options: Sequence[str]) -> tuple[MappingFile, Columns]:
-    """Returns a TOML file, and the columns of the file and of `field=column[:unit]` options, which override the file.
-    Raises UsageError: a field or the form is unknown, or a required field is missing."""
+    """Returns a mapping file, and the columns from the file and from `field=column[:unit]` options. Options override
+    the file. Raises UsageError: a field or a form is unknown, or a required field is missing."""
     file = MappingFile()
     if path is not None:
         file = validate(MappingFile, read_toml(path, what="a mapping of columns"), path=path)
@@ -87,7 +87,7 @@ def _parse_columns(name: str, text: str, place: str) -> list[tuple[str, float]]:
         fields = ", ".join([*TEXTS, *NUMBERS])
         raise UsageError(f"{place}: found the field {name!r}, expected one of {fields}", hint=_HELP)
     units = NUMBERS[name]
-    # Response times have microseconds as their usual unit, all other fields the first of their units.
+    # The default unit of response times is the microsecond; every other field has its first unit as the default.
     usual = 1e-6 if name in _QUANTILES else 1.0
     columns = []
     for part in text.split("+"):
@@ -99,7 +99,7 @@ def _parse_columns(name: str, text: str, place: str) -> list[tuple[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class ImportedTrial:
-    """A row that counts as a trial."""
+    """A trial from one row of a CSV file."""
 
     cell: Cell
     block: int
@@ -108,35 +108,35 @@ class ImportedTrial:
 
 @dataclass
 class Imported:
-    """The content of a file."""
+    """The trials in a CSV file, with counts of the rows that weir left out."""
 
     trials: list[ImportedTrial] = field(default_factory=list)
     cells: dict[tuple[str, str, int], Cell] = field(default_factory=dict)
-    """By stack, workload and number of connections, in the order of the file."""
+    """The cells by stack, workload and number of connections, in the order of the file."""
     headers: int = 0
-    """Repeated header lines."""
+    """Number of repeated header lines."""
     incomplete: list[tuple[int, str]] = field(default_factory=list)
-    """Rows without a required value: their lines, and the missing field."""
+    """Line number and missing field of each row without a required value."""
     failed: int = 0
-    """Trials with failed requests, which no average includes."""
+    """Number of trials with failed requests. Averages do not include such trials."""
 
     @property
     def sentence(self) -> str:
-        """What weir imported and left out."""
+        """A text about the imported trials and the rows that weir left out."""
         parts = [f"{len(self.trials):,} trials"]
         if self.headers:
             parts.append(f"{self.headers} repeated header lines left out")
         if self.incomplete:
             line, name = self.incomplete[0]
-            parts.append(f"{len(self.incomplete)} rows left out without {name} (line {line} for one)")
+            parts.append(f"{len(self.incomplete)} rows left out without {name} (for example line {line})")
         if self.failed:
-            parts.append(f"{self.failed} trials with failed requests, which count for nothing")
+            parts.append(f"{self.failed} trials invalid because of failed requests")
         return "; ".join(parts)
 
 
 def read_table(path: Path, columns: Columns) -> Imported:
-    """Returns the trials of a CSV file. Without a column for blocks the n-th row of a cell belongs to block n. Raises
-    UsageError: the file cannot be read, lacks a column, or holds no trial."""
+    """Returns the trials in a CSV file. Without a column for blocks, the n-th row of a cell belongs to block n. Raises
+    UsageError: the file cannot be read, lacks a column, or contains no trial."""
     try:
         reader = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
     except FileNotFoundError:
@@ -180,7 +180,7 @@ def read_table(path: Path, columns: Columns) -> Imported:
 
 
 def _read_numbers(values: Mapping[str, str], columns: Columns) -> dict[str, float]:
-    """Returns the numbers of a row by field, without those fields that are no finite number."""
+    """Returns the finite numbers in a row by field. Omits all other fields."""
     numbers = {}
     for name in columns.keys() & NUMBERS.keys():
         try:
@@ -209,7 +209,7 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
         RequestCounts.from_outcomes(ok=completed, failed=failed),
         duration_s,
         throughput_rps=numbers.get("throughput_rps"),
-        # The table has no statuses, and every response needs one.
+        # The CSV file has no statuses, but every response needs a status.
         status={"unknown": completed},
         response_time_us=Quantiles(**{name: numbers[name] * 1e6 for name in _QUANTILES if name in numbers}),
         generator=GeneratorUse(version="", cpu_fraction=0.0, peak_rss_bytes=0, threads=0, cpus=[]),
@@ -220,8 +220,8 @@ def _build_result(numbers: Mapping[str, float]) -> TrialResult:
 
 
 def write_imported(imported: Imported, settings: MappingFile, source: Path, out: Path, *, command: str) -> None:
-    """Writes the trials of a file into the run file `out`. Raises UsageError: the baseline is no stack of the file, or
-    there is a run file already."""
+    """Writes the trials of the file `source` into the new run file `out`. Raises UsageError: the baseline is not a
+    stack in the file, or `out` already exists."""
     cells = list(imported.cells.values())
     stacks = list(dict.fromkeys(cell.stack for cell in cells))
     baseline = settings.baseline or stacks[0]

@@ -1,6 +1,6 @@
-"""Flags of other tools: a table for each tool, and the parser that reads a command line by that table.
+"""Tables of other tools' flags, and the parser that reads a command line with such a table.
 
-wrk, wrk2 and ab join letters and values (`-kc100`); hey writes flags as Go does (`-c=100` or `--c 100`).
+wrk, wrk2 and ab accept joined letters and values (`-kc100`); hey accepts Go's forms (`-c=100` or `--c 100`).
 """
 
 import re
@@ -15,7 +15,7 @@ from weir.model.errors import InvalidValueError, UsageError
 
 
 class ToolExit(Exception):  # noqa: N818 - help and versions are no errors
-    """The tool prints a text on standard output and ends, as for `-h`."""
+    """The end of a tool that prints only `text` on standard output and exits with `code`, such as after `-h`."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -24,7 +24,7 @@ class ToolExit(Exception):  # noqa: N818 - help and versions are no errors
 
 
 class ToolError(UsageError):
-    """A front end cannot begin its load. `code` is the exit code that the tool has then."""
+    """An error that prevents the load of a front end. `code` is the tool's exit code for the error."""
 
     def __init__(self, message: str, *, hint: str, code: int) -> None:
         super().__init__(message, hint=hint)
@@ -33,49 +33,49 @@ class ToolError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One row of a table of flags."""
+    """One flag of a tool."""
 
     name: str
-    """The attribute that holds its value."""
+    """The name of the attribute with the flag's value."""
     spellings: str
-    """The flag as people type it, such as `-c --connections`."""
+    """All forms of the flag, separated by spaces, such as `-c --connections`."""
     parse: Callable[[str], Any] | None
-    """Returns the value of a text, or raises `InvalidValueError`. None: the flag takes no value."""
+    """Parses the flag's value, or raises `InvalidValueError`. None: the flag takes no value."""
     default: Any
-    """A list if the flag may be repeated."""
+    """The value without the flag; a list if the flag may be repeated."""
     help: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFlags:
-    """The table of one tool, and how the tool reads a command line."""
+    """The flags of one tool, and the tool's rules for a command line."""
 
     tool: str
     example: str
     flags: tuple[Flag, ...]
     instead: Mapping[str, str]
-    """By spellings of a flag that weir does not offer: the native way."""
+    """By forms of an unsupported flag: advice on a replacement in weir."""
     version: str
-    """The tool's name and version, as scripts look for them."""
+    """The tool's name and version, in the form that scripts expect."""
     version_flags: tuple[str, ...] = ()
     version_code: int = 0
     wrong_code: int
-    """The tool's exit code if values are impossible."""
+    """The tool's exit code for invalid values."""
     help_code: int | None = None
-    """None: `wrong_code`."""
+    """The tool's exit code after its help. None: `wrong_code`."""
     unreadable_code: int | None = None
     """The tool's exit code if a flag is unknown or its value cannot be read. None: `wrong_code`."""
     is_go: bool = False
     flags_follow_url: bool = False
-    """Whether the tool accepts flags behind its first argument."""
+    """Whether the tool accepts flags after the URL."""
     default_scheme: str = ""
-    """The scheme of a URL without one. Empty: the tool requires a scheme."""
+    """The scheme that the tool adds to a URL without a scheme. Empty: the tool requires a scheme."""
 
     def parse(self, words: Sequence[str]) -> SimpleNamespace:
-        """Returns the flags by their names, `url`, the words behind it (`arguments`), and the names in `order`.
+        """Returns the values of the flags, the `url`, the words after the URL (`arguments`), and the `order` of flags.
 
         Raises:
-            ToolError: the command line is wrong, or has a flag that weir does not offer.
+            ToolError: the command line is invalid, or has a flag that weir does not support.
             ToolExit: the command line asks for help or for the version.
         """
         known = {spelling: flag for flag in self.flags for spelling in flag.spellings.split()}
@@ -102,18 +102,18 @@ class ToolFlags:
         return SimpleNamespace(**values, url=self._parse_url(url), arguments=rest, order=order)
 
     def reject(self, message: str, *, hint: str = "", code: int | None = None) -> ToolError:
-        """Returns the error for a command line that the tool refuses."""
+        """Returns the error for an invalid command line. Default hint: the help of the front end."""
         return ToolError(message, hint=hint or f"weir {self.tool} -h", code=self.wrong_code if code is None else code)
 
     def read_file(self, spelling: str, path: str) -> bytes:
-        """Returns the content of a file that a flag names."""
+        """Returns the content of the file that a flag names. Raises ToolError: the file cannot be read."""
         try:
             return Path(path).read_bytes()
         except OSError as error:
             raise self.reject(f"{spelling}: {path}: cannot be read: {error.strerror}", code=1) from None
 
     def _split(self, word: str) -> tuple[str, str | None]:
-        """Returns a flag as its table spells it, and its attached value."""
+        """Splits a word into the flag, in the form of the table, and the attached value."""
         if self.is_go or word.startswith("--"):
             spelling, equals, value = word.partition("=")
             return f"-{spelling.lstrip('-')}" if self.is_go else spelling, value if equals else None
@@ -124,18 +124,17 @@ class ToolFlags:
         if spelling in ("-h", "--help", "-help"):
             return ToolExit(self._format_help(), self.wrong_code if self.help_code is None else self.help_code)
         if spelling in self.version_flags:
-            # Here and not above: the package's metadata take long to read.
+            # Imported here, because the package's metadata take long to read.
             from weir import __version__
 
             return ToolExit(f"{self.version} [weir {__version__}]\n", self.version_code)
         if instead := next((way for spellings, way in self.instead.items() if spelling in spellings.split()), ""):
-            return self.reject(
-                f"{spelling}: found a flag that weir does not have", hint=instead, code=self.unreadable_code
-            )
+            found = f"{spelling}: weir does not support this flag"
+            return self.reject(found, hint=instead, code=self.unreadable_code)
         return self.reject(f"found {spelling}, expected a flag of {self.tool}", code=self.unreadable_code)
 
     def _read_value(self, flag: Flag, spelling: str, attached: str | None, left: list[str]) -> Any:
-        """Returns the value of a flag, and takes it from `left` if it is the next word."""
+        """Returns the value of a flag: the attached value, or the next word, which is removed from `left`."""
         if flag.parse is None:
             if attached is not None and not self.is_go and not spelling.startswith("--"):
                 left.insert(0, f"-{attached}")
@@ -161,13 +160,13 @@ class ToolFlags:
 
     def _format_help(self) -> str:
         rows = [(flag.spellings, flag.help) for flag in self.flags]
-        rows += [(spellings, f"not offered. Instead: {way}") for spellings, way in self.instead.items()]
+        rows += [(spellings, f"not supported. Instead: {way}") for spellings, way in self.instead.items()]
         lines = [f"  {', '.join(spellings.split()):<22} {text}" for spellings, text in rows]
         return "\n".join([f"Usage: weir {self.tool} [FLAG]... URL", "", *lines, "", f"Example: {self.example}", ""])
 
 
 def match_value(pattern: str, expected: str, convert: Callable[[str], Any] = str) -> Callable[[str], Any]:
-    """Returns the parser of the values that match a pattern. Its errors name the `expected` value."""
+    """Returns a parser for values that match a pattern. The parser's errors name the `expected` value."""
 
     def parse(text: str) -> Any:
         if not re.fullmatch(pattern, text):

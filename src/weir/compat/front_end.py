@@ -1,6 +1,6 @@
-"""A drop-in front end: turns a command line of wrk, wrk2, hey or ab into a load, and its result into the tool's report.
+"""Front ends: convert a command line of wrk, wrk2, hey or ab to a load, and the load's result to the tool's report.
 
-It reads only the files that flags name; `weir.cli.front_ends` measures and prints.
+A front end reads only the files that flags name. `weir.cli.front_ends` runs the load and prints the report.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from weir.model.errors import WeirError
 from weir.model.load import LoadPlan
 
 if TYPE_CHECKING:
-    # At run time the records come later, with pydantic: a front end has to start its load at once.
+    # Not imported at run time: pydantic takes long to import, and a front end must start its load at once.
     from weir.model.records import Interval, LoadEnd, LoadEvent
 
 TOOLS = {
@@ -26,33 +26,33 @@ TOOLS = {
     "hey": "weir hey -z 30s -c 50 http://127.0.0.1:8000/",
     "ab": "weir ab -n 10000 -c 50 -k http://127.0.0.1:8000/",
 }
-"""The tools that weir stands in for, each with an example."""
+"""The tools that weir can replace, each with an example of a command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The records of a load that has ended."""
+    """The records of a finished load."""
 
     end: "LoadEnd"
     intervals: "Sequence[Interval]" = ()
-    """All intervals, without their histograms. Each is a tenth of a second long, the last one is shorter."""
+    """All intervals of 0.1 s, without their histograms. The last interval may be shorter."""
     events: "Sequence[LoadEvent]" = ()
-    """Failures in order: the first of each kind, then at most one a second."""
+    """Failures in order of time: the first of each kind, then at most one failure a second."""
     request_log: Path | None = None
-    """The log of all requests (`weir.model.request_log`) if the front end needs one. It exists until the report."""
+    """The log of all requests (`weir.model.request_log`), if the front end needs a log for its report."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrontEnd(ABC):
-    """A command line of a tool. Every text that it formats is printed as it is."""
+    """The load and the report for a tool's command line. weir prints the formatted texts unchanged."""
 
     flags: SimpleNamespace
-    """The values of the tool's flags, by the names in its table."""
+    """The values of the tool's flags, by their names in the tool's `ToolFlags`."""
     spec: LoadSpec
     waits_for_answers: bool = False
-    """Whether the tool waits for the answers to its last requests after its time."""
+    """Whether the tool waits for the last responses after the end of its duration."""
     needs_request_log: bool = False
-    """Whether the report needs every single request."""
+    """Whether the report needs a log of all requests."""
 
     @cached_property
     def plan(self) -> LoadPlan:
@@ -70,7 +70,7 @@ class FrontEnd(ABC):
         return ""
 
     def format_progress(self, before: int, now: int, *, has_ended: bool) -> str:
-        """Returns the tool's line on standard error when the number of requests goes from `before` to `now`."""
+        """Returns the tool's lines on standard error after the number of requests rose from `before` to `now`."""
         return ""
 
     @abstractmethod
@@ -83,7 +83,7 @@ class FrontEnd(ABC):
 
     @abstractmethod
     def list_differences(self, result: LoadResult) -> list[str]:
-        """Returns a sentence, without a full stop, for each figure that the tool would have measured differently."""
+        """Returns a sentence, without a full stop, for each difference between weir's and the tool's measurement."""
 
     def choose_exit_code(self, result: LoadResult) -> int:
         """Returns the tool's exit code after a load."""
@@ -95,10 +95,10 @@ class FrontEnd(ABC):
 
 
 def read_command_line(tool: str, words: Sequence[str]) -> FrontEnd:
-    """Parses the arguments after the name of a tool, which is one of `TOOLS`, and returns the front end for them.
+    """Parses `words`, the arguments of a tool in `TOOLS`, and returns the front end for this command line.
 
     Raises:
-        ToolError: the command line is wrong, or asks for something that weir does not offer.
+        ToolError: the command line is invalid, or has a flag that weir does not support.
         ToolExit: the command line asks for help or for the version.
     """
     module = import_module(f"weir.compat.{tool.removesuffix('2')}")
@@ -107,5 +107,5 @@ def read_command_line(tool: str, words: Sequence[str]) -> FrontEnd:
 
 
 def is_unknown_host(error: WeirError) -> bool:
-    """Tells whether a load could not begin because its host has no address."""
+    """Returns whether the load did not begin because the host name has no address."""
     return error.message.startswith("plan, key target:")

@@ -1,4 +1,4 @@
-"""hey 0.1.4: its flags, the load that these ask for, and its front end. Requests are hey's, byte for byte."""
+"""The front end for hey 0.1.4: its flags, its load and its notes. Requests are hey's, byte for byte."""
 
 import os
 import re
@@ -19,13 +19,13 @@ from weir.parsing import parse_header, parse_method
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|ms|s|m|h)"
 _AGENT = "hey/0.0.1"
-# Go writes these by itself or not at all.
+# Go ignores these headers among the others, and writes its own values or none.
 _NOT_AMONG_HEADERS = ("Host", "User-Agent", "Content-Length", "Transfer-Encoding", "Trailer")
 _REDIRECTS = ("301", "302", "303", "307", "308")
 
 
 def _add_up(text: str) -> float:
-    """Returns the seconds in a duration of several parts."""
+    """Returns the seconds in a duration that may have several parts, such as 1m30s."""
     return sum(float(number) * _UNITS_S[unit] for number, unit in re.findall(_DURATION_PART, text))
 
 
@@ -41,14 +41,14 @@ _TABLE = ToolFlags(
     tool="hey",
     example=TOOLS["hey"],
     flags=(
-        Flag("requests", "-n", parse_whole, 200, "number of requests. Default: 200. A worker sends n/c, rounded down"),
-        Flag("workers", "-c", parse_whole, 50, "workers. Each sends its next request after the response. Default: 50"),
+        Flag("requests", "-n", parse_whole, 200, "number of requests. Default: 200. Each worker sends n/c requests"),
+        Flag("workers", "-c", parse_whole, 50, "number of workers, each with one request at a time. Default: 50"),
         Flag("rate_rps", "-q", _parse_rate, 0.0, "maximum requests per second of each worker"),
-        Flag("duration_s", "-z", _parse_duration, 0.0, "length of the load. -n then has no effect"),
+        Flag("duration_s", "-z", _parse_duration, 0.0, "length of the load, such as 30s. -n then has no effect"),
         Flag("output", "-o", _parse_output, "", "csv: print a row for each response instead of the summary"),
         Flag("method", "-m", parse_method, "GET", "the method. Default: GET"),
         Flag("headers", "-H", _parse_header, [], "a header, 'Name: value'. The flag may be repeated"),
-        Flag("timeout_s", "-t", parse_whole, 20, "maximum seconds of a response. Default: 20. 0: no maximum"),
+        Flag("timeout_s", "-t", parse_whole, 20, "maximum seconds to wait for a response. Default: 20. 0: no limit"),
         Flag("accept", "-A", str, "", "the header Accept"),
         Flag("body", "-d", str, "", "the request's body"),
         Flag("body_file", "-D", str, "", "the file that holds the body"),
@@ -62,7 +62,7 @@ _TABLE = ToolFlags(
         Flag("threads", "-cpus", parse_whole, 1, "number of threads of the generator. Default: 1"),
     ),
     instead={
-        "-x": "weir load --connect-to HOST:PORT URL reaches the URL at another address",
+        "-x": "weir load --connect-to HOST:PORT URL sends the requests to another address",
         "-h2": "use h2load for HTTP/2, or leave out -h2 for HTTP/1.1",
     },
     version="hey 0.1.4",
@@ -74,7 +74,7 @@ _TABLE = ToolFlags(
 
 
 class HeyFrontEnd(FrontEnd):
-    """A command line of hey."""
+    """The load and the report for a command line of hey."""
 
     def format_report(self, result: LoadResult) -> str:
         if result.request_log is not None:
@@ -86,19 +86,19 @@ class HeyFrontEnd(FrontEnd):
 
     def list_differences(self, result: LoadResult) -> list[str]:
         summary = result.end.summary
-        notes = ["DNS-lookup and req write are 0: weir looks a name up once, and writes a request in a moment"]
+        notes = ["DNS-lookup and req write are 0: weir resolves the name only once, and measures no writes"]
         failed = summary.requests.failed - summary.errors.check
         if failed and summary.duration_s > 0:
             rate_rps = (summary.requests.completed + failed) / summary.duration_s
-            counted = f"hey counts the {failed:,} failed requests too, and would say {rate_rps:.4f}"
-            notes.append(f"Requests/sec counts answers; {counted}")
+            counted = f"hey also counts the {failed:,} failed requests and would print {rate_rps:.4f}"
+            notes.append(f"Requests/sec counts only responses; {counted}")
         redirects = sum(count for status, count in summary.status.items() if status in _REDIRECTS)
         if redirects and not self.flags.no_redirects:
-            notes.append(f"{redirects:,} answers were redirects, which hey follows: ask for where they lead")
+            notes.append(f"{redirects:,} responses were redirects, which hey follows: use the URL of their target")
         if summary.requests.unanswered:
-            notes.append(f"{summary.requests.unanswered:,} requests were in flight at the end, which hey waits for")
+            notes.append(f"{summary.requests.unanswered:,} requests were in flight at the end; hey waits for them")
         if self.flags.arguments:
-            notes.append(f"as by hey, the words behind the URL are not looked at: {shlex.join(self.flags.arguments)}")
+            notes.append(f"the words after the URL have no effect, as in hey: {shlex.join(self.flags.arguments)}")
         return notes
 
     def format_failed_start(self, error: WeirError) -> tuple[str, int]:
@@ -143,7 +143,7 @@ def read_command_line(tool: str, words: Sequence[str]) -> HeyFrontEnd:
 
 
 def _build_request(flags: SimpleNamespace) -> tuple[str, tuple[tuple[str, str], ...], bytes | None]:
-    """Returns URL, headers in the order in which Go writes them, and body."""
+    """Returns the URL, the headers in Go's order, and the body."""
     url, method, authority = flags.url, flags.method, format_authority(flags.url)
     body = _TABLE.read_file("-D", flags.body_file) if flags.body_file else flags.body.encode()
     headers = {"Content-Type": flags.content_type} | dict(flags.headers)

@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 _PERCENTILES = (10, 25, 50, 75, 90, 95, 99)
 _STEPS = 10
-"""Rows of the histogram; hey has one more, the fastest alone."""
+"""Number of steps in the histogram. The histogram has one row more, for the fastest time alone."""
 _BAR, _LONGEST_BAR = "■", 40
 CSV_HEAD = "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n"
-"""The first line of a CSV."""
+"""The first line of hey's CSV."""
 
 _CLOCKS = ("DNS+dialup", "DNS-lookup", "req write", "resp wait", "resp read")
 
 Spread = tuple[float, float, float]
-"""Average, fastest and slowest, in seconds."""
+"""The average, fastest and slowest time, in seconds."""
 _NO_SPREAD = (math.nan, 0.0, 0.0)
 
 
 def format_summary(end: "LoadEnd | None", errors: Mapping[str, int]) -> str:
-    """Returns the summary of a load that ended or, without `end`, could not begin; `errors` has counts by message."""
+    """Returns hey's summary. `end` is None if the load could not begin; `errors` has the counts by message."""
     times, average_s, total_s, rate_rps, data, statuses = sort_counts({}), math.nan, 0.0, 0.0, "", {}
     spreads = [_NO_SPREAD] * len(_CLOCKS)
     if end is not None:
@@ -69,7 +69,7 @@ def format_number(value: float) -> str:
 
 
 def format_histogram(times: Times) -> str:
-    """Returns ten equal steps from the fastest to the slowest time, each with the count since the step before."""
+    """Returns a histogram with ten equal steps from the fastest to the slowest time, and the count in each step."""
     if not times.count:
         return ""
     step = (times.longest - times.shortest) / _STEPS
@@ -83,7 +83,7 @@ def format_histogram(times: Times) -> str:
 
 
 def format_csv(log: Path) -> str:
-    """Returns a row for each answer, in the order of their ends. The offset is from the load's start."""
+    """Returns hey's CSV: a row for each response in order of arrival. Offsets count from the load's start."""
     answers = read_answers(log)
     moments = ("intended", "written", "first_byte", "last_byte", "connect")
     intended, written, first, last, connect = (answers[f"{moment}_ns"] for moment in moments)
@@ -102,7 +102,7 @@ def _read_spread(clock: "Quantiles | None") -> Spread:
 
 
 def _read_dialup(end: "LoadEnd") -> Spread:
-    """Returns the time to connect of all requests: 0 for each that found a connection."""
+    """Returns the connect times of all requests, with 0 for each request on an open connection."""
     completed = end.summary.requests.completed
     if not completed:
         return _NO_SPREAD

@@ -1,4 +1,4 @@
-"""The sorted times of a load: ranks, counts, deviations. Histograms hold times to three digits."""
+"""The sorted times of a load, with ranks, counts and deviations. Times in a histogram have three significant digits."""
 
 import math
 from bisect import bisect_right
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from weir.model.records import LoadEnd
 
 _TICKS = 5
-"""Lines of the spectrum for each halving of the distance to 100 %."""
+"""Number of lines in the spectrum for each halving of the distance to 100 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Times in nanoseconds. All figures of no times are 0."""
+    """Sorted times in nanoseconds. Without times, every figure is 0."""
 
     values: tuple[int, ...]
-    """The different times, in rising order."""
+    """The distinct times, in ascending order."""
     below: tuple[int, ...]
-    """How many times are at most each of them."""
+    """For each of `values`: the number of times up to this value."""
 
     @property
     def count(self) -> int:
@@ -40,7 +40,7 @@ class Times:
 
     @property
     def median(self) -> float:
-        """The time in the middle, or the mean of the two in the middle."""
+        """The middle time, or the mean of the two middle times."""
         return (self.at((self.count - 1) // 2) + self.at(self.count // 2)) / 2
 
     @property
@@ -56,11 +56,11 @@ class Times:
         return math.sqrt(sum(count * (value - mean) ** 2 for value, count in self._counts()) / (self.count - 1))
 
     def at(self, rank: int) -> int:
-        """Returns the time at a rank, which counts from 0; the last time for any rank beyond it."""
+        """Returns the time at a rank. Ranks count from 0. A rank beyond the last time returns the last time."""
         return self.values[min(bisect_right(self.below, rank), len(self.values) - 1)] if self.values else 0
 
     def percentile(self, percent: float) -> int:
-        """Returns the least time that `percent` % of all take at most: nearest rank."""
+        """Returns the percentile by nearest rank: at least `percent` % of the times are at most the returned time."""
         return self.at(max(0, math.ceil(percent * self.count / 100) - 1))
 
     def count_up_to(self, limit: float) -> int:
@@ -73,23 +73,23 @@ class Times:
 
 
 def sort_counts(counts: Mapping[int, int]) -> Times:
-    """Returns times from the number of occurrences of each value."""
+    """Returns the sorted times from a dict of counts by time."""
     values = tuple(sorted(value for value, count in counts.items() if count))
     return Times(values, tuple(accumulate(counts[value] for value in values)))
 
 
 def sort_array(values: "NDArray[Any]") -> Times:
-    """Returns the times in an array."""
-    # Here and not above: a front end starts its load before it imports the modules for its report.
+    """Returns the sorted times in an array."""
+    # Imported here, because a front end starts its load before it imports the modules for its report.
     import numpy as np
 
     return sort_counts(dict(zip(*(column.tolist() for column in np.unique(values, return_counts=True)), strict=True)))
 
 
 def read_times(end: "LoadEnd", clock: str, *, zeros: int = 0) -> Times:
-    """Returns the times of one of `weir.model.records.CLOCKS` from the histogram at the end of a load.
+    """Returns the times of a clock (see `weir.model.records.CLOCKS`) from the histogram at the end of a load.
 
-    `zeros` further times are 0 and in no histogram.
+    `zeros` is the number of times of 0 to add, which the histogram does not contain.
     """
     from weir.model.hdr import Hdr
 
@@ -99,16 +99,16 @@ def read_times(end: "LoadEnd", clock: str, *, zeros: int = 0) -> Times:
     exact: dict[int, int] = {0: zeros}
     first = next(iter(counts), None)
     for value, count in counts.items():
-        # A bucket stands for its highest value; the first and the last time are known exactly.
+        # A bucket stands for its highest value, but the shortest and the longest time are exact.
         value = shortest if value == first else min(value, longest)
         exact[value] = exact.get(value, 0) + count
     return sort_counts(exact)
 
 
 def list_spectrum(times: Times) -> Iterator[tuple[int, float, int]]:
-    """Yields the lines of the percentile spectrum: a value, its share, and the number of times up to it.
+    """Yields the lines of the percentile spectrum: a value, its share, and the number of times up to the value.
 
-    Shares go from 0 to 1, with five steps for each halving of the rest; each has the first value that reaches it.
+    Shares rise from 0 to 1, with five steps for each halving of the rest. A line has the first value with its share.
     """
     percent = 0.0
     for value, seen in zip(times.values, times.below, strict=True):
@@ -122,7 +122,7 @@ def list_spectrum(times: Times) -> Iterator[tuple[int, float, int]]:
 
 
 def read_answers(log: Path) -> "NDArray[Any]":
-    """Returns the requests in a log that got a whole answer, of whatever status."""
+    """Returns the requests in a log that got a whole response with any status."""
     from weir.model.request_log import read_requests
 
     requests = read_requests(log)

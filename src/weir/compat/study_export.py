@@ -1,6 +1,6 @@
-"""Writes a load as a study of one server, and its scenario as a scenario file, both as TOML. Pure.
+"""Formats a load as a study of one server, and its scenario as a scenario file, both in TOML. Pure.
 
-`weir study check` accepts the study, whose one cell has the same load; `list_study_notes` lists the differences.
+The study has one cell with the same load; `list_study_notes` lists the differences.
 """
 
 import re
@@ -20,16 +20,16 @@ from weir.study.load import list_request_obstacles, write_load_table
 
 SERVER = "server"
 WORKLOAD = "asked"
-"""Their names in the study."""
+"""The names of the server and of the workload in the study."""
 _LIST = re.compile(r"\[\n((?:    [^\n\[{]*,\n)+)\]")
 _LONGEST_LINE = 100
 _BLOCKS = 4
 _STATUS = 200
-_INSTEAD = "weir convert --command ... converts it to a weir load command line"
+_INSTEAD = "weir convert --command ... writes a weir load command line"
 
 
 def build_study(spec: LoadSpec, *, title: str, scenario: Scenario | None = None) -> str:
-    """Returns the study of a load with a duration, in TOML. Raises UsageError if a study cannot hold that load."""
+    """Returns a study in TOML for a load with a duration. Raises UsageError: a study cannot express the load."""
     if problem := next(_list_obstacles(spec, has_scenario=scenario is not None), None):
         raise UsageError(problem, hint=_INSTEAD if scenario is None else "leave out --study")
     url = urlsplit(spec.urls[0])
@@ -59,14 +59,14 @@ def build_study(spec: LoadSpec, *, title: str, scenario: Scenario | None = None)
 def list_study_notes(spec: LoadSpec, *, has_scenario: bool) -> list[str]:
     """Returns a sentence, without a full stop, for each difference between a study and one load."""
     notes = [
-        f"a study repeats: {_BLOCKS} blocks, each warmed up with the same load, its answers checked before and after",
-        "workload.asked is what weir asks before and after each trial, to see that the server answers right"
+        f"a study runs the load in {_BLOCKS} blocks, with a warm-up, and checks responses before and after each trial",
+        "workload.asked is the request that weir sends before and after each trial to check the server"
         if has_scenario
-        else "a study takes one status as right: workload.asked.answer.status",
+        else "a study accepts only one status as right: workload.asked.answer.status",
     ]
     if spec.threads > 1 or spec.cpus:
-        chosen = "which a study chooses by itself"
-        notes.append(f"the generator has a thread on each CPU of [cpus] load, {chosen}, in place of {spec.threads}")
+        chosen = "which the study chooses"
+        notes.append(f"the generator has one thread for each CPU of [cpus] load, {chosen}, instead of {spec.threads}")
     return notes
 
 
@@ -76,11 +76,11 @@ def format_scenario(scenario: Scenario) -> str:
 
 
 def _list_obstacles(spec: LoadSpec, *, has_scenario: bool) -> Iterator[str]:
-    """Yields why a study cannot hold a load."""
+    """Yields a message for each property of a load that a study cannot express."""
     if len(spec.urls) > 1:
-        yield f"URL: found {len(spec.urls)}, expected one: a study has one address for each server"
+        yield f"URL: found {len(spec.urls)} URLs, expected one: a study has one address for each server"
     if not spec.urls[0].lower().startswith("http://"):
-        yield f"URL: found {spec.urls[0]!r}, expected http://HOST[:PORT]/PATH: studies are over TCP alone, without TLS"
+        yield f"URL: found {spec.urls[0]!r}, expected http://HOST[:PORT]/PATH: studies use TCP without TLS"
     if spec.connect_to is not None or spec.bind:
         found = spec.connect_to or spec.bind[0]
         yield f"found the address {found}, expected none: a study connects to the URL's host"
@@ -94,7 +94,7 @@ def _build_table(scenario: Scenario) -> dict[str, Any]:
 
 
 def _choose_check(scenario: Scenario) -> tuple[dict[str, Any], int]:
-    """Returns the request that checks the server, and its right status: the first GET without placeholders."""
+    """Returns the request for the check of the server, and its right status: the first GET without placeholders."""
     for step in scenario.steps or scenario.requests:
         status = step.check.status or [_STATUS]
         is_plain = step.body is None and "{{" not in "".join([step.path, *step.headers.values()])
@@ -104,7 +104,7 @@ def _choose_check(scenario: Scenario) -> tuple[dict[str, Any], int]:
 
 
 def _format_toml(content: dict[str, Any]) -> str:
-    """Returns TOML with short lists on one line and long lists of numbers in filled lines. Texts have no line breaks."""
+    """Formats TOML: puts short lists on one line, and wraps long lists of numbers. Texts must have no line breaks."""
 
     def join_lines(match: re.Match[str]) -> str:
         items = ", ".join(line.strip().removesuffix(",") for line in match.group(1).splitlines())

@@ -1,4 +1,4 @@
-"""wrk 4.1 and wrk2: their flags, the loads that these ask for, and the front end of both."""
+"""The front end for wrk 4.1 and wrk2: their flags, their loads and their notes."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from weir.load_spec import LoadSpec
 from weir.model.errors import InvalidValueError, WeirError
 
 _FAILED = 1
-"""The exit code of both for everything that ends them before a load."""
+"""The exit code of wrk and wrk2 after every error before a load."""
 _CALIBRATION_S = 10
 
 
@@ -31,24 +31,24 @@ _parse_seconds = partial(
     _parse_scaled, scale=60, units=("s", "m", "h"), expected="whole seconds, minutes or hours such as 30s, 2m or 1h"
 )
 _FLAGS = (
-    Flag("connections", "-c --connections", _parse_count, 10, "number of connections, which stay open. Default: 10"),
+    Flag("connections", "-c --connections", _parse_count, 10, "number of open connections. Default: 10"),
     Flag("duration_s", "-d --duration", _parse_seconds, 10, "length of the load. Default: 10s"),
     Flag("threads", "-t --threads", _parse_count, 2, "number of threads. Maximum: the number of CPUs. Default: 2"),
     Flag("headers", "-H --header", str, [], "a header, 'Name: value'. The flag may be repeated"),
-    Flag("latency", "-L --latency", None, False, "print percentiles"),
-    Flag("timeout_s", "-T --timeout", _parse_seconds, 2, "maximum time of a response. Default: 2s"),
+    Flag("latency", "-L --latency", None, False, "print percentiles of response times"),
+    Flag("timeout_s", "-T --timeout", _parse_seconds, 2, "maximum time to wait for a response. Default: 2s"),
 )
 _RATE_FLAGS = (
     Flag("rate_rps", "-R --rate", _parse_count, 0, "requests per second. Required"),
-    Flag("uncorrected", "-U --u_latency", None, False, "also print percentiles from the send time of each request"),
-    Flag("batch", "-B --batch_latency", None, False, "has no effect: only scripts make batches"),
+    Flag("uncorrected", "-U --u_latency", None, False, "also print percentiles of the time since the send"),
+    Flag("batch", "-B --batch_latency", None, False, "has no effect: only Lua scripts send batches"),
 )
 _TABLES = {
     tool: ToolFlags(
         tool=tool,
         example=TOOLS[tool],
         flags=flags,
-        instead={"-s --script": "weir load URL --scenario FILE, as docs/guides/scenarios.md shows. weir runs no Lua"},
+        instead={"-s --script": "weir load URL --scenario FILE (see docs/guides/scenarios.md). weir runs no Lua"},
         version="wrk 4.1.0",
         version_flags=("-v", "--version"),
         version_code=_FAILED,
@@ -61,7 +61,7 @@ _TABLES = {
 
 @dataclass(frozen=True, kw_only=True)
 class WrkFrontEnd(FrontEnd):
-    """A command line of wrk or wrk2."""
+    """The load and the report for a command line of wrk or wrk2."""
 
     tool: str
 
@@ -83,20 +83,20 @@ class WrkFrontEnd(FrontEnd):
     def list_differences(self, result: LoadResult) -> list[str]:
         flags, tool, threads = self.flags, self.tool, self.plan.threads
         notes = [
-            "latencies are those measured, since a user was free; wrk adds some of its own, to correct for stalls"
+            "all latencies are measured; wrk adds computed latencies to correct for stalls"
             if tool == "wrk"
-            else "requests are due to the microsecond; wrk2 waits whole milliseconds, and catches up at twice the rate"
+            else "requests are due at exact microseconds; wrk2 waits whole milliseconds, then doubles its rate"
         ]
         if tool == "wrk2" and flags.duration_s > _CALIBRATION_S:
-            notes.append("the latencies are of the whole run; wrk2 leaves out its first 10 s, in which it calibrates")
+            notes.append("the latencies cover the whole run; wrk2 leaves out its calibration in the first 10 s")
         if threads < flags.threads:
-            carried = f"{threads} thread{'s' if threads > 1 else ''} carried the load, as many as there are CPUs"
-            notes.append(f"{carried}; Req/Sec is its rate divided by {flags.threads}")
+            carried = f"the load used {threads} thread{'s' if threads > 1 else ''}, one for each CPU"
+            notes.append(f"{carried}; Req/Sec is the total rate divided by {flags.threads}")
         if spare := flags.connections % flags.threads:
             opened = flags.connections - spare
-            notes.append(f"{flags.connections} connections; {tool} opens {opened}, the same for each thread")
+            notes.append(f"the load opened {flags.connections} connections; {tool} opens {opened}, equal per thread")
         if result.end.summary.errors.timeout:
-            notes.append(f"a timeout ended its connection; {tool} goes on waiting, and counts a late answer")
+            notes.append(f"a timeout closed its connection; {tool} keeps waiting and counts the late response")
         return notes
 
     def format_failed_start(self, error: WeirError) -> tuple[str, int]:
@@ -124,13 +124,13 @@ def read_command_line(tool: str, words: Sequence[str]) -> WrkFrontEnd:
         timeout_s=float(flags.timeout_s),
         # Both tools trust every certificate.
         tls_insecure=flags.url.scheme == "https",
-        # weir's threads never wait for one another: more than there are CPUs would only take these from each other.
+        # weir's threads never wait for one another: more threads than CPUs would only compete for the CPUs.
         threads=min(flags.threads, len(os.sched_getaffinity(0))),
     )
     return WrkFrontEnd(spec=spec, tool=tool, flags=flags)
 
 
 def _choose_headers(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Returns the headers that wrk sends: the last of each name, none without `: `, and no length without a body."""
+    """Returns the headers that wrk sends: the last of each name. Omits texts without `: ` and Content-Length."""
     parts = [text.partition(": ") for text in texts]
     return tuple({name: value for name, colon, value in parts if colon and name != "Content-Length"}.items())

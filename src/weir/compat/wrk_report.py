@@ -1,6 +1,7 @@
 """Formats a load's result as the report of wrk and wrk2.
 
-A printed value changes to the next unit at 0.85 of it. Times have no unit above minutes: two hours are `120.00m`.
+A value is printed in the next unit from 0.85 of that unit on. The largest unit of time is the minute: two hours are
+`120.00m`.
 """
 
 import math
@@ -13,16 +14,16 @@ from weir.compat.front_end import LoadResult
 from weir.compat.latencies import Times, list_spectrum, read_times, sort_counts
 
 if TYPE_CHECKING:
-    # At run time the records come later, with pydantic: the heading is printed without them.
+    # Not imported at run time: pydantic takes long to import, and the heading does not need the records.
     from weir.model.records import Interval, LoadEnd, LoadSummary, Quantiles
 
 _UNIT_LETTERS = 2
-"""Width of the unit in a column: spaces fill shorter units, so that digits stand below digits."""
+"""Width of the unit in a column. Spaces fill shorter units, so that the digits align."""
 _STEP_UP = 0.85
 _WHOLE = 0.99
-"""The spread of rates includes intervals from this share of the usual length; the last one is mostly shorter."""
+"""Minimum share of the usual length that an interval needs for the rates. The last interval is often shorter."""
 _BUCKET_WIDTH = 0.001
-"""Relative width of a histogram's bucket, the precision of its times."""
+"""Relative width of a histogram's bucket, which is the precision of the times."""
 _SPECTRUM_PERCENTS = (50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0)
 
 
@@ -37,22 +38,22 @@ def _scale(step: int, units: Sequence[str], value: float, decimals: int = 2) -> 
 format_count = partial(_scale, 1000, ("", "k", "M", "G", "T"))
 format_bytes = partial(_scale, 1024, ("B", "KB", "MB", "GB", "TB"))
 format_length = partial(_scale, 60, ("s", "m"), decimals=0)
-"""Returns the length of a run in seconds with its unit."""
+"""Formats the length of a run, given in seconds, with its unit."""
 
 
 def format_time(value_us: float) -> str:
-    """Returns a time that is given in microseconds with its unit."""
+    """Formats a time, given in microseconds, with its unit."""
     return _scale(60, ("s", "m"), value_us / 1e6) if value_us >= 1e6 else _scale(1000, ("us", "ms"), value_us)
 
 
 def align(text: str, width: int) -> str:
-    """Returns a value in a column of `width`, unit included. The column cuts a longer value."""
+    """Aligns a value with its unit to the right in a column of `width` characters. Cuts a longer value."""
     missing = _UNIT_LETTERS - sum(character.isalpha() for character in text[-_UNIT_LETTERS:])
     return f"{text[: width - missing]:>{width - missing}}" + " " * missing
 
 
 def format_thread_stats(result: LoadResult, interval_s: float, threads: int) -> str:
-    """Returns the table of latencies and of the rate of one of `threads` threads."""
+    """Returns the table with the spread of latencies, and with the spread of the rate of one of `threads` threads."""
     clock, times = result.end.summary.response_time_us, read_times(result.end, "response_time")
     mean_us, stdev_us = clock.mean or 0.0, clock.stdev or 0.0
     within = measure_share(times, (mean_us - stdev_us) * 1e3, (mean_us + stdev_us) * 1e3)
@@ -66,15 +67,15 @@ def format_thread_stats(result: LoadResult, interval_s: float, threads: int) -> 
 
 def _format_row(name: str, form: Callable[[float], str], mean: float, stdev: float, most: float, share: float) -> str:
     columns = align(form(mean), 8) + align(form(stdev), 10) + align(form(most), 9)
-    # As C prints 0 ÷ 0.
+    # C prints 0 ÷ 0 as -nan.
     percent = "-nan" if math.isnan(share) else f"{share * 100:.2f}"
     return f"    {name:<10}{columns}{percent:>8}%\n"
 
 
 def measure_share(times: Times, lowest_ns: float, highest_ns: float) -> float:
-    """Returns the share of times between two others; not a number if there are none.
+    """Returns the share of times from `lowest_ns` to `highest_ns`; NaN without times.
 
-    A bucket that reaches into the range counts with all of it: equal times lie within a deviation of their mean.
+    A bucket that overlaps the range counts as a whole, so that equal times lie within a deviation of their mean.
     """
     if not times.count:
         return math.nan
@@ -83,7 +84,7 @@ def measure_share(times: Times, lowest_ns: float, highest_ns: float) -> float:
 
 
 def list_thread_rates(intervals: "Sequence[Interval]", interval_s: float, threads: int) -> list[int]:
-    """Returns the requests per second of one of `threads` threads in each whole interval that had an answer."""
+    """Returns the requests per second of one of `threads` threads in each whole interval with a response."""
     return [
         round(interval.completed / (interval.end_s - interval.start_s) / threads)
         for interval in intervals
@@ -92,7 +93,7 @@ def list_thread_rates(intervals: "Sequence[Interval]", interval_s: float, thread
 
 
 def measure_spread(values: Sequence[int]) -> tuple[float, float, float, float]:
-    """Returns mean, standard deviation, maximum and the share within a deviation of the mean (not a number of none)."""
+    """Returns mean, standard deviation, maximum, and the share within a deviation of the mean (NaN without values)."""
     sorted_values = sort_counts(Counter(values))
     mean, stdev = sorted_values.mean, sorted_values.deviation
     within = sum(abs(value - mean) <= stdev for value in values)
@@ -107,11 +108,11 @@ def format_percentiles(clock: "Quantiles") -> str:
 
 
 def format_totals(summary: "LoadSummary") -> str:
-    """Returns the end of the report, from the number of requests on."""
+    """Returns the last part of the report, which begins with the number of requests."""
     completed, received, duration_s = summary.requests.completed, summary.bytes.received, summary.duration_s
     lines = [f"  {completed} requests in {format_time(duration_s * 1e6)}, {format_bytes(received)} read"]
     errors = summary.errors
-    # An answer that is not HTTP is a read error to both; a failed write shows as the connection's end.
+    # Both tools count a response that is not HTTP as a read error. A failed write shows as a reset.
     read = errors.reset + errors.protocol
     if errors.connect or read or errors.timeout:
         lines.append(f"  Socket errors: connect {errors.connect}, read {read}, write 0, timeout {errors.timeout}")
@@ -123,7 +124,7 @@ def format_totals(summary: "LoadSummary") -> str:
 
 
 def format_spectra(end: "LoadEnd", *, has_latency: bool, has_uncorrected: bool) -> str:
-    """Returns wrk2's blocks of percentiles, one for each clock that the flags ask for."""
+    """Returns wrk2's blocks of percentiles for the flags: response times, and with `has_uncorrected` service times."""
     titles = {"response_time": "Recorded Latency"} if has_latency or has_uncorrected else {}
     if has_uncorrected:
         titles["service_time"] = "Uncorrected Latency (measured without taking delayed starts into account)"
@@ -132,7 +133,7 @@ def format_spectra(end: "LoadEnd", *, has_latency: bool, has_uncorrected: bool) 
 
 def _format_spectrum(title: str, end: "LoadEnd", name: str) -> str:
     """Returns the block of one clock: eight percentiles, and HdrHistogram's percentile spectrum in its classic form."""
-    # Here and not above: the import takes long, and a front end starts its load first.
+    # Imported here, because the import takes long and a front end starts its load first.
     from weir.model.hdr import RANGES, SUB_BUCKETS
 
     times, clock = read_times(end, name), getattr(end.summary, f"{name}_us")

@@ -1,7 +1,7 @@
-"""The live page: shows a running study or load, past runs and a form that starts loads, in a browser. The measuring
-side puts records into an `EventQueue` and never waits. The page's server reads the queue on a thread of its own at the
-lowest priority, and does nothing while it has no viewer. This room starts and stops nothing: buttons call functions
-that it was given. All text on the page comes from servers, files and strangers and is hostile; the page escapes it."""
+"""The live page in a browser: shows a running study or load, past runs, and a form that starts loads. The measuring
+threads put records into an `EventQueue` and never wait. The page's server reads the queue on its own thread at the
+lowest priority, and is idle without viewers. The package starts and stops no load by itself: buttons call functions
+from the caller. Texts on the page come from servers, files and strangers, so the page escapes every text."""
 
 from weir.live.actions import Controls, FormField
 from weir.live.address import Address, parse_address

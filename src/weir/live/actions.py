@@ -1,6 +1,6 @@
-"""The actions behind the page's buttons. Each is a function from outside, or None. Viewers cannot extend a trial's
-load: the generator reads its plan once, before the load, and a trial that someone extends because of its results is no
-longer comparable with the others."""
+"""The actions behind the page's buttons: functions from the caller. Viewers cannot extend the load of a trial, because
+the generator reads its plan once, before the load. A trial that a viewer extends because of its results would not be
+comparable with other trials."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ class FormField:
     label: str
     placeholder: str
     is_long: bool
-    """Whether the field may have several lines; the page folds it."""
+    """Whether the field may have several lines. The page shows such a field only after a click."""
 
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """The actions of the buttons and the form; None: the page has no such button. The server calls them on its
-    threads."""
+    """The functions for the buttons and the form, which the server's threads call. None: the page has no such
+    button."""
 
     stop: Callable[[], bool] | None = None
-    """Stops the run or load like Ctrl-C; False if nothing runs."""
+    """Stops the run or load as Ctrl-C does. Returns False if nothing is running."""
     skip: Callable[[], bool] | None = None
-    """Rejects the current trial and continues with the next; False if there is no current trial."""
+    """Rejects the current trial and continues with the next trial. Returns False if no trial is running."""
     extend: Callable[[], bool] | None = None
-    """Adds one block to the run; False if its last block is over."""
+    """Adds one block to the run. Returns False if the last block of the run has ended."""
     start: Callable[[Mapping[str, str]], None] | None = None
-    """Starts the load of the form, given by field names. Raises `WeirError` if the form is invalid."""
+    """Starts a load from the form's values by field name. Raises `WeirError`: a value is invalid."""
 
     form: Sequence[FormField] = ()
 

@@ -1,4 +1,4 @@
-"""The page's listening address and the host names that it accepts. Pure."""
+"""The page's listening address, and the host names that the page accepts. Pure."""
 
 import ipaddress
 import re
@@ -10,7 +10,7 @@ from weir.model.errors import UsageError
 LOOPBACK = "127.0.0.1"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?")
 _HOST_PORT = re.compile(r"(?:\[([^\]]*:[^\]]*)\]|([^:\[\]]+))(?::(\d{1,5}))?")
-"""A host, an IPv6 address in brackets, and perhaps a port."""
+"""A host name or an IPv6 address in brackets, with an optional port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,26 +22,26 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the address."""
         found = _ip(self.host)
         return self.host == "localhost" or (found is not None and found.is_loopback)
 
     @property
     def is_any(self) -> bool:
-        """Whether it means every address of this machine."""
+        """Whether the address stands for all addresses of this machine, such as 0.0.0.0."""
         found = _ip(self.host)
         return found is not None and found.is_unspecified
 
     @property
     def shown(self) -> str:
-        """Host and port for a URL; the loopback address in place of "every address"."""
+        """The host and port for a URL. The loopback address replaces an address such as 0.0.0.0."""
         host = self.host if not self.is_any else "::1" if ":" in self.host else LOOPBACK
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
 def parse_address(text: str | None) -> Address:
-    """Parses the value of `--listen`: ADDRESS or ADDRESS:PORT; loopback without a value. Raises UsageError: it is
-    neither an address nor a name, or its port is invalid."""
+    """Parses the value of `--listen`: ADDRESS or ADDRESS:PORT; None: the loopback address. Raises UsageError: the host
+    is neither an address nor a name, or the port is invalid."""
     if text is None:
         return Address()
     if _ip(text) is not None:
@@ -56,8 +56,8 @@ def parse_address(text: str | None) -> Address:
 
 
 def accepts_host(address: Address, host: str) -> bool:
-    """Returns whether the `Host` header of a request names this server. Refuses a foreign DNS name that points here: a
-    page under that name would share our origin (DNS rebinding). An IP address cannot be redirected."""
+    """Returns whether the `Host` header of a request names this server. Rejects a foreign DNS name for this server,
+    because a page under such a name would share our origin (DNS rebinding)."""
     match = _HOST_PORT.fullmatch(host)
     if match is None or int(match[3] or 80) != address.port:
         return False

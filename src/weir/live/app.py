@@ -1,5 +1,5 @@
-"""The HTTP routes of the page: the page, its event stream, logs, past runs with their reports, and the buttons. GET
-reads and changes nothing; POST performs actions. `Guard` checks every request first."""
+"""The HTTP routes of the live page: the page, its event stream, logs, past runs, reports and buttons. A GET request
+only reads; a POST request performs an action. `Guard` checks every request first."""
 
 import json
 import os
@@ -27,12 +27,11 @@ LARGEST_BODY = 65_536
 LOG_TAIL_BYTES = 16_384
 _Handler = Callable[[Request], Awaitable[Response]]
 _Computed = TypeVar("_Computed")
-_LATER = "a load runs: weir computes this after its end"
+_LATER = "a load is running: weir computes the result after the end of the load"
 
 
 class Site:
-    """The routes of one page: of a run, of a load, or of a folder of runs. Raises WeirError: the web bundle is
-    missing."""
+    """The routes of the page for a run, a load, or a folder of runs. Raises WeirError: the web bundle is missing."""
 
     def __init__(self, queue: EventQueue, hub: Broadcaster, runs: RunFolder | None, keys: Keys) -> None:
         self._queue = queue
@@ -42,7 +41,7 @@ class Site:
         self._bundle = load_web_assets("live")
         report = load_web_assets("report")
         script, style = hash_for_policy(report.script), hash_for_policy(report.style)
-        # The report's own policy: its content, which comes from a run file, cannot reach this page.
+        # The report has a policy of its own: its content comes from a run file and must not reach this page.
         self._report_policy = (
             f"default-src 'none'; script-src {script}; style-src {style}; img-src data:; "
             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads"
@@ -79,7 +78,7 @@ class Site:
     async def _log(self, request: Request) -> Response:
         path = self._queue.log(request.query_params.get("name", ""))
         if path is None:
-            return _text("no log of that name\n", 404)
+            return _text("found no log with this name\n", 404)
         return _text(await run_in_threadpool(read_tail, path))
 
     async def _list_runs(self, _: Request) -> Response:
@@ -106,40 +105,40 @@ class Site:
 
     @property
     def _folder(self) -> RunFolder:
-        """The folder of past runs; without one the request gets 404."""
+        """The folder of past runs. Raises HTTPException (status 404): the page has no folder of runs."""
         if self._runs is None:
             raise HTTPException(404, "this page shows no past runs; weir ui shows them\n")
         return self._runs
 
     @property
     def _is_busy(self) -> bool:
-        """Whether a load runs that a computation would disturb."""
+        """Whether a load is running or starting. A computation would disturb the load."""
         return self._is_starting or self._queue.is_measuring
 
     async def _stop(self, _: Request) -> Response:
-        return await _run_action(self._queue.controls.stop, "nothing runs that could be stopped")
+        return await _run_action(self._queue.controls.stop, "nothing is running")
 
     async def _skip(self, request: Request) -> Response:
         asked = await _read_json(request)
-        # The click was for one trial; another may run by now.
+        # The viewer clicked for one trial, but the next trial may run by now.
         if asked is None or asked.get("trial") != self._queue.number:
-            return _json({"message": "that trial has ended"}, 409)
-        return await _run_action(self._queue.controls.skip, "no trial runs that could be skipped")
+            return _json({"message": "the trial has already ended"}, 409)
+        return await _run_action(self._queue.controls.skip, "no trial is running")
 
     async def _extend(self, _: Request) -> Response:
-        return await _run_action(self._queue.controls.extend, "the last block is over")
+        return await _run_action(self._queue.controls.extend, "the last block has ended")
 
     async def _start(self, request: Request) -> Response:
         start = self._queue.controls.start
         asked = await _read_json(request)
         if start is None:
-            return _json({"message": "this page starts no loads"}, 404)
+            return _json({"message": "this page cannot start loads; weir ui can"}, 404)
         if asked is None or not all(isinstance(value, str) for value in asked.values()):
-            return _json({"message": f"expected a JSON object of texts, of at most {LARGEST_BODY} bytes"}, 400)
+            return _json({"message": f"expected a JSON object with text values and at most {LARGEST_BODY} bytes"}, 400)
         try:
             self._is_starting = True
             if self._runs is not None:
-                # Wait for running computations, and let none start: none may overlap with the load.
+                # Waits for running computations. `_is_starting` prevents new ones: none may overlap with the load.
                 await run_in_threadpool(self._runs.wait)
             await run_in_threadpool(start, asked)
         except WeirError as error:
@@ -157,7 +156,7 @@ def _serve_text(text: str, media_type: str) -> _Handler:
 
 
 def read_tail(path: Path) -> str:
-    """Returns the last lines of a growing log file; empty if it does not exist yet. Replaces invalid UTF-8."""
+    """Returns the last lines of a growing log file; empty if the file does not exist yet. Replaces invalid UTF-8."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -166,13 +165,13 @@ def read_tail(path: Path) -> str:
     except OSError:
         return ""
     if size > LOG_TAIL_BYTES:
-        # The first line is probably cut.
+        # The first line is probably incomplete.
         data = data.partition(b"\n")[2]
     return data.decode("utf-8", "replace")
 
 
 async def _read_json(request: Request) -> dict[str, Any] | None:
-    """Reads a JSON object from the request; None if there is none or it is too long."""
+    """Returns the JSON object in the request's body; None if the body is no JSON object or is too long."""
     body = b""
     async for part in request.stream():
         body += part
@@ -186,11 +185,11 @@ async def _read_json(request: Request) -> dict[str, Any] | None:
 
 
 async def _compute(compute: Callable[[str], _Computed], request: Request) -> tuple[_Computed | None, str, int]:
-    """Returns the result about the run that the request names, and the status; or None, a message and the status."""
+    """Calls `compute` with the requested run. Returns its result, an error message and the HTTP status."""
     try:
         return await run_in_threadpool(compute, request.query_params.get("run", "")), "", 200
     except UnknownRunError:
-        return None, "no run of that name", 404
+        return None, "found no run with this name", 404
     except WeirError as error:
         return None, error.message, 422
 
@@ -202,7 +201,7 @@ async def _run_action(act: Callable[[], bool] | None, otherwise: str) -> Respons
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    # ASCII escapes: text from elsewhere may contain lone surrogates.
+    # Writes ASCII with escapes, because foreign text may contain lone surrogates.
     return Response(json.dumps(value), status, media_type="application/json")
 
 

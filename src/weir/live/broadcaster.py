@@ -1,5 +1,5 @@
-"""Sends updates to the viewers of a page: one message for all, at most twice a second, none without viewers. A slow
-viewer's queue does not grow: the broadcaster drops its messages and sends it the whole state instead."""
+"""Sends the same updates to all viewers of a page, at most twice a second, and none without viewers. The queue of a
+slow viewer does not grow: the broadcaster replaces all messages in a full queue with the whole state."""
 
 import asyncio
 import itertools
@@ -10,20 +10,20 @@ from typing import Any
 from weir.live.event_queue import EventQueue
 
 PERIOD_S = 0.5
-"""At least one slice of the charts: no message holds half a slice."""
+"""Seconds between two updates: at least one slice of the charts, so that no update contains half a slice."""
 RETRY_MS = 1000
-"""A browser that lost the connection tries again after this time."""
+"""Milliseconds after which a browser reconnects if it lost the connection."""
 _MOST_WAITING = 8
 _QUIET_S = 10.0
-"""After this time without a message the server sends a comment: only sending detects a lost client."""
+"""Seconds without a message after which the server sends a comment. Only sending detects a lost client."""
 _COMMENT = b":\n\n"
 _Messages = asyncio.Queue[bytes | None]
 """The messages that wait for one viewer; None stands for the whole state."""
 
 
 class Broadcaster:
-    """The viewers of one page, with at least `period_s` between two messages. Only the server's event loop may call
-    it."""
+    """The sender of updates to the viewers of one page, at most every `period_s` seconds. Only the server's event loop
+    may call its methods."""
 
     def __init__(self, queue: EventQueue, period_s: float = PERIOD_S) -> None:
         self._queue = queue
@@ -38,7 +38,7 @@ class Broadcaster:
         return len(self._viewers)
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
-        """Yields one viewer's server-sent events: first the whole state, then updates."""
+        """Yields the server-sent events for one viewer: first the whole state, then updates."""
         waiting: _Messages = asyncio.Queue(_MOST_WAITING)
         waiting.put_nowait(None)
         self._viewers.add(waiting)
@@ -52,7 +52,7 @@ class Broadcaster:
                 except TimeoutError:
                     message = _COMMENT
                 if message is None:
-                    # The whole state is newer than all messages.
+                    # The whole state is newer than all waiting messages.
                     _clear(waiting)
                     message = self._event(self._queue.snapshot())
                 yield message
@@ -88,7 +88,7 @@ class Broadcaster:
                 waiting.put_nowait(message)
 
     def _event(self, value: dict[str, Any]) -> bytes:
-        # ASCII on one line: no text can end the event.
+        # Writes ASCII on one line, so that no text can end the event.
         data = json.dumps(value, separators=(",", ":"), allow_nan=False)
         return f"id: {next(self._numbers)}\ndata: {data}\n\n".encode("ascii")
 

@@ -1,7 +1,7 @@
-"""The queue between the measuring threads and the page's thread. Writing never blocks and computes nothing: it appends
-a record to a bounded queue, which drops its oldest when full, and increments a few counters. It keeps all facts, a few
-for each trial. The reader builds the page's state from both. Without a viewer nothing is read; a new viewer sees the
-last `MOST_RECORDS` records of the current load."""
+"""The queue between the measuring threads and the page's thread. A write never blocks: it only appends a record and
+increments a few counters. A full queue drops its oldest record, but keeps all facts, a few for each trial. The page's
+thread builds the page's state from records and facts, and reads nothing without viewers. A new viewer sees the last
+`MOST_RECORDS` records of the current load."""
 
 import time
 from collections import Counter, deque
@@ -16,14 +16,14 @@ from weir.model.load_observer import LoadObserver
 from weir.model.records import Interval, LoadEvent, LoadStarted, Sample
 
 MOST_RECORDS = 1200
-"""One minute of intervals and samples at ten a second each."""
+"""Number of records in one minute, with ten intervals and ten samples a second."""
 _MOST_FACTS = 20_000
-"""A bound far above any run."""
+"""Maximum number of unread facts, far above the number in any run."""
 
 
 class EventQueue(LoadObserver):
-    """The events of a run or load. The measuring threads call the methods up to `end`; the page's one thread calls the
-    others."""
+    """The events of a run or load. The measuring threads call the methods up to `end`. Only the page's thread calls
+    the other methods."""
 
     def __init__(
         self, about: PageInfo, controls: Controls | None = None, clock: Callable[[], float] = time.monotonic
@@ -31,7 +31,7 @@ class EventQueue(LoadObserver):
         self.controls = controls or Controls()
         self._clock = clock
         self._facts: deque[tuple[Callable[[Any, float], None], Any, float]] = deque(maxlen=_MOST_FACTS)
-        """Calls of the state's methods, each with a fact and its time, that the page's thread makes."""
+        """Unread facts: the method of the page's state that takes the fact, the fact, and its time in seconds."""
         self._records: deque[tuple[int, Interval | Sample]] = deque(maxlen=MOST_RECORDS)
         self._number = 0
         self._totals = Totals()
@@ -40,14 +40,14 @@ class EventQueue(LoadObserver):
         self._published_s = clock()
 
     def on_step(self, text: str) -> None:
-        """Reports an activity outside trials, or an event of a trial."""
+        """Adds a line about an activity outside trials, or about an event during a trial."""
         self._put(self._state.add_step, text)
 
     def begin_trial(self, trial: TrialStarted) -> None:
-        """Starts a trial or load; its number is higher than the last one's."""
+        """Begins a trial or load. Its number must be higher than the number of the last trial."""
         self._totals = Totals()
         self._put(self._state.begin_trial, trial)
-        # Set after the fact: records with this number then follow it.
+        # Changes after the fact, so that records with the new number follow the fact.
         self._number = trial.number
 
     def show_logs(self, files: Mapping[str, Path]) -> None:
@@ -62,7 +62,7 @@ class EventQueue(LoadObserver):
         if interval.failed:
             totals.failed += interval.failed
             errors = {kind: count for kind, count in interval.errors.model_dump().items() if count}
-            # Replaces the old dictionary: another thread may be reading it.
+            # Replaces the dictionary, because another thread may read the old dictionary.
             totals.errors = dict(Counter(totals.errors) + Counter(errors))
         self._records.append((self._number, interval))
 
@@ -76,7 +76,7 @@ class EventQueue(LoadObserver):
         self._put(self._state.end_trial, ended)
 
     def end(self, text: str) -> None:
-        """Reports the end; no event may follow."""
+        """Adds the end of the run or load, with a text for the viewers. No event may follow."""
         self._put(self._state.end, text)
 
     def snapshot(self) -> dict[str, Any]:
@@ -84,8 +84,8 @@ class EventQueue(LoadObserver):
         return self._state.snapshot(self._totals, self._clock())
 
     def changes(self) -> dict[str, Any] | None:
-        """Returns the changes since the last call; None if nothing changed and the last changes are younger than a
-        second."""
+        """Returns the changes since the last call; None if nothing changed. While the run goes on, returns at least
+        the current times once a second."""
         self._read()
         now_s = self._clock()
         if not self._has_changes and (self._state.phase == "ended" or now_s - self._published_s < 1.0):
@@ -94,19 +94,19 @@ class EventQueue(LoadObserver):
         return self._state.changes(self._totals, now_s)
 
     def log(self, name: str) -> Path | None:
-        """Returns a log file of the current trial by process name; None if there is none."""
+        """Returns the log file of a process in the current trial; None if the process has no log."""
         self._read()
         return self._state.logs.get(name)
 
     @property
     def is_measuring(self) -> bool:
-        """Whether a trial runs, which nothing may disturb."""
+        """Whether a trial is starting or running. No computation may disturb a trial."""
         self._read()
         return self._state.phase in ("starting", "load")
 
     @property
     def number(self) -> int:
-        """Number of the current or last trial; 0 before the first."""
+        """Number of the current or last trial; 0 before the first trial."""
         return self._number
 
     def _put(self, apply: Callable[[Any, float], None], fact: Any) -> None:
@@ -123,7 +123,7 @@ class EventQueue(LoadObserver):
             except IndexError:
                 break
             if number > self._state.number:
-                # Its trial started after this read of the facts; keep the record for the next read.
+                # The record's trial started after the facts were read: the record waits for the next read.
                 self._records.appendleft((number, record))
                 break
             if number == self._state.number:

@@ -1,4 +1,4 @@
-"""Facts about a run for the page. Records of a load are in `weir.model.records`."""
+"""The facts about a run that the live page shows. The records of a load are in `weir.model.records`."""
 
 from dataclasses import dataclass, field
 
@@ -7,28 +7,28 @@ from weir.model.records import Validity
 
 @dataclass(frozen=True, slots=True)
 class PageInfo:
-    """The page's subject."""
+    """The title and question of the run or load on the page."""
 
     title: str
     question: str = ""
     has_trials: bool = True
-    """Whether there are several trials, so that a table of their results helps."""
+    """Whether the page shows a table of trials: a run has several trials, a load has only one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialStarted:
-    """The start of a trial of a run, or of a load."""
+    """The start of a load, or of a trial in a run."""
 
     number: int
-    """From 1."""
+    """The number of the trial; the first trial has 1."""
     total: int | None = None
-    """None if something other than a number of blocks ends the run."""
+    """The number of trials in the run; None if the run has no fixed number of blocks."""
     block: int | None = None
     blocks: int | None = None
     name: str
     """The stack's name, or the URL."""
     point: str
-    """Its workload, load and coordinates."""
+    """The workload, the load and the coordinates of the trial's cell."""
     duration_s: float | None = None
     requests: int | None = None
     planned_s: float | None = None
@@ -36,7 +36,7 @@ class TrialStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialEnded:
-    """The result of a trial."""
+    """The result of a trial or load."""
 
     validity: Validity
     reasons: tuple[str, ...] = ()
@@ -45,12 +45,12 @@ class TrialEnded:
     p99_us: float | None = None
     failed: int | None = None
     run: str | None = None
-    """The name of its run in the folder of runs, which has its report."""
+    """The name of the run in the folder of runs, for a link to the report."""
 
 
 @dataclass(slots=True)
 class Totals:
-    """Requests of a load since its start, counted as they arrive."""
+    """The counts of responses and failures since the start of a load."""
 
     answered: int = 0
     failed: int = 0

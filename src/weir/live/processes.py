@@ -1,4 +1,4 @@
-"""Current figures of a stack's processes and threads: averages over the last second of samples. Pure."""
+"""Current figures of a stack's processes and threads: averages over the samples of the last second. Pure."""
 
 from collections import deque
 from operator import attrgetter
@@ -9,22 +9,22 @@ from weir.model.records import THREAD_STATES, GroupSample, PoolTimes, Sample
 _SECOND_NS = 1_000_000_000
 _MOST_READINGS = 32
 MOST_POOLS = 24
-"""Thread pools shown for each group, the largest first."""
+"""Maximum number of thread pools on the page for each group. The page shows the largest pools."""
 _LEAST_THREADS = 0.005
 _SHOWN = {"name", "tier", "processes", "threads", "rss_bytes"}
 _STATES = attrgetter(*(f"{state}_s" for state in THREAD_STATES))
 
 
 class Processes:
-    """The last samples of one load's processes."""
+    """The last samples of the processes during one load."""
 
     def __init__(self) -> None:
         self._readings: deque[Sample] = deque(maxlen=_MOST_READINGS)
         self._sweeps: deque[Sample] = deque(maxlen=2)
-        """Samples that have thread states."""
+        """The last two samples with thread states."""
 
     def add_sample(self, sample: Sample) -> Sample | None:
-        """Adds a sample and returns the one before it; None for the first, or for a late sample."""
+        """Adds a sample and returns the sample before. Returns None for the first sample and for a late sample."""
         before = self._readings[-1] if self._readings else None
         if before is not None and sample.t_ns <= before.t_ns:
             return None
@@ -34,7 +34,7 @@ class Processes:
         return before
 
     def build_rows(self) -> list[dict[str, Any]]:
-        """Returns a row for each group: processes, threads, memory, CPUs and thread states."""
+        """Returns a row for each process group, with its processes, threads, memory, CPUs and thread states."""
         if not self._readings:
             return []
         last = self._readings[-1]
@@ -50,7 +50,7 @@ class Processes:
         return rows
 
     def _pools(self, name: str) -> list[dict[str, Any]]:
-        """Returns thread states by pool, averaged between the last two samples that have them."""
+        """Returns a group's thread states by pool, averaged between the last two samples with thread states."""
         if len(self._sweeps) < 2:
             return []
         before, after = (_times(sweep, name) for sweep in self._sweeps)
@@ -67,13 +67,12 @@ class Processes:
 
 
 def cpu_s(group: GroupSample) -> float:
-    """Returns the CPU time that a group has used so far."""
+    """Returns the total CPU time of a process group, in seconds."""
     return group.cpu_user_s + group.cpu_system_s
 
 
 def cpu_by_tier(before: Sample, after: Sample) -> dict[str, float]:
-    """Returns the CPU time of each tier between two samples. A new group counts from 0; an ended one no longer
-    counts."""
+    """Returns the CPU seconds of each tier between two samples. Counts a new group from 0 and omits an ended group."""
     earlier = {group.name: cpu_s(group) for group in before.groups}
     used: dict[str, float] = {}
     for group in after.groups:

@@ -1,6 +1,6 @@
-"""The folder of runs: their list, the answer of each, and the report of each. Nothing outside the folder is ever read.
-A run is a folder that holds `run.weir`, or a saved load `NAME.weir`; its name is the path below the folder. An answer
-takes seconds of CPU. The folder computes one at a time, on request, and keeps it until the file changes."""
+"""The folder of runs: lists the runs and computes their answers and reports. weir reads no file outside the folder.
+A run is a folder with `run.weir`, or a saved load `NAME.weir`; the run's name is its path in the folder of runs.
+An answer takes seconds of CPU time. `RunFolder` computes one answer at a time and keeps it until the file changes."""
 
 import os
 import threading
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 SUFFIX = ".weir"
 MOST_RUNS = 500
-"""The list shows the latest of them."""
+"""Maximum number of runs in the list, which shows the latest runs."""
 _DEEPEST = 3
 
 
 class UnknownRunError(Exception):
-    """There is no run of that name in the folder."""
+    """An error: the folder has no run with the given name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A run in the list, with the facts that need no computation."""
+    """A run in the list, with the facts that weir reads without a computation."""
 
     name: str
     title: str
@@ -36,27 +36,27 @@ class Entry:
     """`run` or `load`; empty if the file cannot be read."""
     scale: str
     ended: str
-    """`complete` or `interrupted`; empty while it goes on, or if its weir was killed."""
+    """`complete` or `interrupted`; empty while the run goes on, or if a kill ended weir."""
     started_unix_s: float
     problem: str = ""
 
 
 class RunFolder:
-    """A folder of runs; it need not exist yet. Its methods may be called from several threads."""
+    """A folder of runs, which may not exist yet. Several threads may call the methods."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._computing = threading.Lock()
         self._known: dict[Path, tuple[tuple[int, int], Answer]] = {}
-        """Answers, each with the time and size of its file."""
+        """By path of a run file: its time and size, and the answer."""
 
     def entries(self) -> list[Entry]:
         files = sorted(self._files(), key=_modified_ns, reverse=True)[:MOST_RUNS]
         return sorted((self._entry(path) for path in files), key=lambda entry: -entry.started_unix_s)
 
     def find(self, name: str) -> Path:
-        """Returns the file of a run. Raises UnknownRunError: this folder has no such run, or the name or a link leads
-        out of it."""
+        """Returns the file of a run. Raises UnknownRunError: the folder has no such run, or the name or a link leads
+        out of the folder."""
         try:
             root = self.path.resolve()
             path = (root / name).resolve()
@@ -65,14 +65,14 @@ class RunFolder:
             if not (path.is_relative_to(root) and path.suffix == SUFFIX and path.is_file()):
                 raise UnknownRunError(name)
         except (OSError, ValueError, RuntimeError):
-            # A name that is too long, holds a null byte or leads in circles.
+            # The name is too long, contains a null byte, or is a link in a circle.
             raise UnknownRunError(name) from None
         return path
 
     def found(self, name: str) -> "Answer":
-        """Returns the conclusion of a run. Raises UnknownRunError (there is no such run), WeirError (its file is damaged,
-        or holds no results yet)."""
-        # Imported here: findings take as long to import as all else, and a page without a viewer does not need them.
+        """Returns the answer of a run. Raises UnknownRunError: the folder has no such run. Raises WeirError: the run
+        file is damaged, or has no results yet."""
+        # Imported here, because the import takes long and a page without viewers does not need findings.
         from weir.findings import of_run
 
         path = self.find(name)
@@ -86,8 +86,8 @@ class RunFolder:
             return self._known[path][1]
 
     def report(self, name: str) -> str:
-        """Returns the report of a run, as a page. Raises UnknownRunError (there is no such run), WeirError (its file is
-        damaged, or the web bundle is missing)."""
+        """Returns the report of a run in HTML. Raises UnknownRunError: the folder has no such run. Raises WeirError:
+        the run file is damaged, or the web bundle is missing."""
         from weir.findings import of_run
         from weir.report import render_html
 
@@ -100,13 +100,13 @@ class RunFolder:
             pass
 
     def _files(self) -> Iterator[Path]:
-        """Yields the run files in the folder; it follows no links."""
+        """Yields the run files in the folder. Does not follow links."""
         for folder, below, names in os.walk(self.path):
             here = Path(folder)
             if len(here.relative_to(self.path).parts) >= _DEEPEST or RUN_FILE_NAME in names:
                 below.clear()
             for path in (here / name for name in names):
-                # A URL cannot hold a path with bytes that are not UTF-8.
+                # A URL cannot contain a path that is not UTF-8.
                 is_text = str(path).encode(errors="ignore").decode() == str(path)
                 if path.suffix == SUFFIX and not path.name.startswith(".") and not path.is_symlink() and is_text:
                     yield path
@@ -118,12 +118,12 @@ class RunFolder:
         try:
             with RunReader(path) as reader:
                 info, ended = reader.info, reader.ended
-            # A foreign file may hold anything, and must not hide the others.
+            # A foreign file may contain any values. Its errors must not hide the other runs.
             title, question, scale = map(str, (info.title, info.question, info.scale))
             kind, started_s = "load" if info.is_load else "run", int(info.started_unix_ns) / 1e9
             return Entry(name, title, question, kind, scale, str(ended or ""), started_s)
         except (WeirError, ValueError, TypeError, OverflowError) as error:
-            foreign = f"{path}: found values that weir does not write"
+            foreign = f"{path}: found values that weir does not write, expected a run file of weir"
             problem = error.message if isinstance(error, WeirError) else foreign
             return Entry(name, name, "", "", "", "", _modified_ns(path) / 1e9, problem)
 

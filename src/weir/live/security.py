@@ -1,10 +1,10 @@
-"""Checks who may see the page and use its buttons. Every request passes here first.
+"""Checks who may see the page and use its buttons. `Guard` checks every request before its route.
 
-- The `Host` must be one of this server's addresses, against DNS rebinding.
-- An `Origin` must be this page's own; a POST must have one.
-- The token of the printed address must be present: in the first URL, then in a cookie that scripts cannot read and
-  other sites cannot send. Loopback needs it too: other users of the machine reach it.
-- An action is a POST of JSON, with a second token that only the page knows.
+- The header `Host` must name an address of this server. The check prevents DNS rebinding.
+- The header `Origin` must name this page. A POST request must have the header.
+- The first URL must have the token of the printed address; later requests need the cookie with the token. Scripts
+  cannot read the cookie, and other sites cannot send it. Other users of the machine can reach loopback addresses too.
+- An action is a POST request with JSON and a second token, which only the page knows.
 """
 
 import secrets
@@ -40,29 +40,28 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The secrets of one server; a restart replaces them."""
+    """The secrets of one server. A restart creates new secrets."""
 
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    """For the printed address and the cookie."""
+    """The token in the printed address and in the cookie."""
     form: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    """For POST requests of the page."""
+    """The token in the page's POST requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The requirements of a request; `address` has the server's port. Pure."""
+    """The rules for every request. `address` has the server's actual port. Pure."""
 
     address: Address
     keys: Keys
 
     @property
     def cookie(self) -> str:
-        """The cookie's name, with the port: browsers separate cookies by host only, and a host may run several
-        servers."""
+        """The cookie's name. The name contains the port, because browsers do not separate cookies by port."""
         return f"weir-{self.address.port}"
 
     def find_refusal(self, method: str, headers: Headers, query: Mapping[str, list[str]]) -> tuple[int, str] | None:
-        """Returns the status and the text for a refused request; None: it is accepted."""
+        """Returns the status and the text for a refused request; None for an accepted request."""
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         is_post, has_cookie = method == "POST", self.has_cookie(headers)
         content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -70,20 +69,20 @@ class Rules:
         has_host = len(hosts) == 1 and accepts_host(self.address, hosts[0])
         requirements = [
             (is_post or method == "GET", 405, "expected GET or POST"),
-            (has_host, 421, f"Host: expected {printed}"),
-            (origins in ([], [f"http://{host}" for host in hosts]), 403, "Origin: expected this page's own"),
+            (has_host, 421, f"Host: expected the host of {printed}"),
+            (origins in ([], [f"http://{host}" for host in hosts]), 403, "Origin: expected the address of this page"),
         ]
         if is_post:
             has_form_token = _equals_secret(headers.get(FORM_TOKEN_HEADER, ""), self.keys.form)
             requirements += [
-                (bool(origins), 403, "Origin: found none, expected this page's own"),
-                (has_cookie, 403, f"expected the cookie of {printed}"),
-                (has_form_token, 403, f"{FORM_TOKEN_HEADER}: expected the token of the page; load it again"),
+                (bool(origins), 403, "Origin: found none, expected the address of this page"),
+                (has_cookie, 403, f"Cookie: expected the page's cookie; open {printed}"),
+                (has_form_token, 403, f"{FORM_TOKEN_HEADER}: expected the page's token; reload the page"),
                 (content_type == "application/json", 415, "Content-Type: expected application/json"),
             ]
         else:
             has_token = has_cookie or self.has_token(query)
-            requirements.append((has_token, 403, f"expected {printed}, with its ?{TOKEN}=..."))
+            requirements.append((has_token, 403, f"URL: expected {printed}, including ?{TOKEN}=..."))
         return next(((status, text) for is_met, status, text in requirements if not is_met), None)
 
     def has_cookie(self, headers: Headers) -> bool:
@@ -95,7 +94,7 @@ class Rules:
 
 
 class Guard:
-    """Passes accepted requests on and adds `HEADERS` to every response."""
+    """An ASGI wrapper of `app`: forwards accepted requests, and adds `HEADERS` to every response."""
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
         self._app = app

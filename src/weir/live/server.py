@@ -1,5 +1,5 @@
-"""The page's web server, on one thread at nice 19: it must not take CPU time from the load, and shares no thread with
-the reader of the records. Without viewers it only wakes ten times a second to check whether it should end."""
+"""The page's web server. The server has its own thread at nice 19, because it must not take CPU time from the load.
+Without viewers, the server only wakes ten times a second to check whether it should end."""
 
 import asyncio
 import contextlib
@@ -23,13 +23,13 @@ from weir.model.errors import UsageError
 _NICE = 19
 _BACKLOG = 64
 _END_S = 2
-"""Time for open requests when the server ends."""
+"""Seconds that open requests have when the server ends."""
 
 
 class LiveServer(Closing):
-    """Serves one page until it is closed. A context manager; its socket listens from the start. Its thread is bound to
-    `cpus`, the CPUs of weir's control; empty: those of the caller. Raises UsageError (it cannot listen there),
-    WeirError (the web bundle is missing)."""
+    """The server of one page, as a context manager. Its socket listens from the start. Its thread runs on `cpus`, the
+    CPUs of weir's control; empty: the CPUs of the caller. Raises UsageError: the address is not available. Raises
+    WeirError: the web bundle is missing."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class LiveServer(Closing):
         site = Site(queue, self._hub, runs, self._keys)
         self._socket = _open_socket(address)
         self.address = replace(address, port=self._socket.getsockname()[1])
-        # uvicorn prints nothing, and no header names the server.
+        # With these settings, uvicorn prints nothing and sends no header `Server`.
         config = uvicorn.Config(
             site.app(Rules(self.address, self._keys)),
             loop="asyncio",
@@ -73,7 +73,7 @@ class LiveServer(Closing):
         return f"http://{self.address.shown}/?{TOKEN}={self._keys.token}"
 
     def close(self) -> None:
-        """Sends the last update to the viewers and ends. A second call does nothing."""
+        """Sends the last update to the viewers and ends the server. A second call does nothing."""
         if self._loop is not None:
             # The loop may have ended by itself.
             with contextlib.suppress(RuntimeError):
@@ -87,12 +87,12 @@ class LiveServer(Closing):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         if self._cpus:
             with contextlib.suppress(OSError):
-                # Applies to this thread and the threads that it starts.
+                # Binds this thread and the threads that it starts.
                 os.sched_setaffinity(0, self._cpus)
         try:
             asyncio.run(self._main())
         finally:
-            # Also on a failed start: the constructor waits for this event.
+            # The constructor waits for this event, also if the start fails.
             self._begun.set()
 
     async def _main(self) -> None:
@@ -102,11 +102,11 @@ class LiveServer(Closing):
 
 
 def _open_socket(address: Address) -> socket.socket:
-    """Opens the listening socket. Raises UsageError: it cannot listen there."""
+    """Opens the listening socket. Raises UsageError: the address is not available."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         return socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         why = error.strerror or str(error)
         hint = "use another port, or no port: --listen 127.0.0.1" if address.port else "ip -brief address"
-        raise UsageError(f"--listen: {address.host}:{address.port}: cannot listen there: {why}", hint=hint) from None
+        raise UsageError(f"--listen: cannot listen on {address.host}:{address.port}: {why}", hint=hint) from None

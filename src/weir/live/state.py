@@ -1,6 +1,6 @@
-"""The page's state: facts and records in, JSON values out. Pure: the caller passes the time. `snapshot` returns
-everything, for a new viewer; `changes` returns the changes since its last call, for all viewers. Points carry the
-number of the first and replace all from there on, so that a viewer may receive them twice."""
+"""The page's state: takes facts and records, and returns JSON values. Pure: the caller passes the time. `snapshot`
+returns the whole state for a new viewer; `changes` returns the changes since its last call for all viewers. An update
+replaces the points of the charts from an index on. A viewer may therefore receive the same points twice."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ MOST_TRIALS = 300
 
 
 class PageState:
-    """The state of a run, of a load, or of a form's loads one after the other."""
+    """The state of a page: of a run, of a load, or of successive loads from the form."""
 
     def __init__(self, about: PageInfo, controls: Sequence[str] = (), began_s: float = 0.0) -> None:
         self._about = about
@@ -32,7 +32,7 @@ class PageState:
         self._trial: TrialStarted | None = None
         self._trial_began_s = 0.0
         self.phase = "preparing"
-        """`preparing`, `starting`, `load`, `between` or `ended`."""
+        """One of `preparing`, `starting`, `load`, `between` and `ended`."""
         self._ended: str | None = None
         self._points = Points()
         self._processes = Processes()
@@ -129,9 +129,9 @@ class PageState:
 
 
 def time_left_s(trial: TrialStarted, lengths_s: Sequence[float], in_trial_s: float | None) -> float | None:
-    """Estimates the rest of a run: every trial takes the average of the past ones; without a past one, the plan's time.
-    `in_trial_s` is the time since the start of the current trial; None if it has ended. Returns None if the number or
-    the length of the trials is unknown.
+    """Estimates the remaining seconds of a run from the mean length of past trials. Without a past trial, uses the
+    planned length. `in_trial_s` is the time since the start of the current trial; None if the trial has ended.
+    Returns None if the number or the length of the trials is unknown.
 
     >>> time_left_s(TrialStarted(number=2, total=4, name="a", point="b"), [10.0], 4.0)
     26.0

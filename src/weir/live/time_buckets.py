@@ -1,5 +1,5 @@
-"""The points of the charts: slices of a load's time, at most `MOST_POINTS`. Pure. In a longer load two neighbours
-become one. Their histograms are added up, so that percentiles stay right."""
+"""The points of the charts: at most `MOST_POINTS` slices of a load's time. Pure. In a longer load, weir merges each
+pair of neighbouring slices and adds up their histograms, so that percentiles stay correct."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,26 +10,26 @@ from weir.model.records import LIVE_PERCENTILES, Interval
 
 MOST_POINTS = 600
 SHORTEST_SLICE_S = 0.5
-"""The kernel counts CPU time in ticks of 10 ms: in a shorter slice one tick would be a jump of more than 2 %."""
+"""Minimum length of a slice. The kernel counts CPU time in ticks of 10 ms, which are 2 % of such a slice."""
 _NOW_S = 1.0
 _SHARES = {f"{name}_ms": share for name, share in LIVE_PERCENTILES.items()}
 
 
 @dataclass(slots=True)
 class Slice:
-    """The records of one slice of time."""
+    """The sums of the records in one slice of time."""
 
     covered_s: float = 0.0
     completed: int = 0
     failed: int = 0
     in_flight: int = 0
-    """The maximum at the ends of intervals, as is `queued`."""
+    """The maximum number at the ends of the slice's intervals. `queued` is such a maximum too."""
     queued: int = 0
     longest_us: float = 0.0
     times: Hdr = field(default_factory=Hdr)
-    """Response times of the answers, to 1 %: a page has hundreds of slices."""
+    """Response times with a precision of 1 %, because a page has hundreds of slices."""
     cpu: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """CPU seconds, and the seconds in which the tier used them, by tier."""
+    """By tier: the used CPU seconds, and the length of the measured time in seconds."""
 
     def add(self, other: "Slice") -> None:
         self.covered_s += other.covered_s
@@ -44,11 +44,11 @@ class Slice:
             self.cpu[tier] = (before[0] + used_s, before[1] + within_s)
 
     def rate(self, count: int) -> float | None:
-        """Returns a count per second; None if the bucket covers no time."""
+        """Returns `count` per second; None if the slice covers no time."""
         return _rounded(count / self.covered_s) if self.covered_s > 0 else None
 
     def percentiles(self) -> dict[str, float | None]:
-        """Returns `p50_ms`, `p90_ms` and `p99_ms`; None without answers."""
+        """Returns `p50_ms`, `p90_ms` and `p99_ms`, each None if the slice has no responses."""
         if not self.times.counts:
             return dict.fromkeys(_SHARES)
         found = zip(_SHARES, self.times.quantiles(_SHARES.values()), strict=True)
@@ -56,15 +56,15 @@ class Slice:
 
 
 class Points:
-    """The slices of one load, from its start, at most `most`. The last one is still growing. A slice has `shortest_s`
-    at first; a longer first interval replaces it."""
+    """At most `most` slices of one load, from its start. The last slice still grows. At first, a slice has the length
+    `shortest_s`, or the length of the first interval if that interval is longer."""
 
     def __init__(self, most: int = MOST_POINTS, shortest_s: float = SHORTEST_SLICE_S) -> None:
         self._most = most
         self.step_s = shortest_s
         self._slices: list[Slice] = []
         self._changed = 0
-        """The first slice that has changed since the last call of `changes`."""
+        """The index of the first slice that has changed since the last call of `changes`."""
 
     def take_interval(self, interval: Interval) -> None:
         length_s = interval.end_s - interval.start_s
@@ -77,13 +77,13 @@ class Points:
         self._add((interval.start_s + interval.end_s) / 2, part)
 
     def take_cpu(self, from_s: float, to_s: float, used_s: Mapping[str, float]) -> None:
-        """Adds the CPU time of each tier between two readings."""
+        """Adds the CPU seconds of each tier (`used_s`) between two readings."""
         if to_s > from_s >= 0:
             cpu = {tier: (max(used, 0.0), to_s - from_s) for tier, used in used_s.items()}
             self._add((from_s + to_s) / 2, Slice(cpu=cpu))
 
     def now(self) -> Slice:
-        """Returns the last second, in whole slices."""
+        """Returns the sum of the slices that cover the last second."""
         recent = Slice()
         for one in reversed(self._slices):
             recent.add(one)
@@ -92,7 +92,7 @@ class Points:
         return recent
 
     def columns(self, first: int = 0) -> dict[str, Any]:
-        """Returns the points from `first` on for the page's charts; `tiers` has a line for each tier."""
+        """Returns the points for the charts from the index `first` on. `tiers` has a list of CPUs for each tier."""
         shown = self._slices[first:]
         times = [_rounded((first + at + 0.5) * self.step_s) for at in range(len(shown))]
         percentiles = [one.percentiles() for one in shown]
@@ -110,7 +110,7 @@ class Points:
         }
 
     def changes(self) -> dict[str, Any]:
-        """Returns the points from the first one that has changed since the last call."""
+        """Returns the points from the first slice on that has changed since the last call."""
         first, self._changed = self._changed, max(0, len(self._slices) - 1)
         return self.columns(min(first, len(self._slices)))
 
@@ -135,5 +135,5 @@ def _cpus(one: Slice, tier: str) -> float | None:
 
 
 def _rounded(value: float) -> float:
-    """Four significant digits are more than a chart can show."""
+    """Rounds to four significant digits, which are enough for a chart."""
     return float(f"{value:.4g}")

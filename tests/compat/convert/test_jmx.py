@@ -45,7 +45,7 @@ def test_one_of_several_thread_groups_is_chosen(converted: Converted) -> None:
     assert several.scenario is not None
     assert several.scenario.steps[0].name == "a"
     assert [gap.what for gap in several.gaps] == [
-        "found 2 thread groups, expected one: choose it with --only NAME: Buyers, Readers"
+        "found 2 thread groups, expected one; --only NAME chooses one of: Buyers, Readers"
     ]
     chosen = converted(*groups, arguments=("--only", "Readers"))
     assert chosen.scenario is not None

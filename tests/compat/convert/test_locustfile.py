@@ -129,7 +129,7 @@ def test_the_requests_of_the_one_task_are_steps(converted: Converted) -> None:
         (
             user('self.client.get("/")', 'if random.random() < 0.5:\n    self.client.get("/x")'),
             9,
-            "only Python can run it",
+            "only weir locust can run this statement",
         ),
         (user('self.client.get("/")', 'self.client.get("/x", catch_response=True)'), 9, "found catch_response="),
         (user('self.client.get("/")', 'self.client.get("http://elsewhere/")'), 9, "expected a path that begins with /"),
@@ -148,7 +148,7 @@ def test_the_requests_of_the_one_task_are_steps(converted: Converted) -> None:
         (
             user('self.client.get("/")') + "    class Below(TaskSet):\n        pass\n",
             7,
-            "found a class Below in a user",
+            "found the class Below in a user class",
         ),
         (
             user('self.client.get("/")') + "class Second(FastHttpUser):\n    pass\n",

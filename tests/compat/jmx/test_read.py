@@ -293,7 +293,7 @@ def test_everything_that_is_not_supported_is_listed_with_its_place(read: Read) -
         (group(get(proxyHost="proxy")), "a proxy"),
         (group(get(method="TRACE"), get()), "found the method TRACE"),
         (group(get(path="/{{mustache}}"), get()), "found {{"),
-        (group(get(), get("other", domain="example.org")), "found another server than http://127.0.0.1:8080"),
+        (group(get(), get("other", domain="example.org")), "found another server, expected http://127.0.0.1:8080"),
         (group(get(response_timeout="1"), get(response_timeout="2")), "a shorter response timeout"),
         (group(get(use_keepalive=False), get()), "another keep-alive"),
         (group(get(below=cookies()), get()), "another cookie manager"),
@@ -307,8 +307,8 @@ def test_everything_that_is_not_supported_is_listed_with_its_place(read: Read) -
         (group(element("OnceOnlyController", "O", get("login")), get()), "omits all elements below it"),
         (group(get(), assertion(2, "x", field="response_headers")), "found response_headers"),
         (group(get(), assertion(2 + 4 + 32, "x", "y")), "Not and Or"),
-        (group(get(), assertion(2, "(?=x)")), "the engine's regular expressions have no (?="),
-        (group(get(), assertion(2, r"(a)\1")), "the engine's regular expressions have no"),
+        (group(get(), assertion(2, "(?=x)")), "weir's regular expressions do not support (?="),
+        (group(get(), assertion(2, r"(a)\1")), "weir's regular expressions do not support"),
         (group(get(), assertion(2, "(")), "the regular expression '('"),
         (group(get(), assertion(64, "x")), "Assertion.test_type: found '64'"),
         (group(get(), assertion(8, "404", field="response_code")), "no status from 200 to 399"),
@@ -342,7 +342,7 @@ def test_data_sets_that_threads_do_not_share_as_weirs_do_are_told(read: Read, tm
         (own, "for each thread"),
         (shared, "thread groups share"),
         (ending, "<EOF>"),
-        (within, "within an iteration"),
+        (within, "inside a controller"),
     ):
         told = problems(read, text)
         assert any(problem in one for one in told), told

@@ -71,7 +71,7 @@ def test_references_are_resolved_as_jmeter_does(written: str, said: str) -> None
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("${__counter(TRUE)}", "counts the thread group's requests, from 0"),
+        ("${__counter(TRUE)}", "counts the thread group's requests from 0"),
         ("${__time()}", "weir's templates have no such placeholder"),
         ("${__threadNum}", "no such placeholder"),
         ("${__Random(9,1)}", "no such placeholder"),
@@ -91,7 +91,7 @@ def test_what_must_be_known_before_the_load_is_told_where_it_is_not() -> None:
     assert scope(problems).resolve_fixed(ELEMENT, "${__P(threads)}") == "20"
     assert problems == []
     assert scope(problems).resolve_fixed(ELEMENT, "${id}") == "${id}"
-    assert "expected a fixed one" in problems[0]
+    assert "expected a fixed value" in problems[0]
 
 
 @given(st.text(alphabet="ab${}(),\\_ P", max_size=60))

@@ -7,11 +7,11 @@ from weir.compat.convert.conversion import Conversion
 
 _MODULES = dict.fromkeys(("wrk", "wrk2", "hey", "ab"), "command_line") | {"jmx": "jmx", "locust": "locustfile"}
 TOOLS = tuple(_MODULES)
-"""What can be converted."""
+"""The tools whose loads weir can convert."""
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Returns the load that a tool of `TOOLS` would make with the flags and arguments `words`.
+    """Returns the load of a tool in `TOOLS` with the flags and arguments `words`.
 
     Raises:
         UsageError: weir cannot read the words or a file that they name.

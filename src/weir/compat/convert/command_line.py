@@ -1,4 +1,4 @@
-"""Converts command lines of wrk, wrk2, hey and ab, which the front ends read."""
+"""Converts command lines of wrk, wrk2, hey and ab. The front ends parse the command lines."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,15 +7,15 @@ from weir.compat.front_end import FrontEnd, read_command_line
 from weir.model.load import ClosedLoad
 
 _DIFFERENCES = {
-    "wrk": "wrk corrects response times for coordinated omission; weir does not, and has -R for a rate",
-    "wrk2": "wrk2 counts response times from the intended start, too, but waits in steps of 1 ms and leaves out 10 s",
-    "hey": "hey follows redirects; here a redirect is an answer, and a right one",
+    "wrk": "wrk corrects response times for coordinated omission; weir does not, but -R sets a rate",
+    "wrk2": "wrk2 also counts response times from the intended start, but waits in steps of 1 ms and leaves out 10 s",
+    "hey": "hey follows redirects; weir counts a redirect as a right response",
     "ab": "ab speaks HTTP/1.0; weir speaks HTTP/1.1",
 }
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Returns the load that a command line of wrk, wrk2, hey or ab asks for."""
+    """Returns the load of a command line of wrk, wrk2, hey or ab."""
     front_end = read_command_line(tool, words)
     notes = [_DIFFERENCES[tool], *_list_differences(front_end)]
     return Conversion(spec=front_end.spec.without_implied_settings(), notes=notes)
@@ -24,12 +24,12 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
 def _list_differences(front_end: FrontEnd) -> Iterator[str]:
     plan = front_end.plan
     if isinstance(plan.load, ClosedLoad):
-        yield "a closed loop: each connection asks again when it was answered, so that a slow server is asked less"
+        yield "a closed loop: each connection waits for its response, so a slow server gets fewer requests"
         if plan.load.pace_s is not None:
             most = plan.load.connections / plan.load.pace_s
-            each = f"one request in {plan.load.pace_s:g} s each"
-            yield f"-q is a rate of each worker: {each}, at most {most:g} a second in all"
+            each = f"one request in {plan.load.pace_s:g} s"
+            yield f"-q is the rate of each worker: {each}, at most {most:g} requests/s in total"
     if not plan.keep_alive:
-        yield "a connection for each request: making it is part of the response time"
+        yield "each request opens a new connection, and its response time includes the time to connect"
     if front_end.waits_for_answers:
-        yield "requests that are under way at the end are not waited for"
+        yield "weir does not wait for requests in flight at the end"

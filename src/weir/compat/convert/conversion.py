@@ -1,4 +1,4 @@
-"""The load of another tool in weir's terms, with a list of what weir cannot express."""
+"""Another tool's load as a weir load, with a list of the parts that weir cannot express."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from weir.scenario import Scenario
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that weir cannot express natively."""
+    """A part of another tool's load that weir cannot express."""
 
     where: str
     """The file and its line, or the flag: `locustfile.py:12`."""
     what: str
-    """What stands there, and what weir has instead."""
+    """The part that weir found, and the part that weir expects."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -25,22 +25,22 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """A load that another tool would make."""
+    """Another tool's load, converted to a weir load."""
 
     spec: LoadSpec
     """The load, without its scenario."""
     scenario: Scenario | None = None
-    """What users do instead of the load's one request."""
+    """The requests of each user, in place of the load's single request."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """The content of the scenario's files of rows, by name."""
+    """By file name: the content of the scenario's CSV files."""
     notes: Sequence[str] = ()
-    """Differences from the tool, a sentence each, without a full stop."""
+    """Sentences on differences from the tool, without full stops."""
     gaps: Sequence[Gap] = ()
-    """What is left out of the load."""
+    """The parts of the tool's load that this load lacks."""
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """Raises UsageError for a wrong command line of `tool`, with the command line `example` as a hint."""
+    """A parser that raises UsageError for an invalid command line of `tool`, with `example` as the hint."""
 
     def __init__(self, tool: str, example: str) -> None:
         super().__init__(tool, add_help=False, allow_abbrev=False)

@@ -12,7 +12,7 @@ _USAGE = "weir convert jmx PLAN.jmx -Jthreads=100"
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Returns the load of one thread group of a test plan. `--only NAME` chooses among several groups."""
+    """Returns the load of one thread group in a test plan. The word `--only NAME` chooses among several groups."""
     parser = ArgumentParser(tool, _USAGE)
     parser.add_argument("files", nargs="*")
     parser.add_argument("-t", "--testfile", dest="more_files", action="append", default=[])
@@ -37,9 +37,9 @@ def convert(tool: str, words: Sequence[str]) -> Conversion:
         raise UsageError(f"{files[0]}: found no thread group that weir can run\n{listed}")
     if given.only is None and len(natives) > 1:
         found = f"found {len(natives)} thread groups, expected one"
-        gaps.append(Gap(files[0], f"{found}: choose it with --only NAME: {listed_names}"))
+        gaps.append(Gap(files[0], f"{found}; --only NAME chooses one of: {listed_names}"))
     native = natives[0 if given.only is None else names.index(given.only)]
-    note = "JMeter waits before a request, weir's users pause after an answer: each step has the pause of the next one"
+    note = "JMeter waits before a request, weir after a response: each step has the pause of the next step"
     return Conversion(spec=native.spec, scenario=native.scenario, files=native.files, gaps=gaps, notes=[note])
 
 

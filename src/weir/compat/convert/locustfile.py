@@ -1,6 +1,6 @@
-"""Converts a locustfile without running it: the literal requests of `@task` methods become a scenario.
+"""Converts a locustfile without running it: the constant requests in `@task` methods become a scenario.
 
-Branches, calculations and uses of an answer are gaps: only `weir locust` runs them.
+Branches, calculations and uses of a response become gaps: only `weir locust` can run them.
 """
 
 import argparse
@@ -28,28 +28,28 @@ _DURATION_S = 60.0
 _TIMEOUT_S = 60.0
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _NOTES = [
-    "a closed loop, as Locust's users are: a server that is slow is asked less",
-    "Locust follows redirects; here a redirect is an answer, and a right one",
+    "a closed loop, as in Locust: each user waits for a response, so a slow server gets fewer requests",
+    "Locust follows redirects; weir counts a redirect as a right response",
 ]
-_ENDLESS_NOTE = f"-t is not given, and Locust would go on until it is stopped: here {_DURATION_S:g} s"
+_ENDLESS_NOTE = f"without -t, Locust runs until Ctrl-C; the converted load lasts {_DURATION_S:g} s"
 _KEYWORDS = ("json", "data", "headers", "params", "name", "timeout", "allow_redirects", "verify")
 
 
 _Task = tuple[ast.FunctionDef, int, list[dict[str, Any]]]
-"""Method, weight and steps."""
+"""A task: its method, its weight and its steps."""
 
 
 class _UnsupportedError(Exception):
-    """A scenario cannot express a node. The arguments are the node and a sentence on it."""
+    """A syntax node that a scenario cannot express. The arguments are the node and a description of the problem."""
 
     @classmethod
     def at(cls, node: ast.AST, problem: str) -> "_UnsupportedError":
-        """Returns the error with the node's own text in front of the problem."""
+        """Returns the error with the source text of the node before the problem."""
         return cls(node, f"found {ast.unparse(node)[:60]!r}{problem}")
 
 
 def convert(tool: str, words: Sequence[str]) -> Conversion:
-    """Returns the load of a locustfile. Raises UsageError if no user class makes a request, or words are wrong."""
+    """Returns the load of a locustfile. Raises UsageError: no user class sends a request, or `words` are invalid."""
     given = _parse_arguments(tool, words)
     file = given.locustfile or next((word for word in given.words if word.endswith(".py")), "locustfile.py")
     return _Locustfile(Path(file)).convert(given, [word for word in given.words if word != file])
@@ -74,7 +74,7 @@ class _Locustfile:
         content, waiting = self._build_scenario(user, list(self._list_tasks(user, url.path.rstrip("/"))))
         for node in user.body:
             if isinstance(node, ast.FunctionDef) and node.name in ("on_start", "on_stop"):
-                self._add_gap(node, f"found {node.name}(): a load cannot run it once for each user")
+                self._add_gap(node, f"found {node.name}(): weir cannot run this method once for each user")
         if not content:
             problem = [f"{self._path}: found no request that weir can convert", *(f"  {gap}" for gap in self._gaps)]
             raise UsageError("\n".join(problem), hint="weir locust runs the locustfile itself")
@@ -109,8 +109,8 @@ class _Locustfile:
         if not users:
             raise UsageError(f"{self._path}: found no subclass of {' or '.join(_USERS)}, expected one", hint=_USAGE)
         for other in users[1:]:
-            kinds = f"a load has users of one kind, here {users[0].name}"
-            self._add_gap(other, f"found a second user class {other.name}: {kinds}; name this class")
+            kinds = f"expected one, {users[0].name}"
+            self._add_gap(other, f"found a second user class {other.name}, {kinds}; name a class on the command line")
         return users[0]
 
     def _list_tasks(self, user: ast.ClassDef, prefix: str) -> Iterator[_Task]:
@@ -125,12 +125,12 @@ class _Locustfile:
                         if steps:
                             yield node, weight, steps
                 case ast.ClassDef():
-                    self._add_gap(node, f"found a class {node.name} in a user, expected one level of tasks")
+                    self._add_gap(node, f"found the class {node.name} in a user class, expected methods with @task")
                 case ast.Assign(targets=[ast.Name("tasks")]):
                     self._add_gap(node, "found a list of tasks, expected methods with @task")
 
     def _build_scenario(self, user: ast.ClassDef, tasks: Sequence[_Task]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns a single task as steps, several as a choice of requests, and the load's settings for the wait."""
+        """Returns the scenario and the load's wait settings. A single task becomes steps, several become requests."""
         waiting = self._read_wait_time(user)
         if len(tasks) == 1:
             _, _, steps = tasks[0]
@@ -151,7 +151,7 @@ class _Locustfile:
         return ({"requests": requests} if requests else {}), waiting
 
     def _read_wait_time(self, user: ast.ClassDef) -> dict[str, Any]:
-        """Returns the settings of a load: the pause after a task, or the least time from one task to the next."""
+        """Returns the load's settings for `wait_time`: the pause after a task, or the time between task starts."""
         node = _find_value(user, "wait_time")
         try:
             match node:
@@ -192,17 +192,17 @@ class _Locustfile:
                         yield from self._steps(inner, prefix)
             case _:
                 text = ast.unparse(statement).splitlines()[0][:60]
-                raise _UnsupportedError(statement, f"found {text!r}: only Python can run it, with weir locust")
+                raise _UnsupportedError(statement, f"found {text!r}: only weir locust can run this statement")
 
     def _step(self, call: ast.Call, method: str, prefix: str) -> dict[str, Any]:
         given = {keyword.arg: keyword.value for keyword in call.keywords}
         if unknown := [name for name in given if name not in _KEYWORDS]:
-            raise _UnsupportedError(call, f"found {unknown[0]}= in a request, which a scenario's step does not have")
+            raise _UnsupportedError(call, f"found {unknown[0]}= in a request: a scenario's step has no such setting")
         if not 1 <= len(call.args) <= 2:
             raise _UnsupportedError.at(call, ", expected a path")
         path = self._text(call.args[0])
         if not path.startswith("/"):
-            raise _UnsupportedError(call, f"found {path!r}, expected a path that begins with / on the one host")
+            raise _UnsupportedError(call, f"found {path!r}, expected a path that begins with /")
         if "params" in given:
             path += "?" + urlencode(self._object(given["params"]))
         step: dict[str, Any] = {"method": method.upper(), "path": prefix + path}
@@ -219,7 +219,7 @@ class _Locustfile:
         elif body is not None:
             step["body"] = self._text(body)
         if "{{" in json.dumps([step, headers]).replace("{{int ", ""):
-            raise _UnsupportedError(call, "found {{ in a request, with which a scenario's placeholders begin")
+            raise _UnsupportedError(call, "found {{ in a request, expected none: {{ begins a scenario's placeholder")
         return step | ({"headers": headers} if headers else {})
 
     def _text(self, node: ast.expr) -> str:
@@ -261,7 +261,7 @@ class _Locustfile:
     def _object(self, node: ast.expr | None) -> Mapping[str, Any]:
         value = {} if node is None else self._value(node)
         if not isinstance(value, dict):
-            raise _UnsupportedError(node or self._tree, f"found {value!r}, expected names and values")
+            raise _UnsupportedError(node or self._tree, f"found {value!r}, expected a dict of names and values")
         return value
 
     def _number(self, node: ast.expr) -> float:
@@ -299,7 +299,7 @@ def _parse_file(path: Path) -> ast.Module:
 
 
 def _list_assigned(holder: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
-    """Yields the names that a module or a class assigns, with their values."""
+    """Yields each name that a module or a class assigns, with its value."""
     for node in holder.body:
         match node:
             case ast.Assign(targets=[ast.Name(name)], value=value):
@@ -312,7 +312,7 @@ def _list_bases(node: ast.ClassDef) -> list[str]:
 
 
 def _read_weight(node: ast.FunctionDef) -> int | None:
-    """Returns the weight of a task; None of another method."""
+    """Returns the weight of a task; None if the method is not a task."""
     for decorator in node.decorator_list:
         match decorator:
             case ast.Name("task") | ast.Call(ast.Name("task"), []):
@@ -334,7 +334,7 @@ def _find_value(user: ast.ClassDef, name: str) -> ast.expr | None:
 
 
 def _build_profile(users: int, spawn_rate: float) -> Profile:
-    """Returns users who come one by one, or all at once if they would come within a second."""
+    """Returns the number of users over time: a ramp, or all users at once if the ramp takes at most 1 s."""
     ramp_s = users / spawn_rate
     return float(users) if ramp_s <= 1 else ((0.0, 0.0), (ramp_s, float(users)))
 
@@ -371,7 +371,7 @@ def _parse_arguments(tool: str, words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("-u", "--users", type=_parse_count, default=1)
     parser.add_argument("-r", "--spawn-rate", type=_parse_rate, default=1.0)
     parser.add_argument("-t", "--run-time", type=_parse_run_time)
-    # The other flags change where Locust prints, and what.
+    # The other flags only change the output of Locust.
     for flag in ("--headless", "--only-summary", "--autostart"):
         parser.add_argument(flag, action="store_true")
     for flags in (["--csv"], ["--html"], ["-L", "--loglevel"]):

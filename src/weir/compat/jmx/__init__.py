@@ -1,5 +1,5 @@
-"""JMeter's test plans (.jmx), run as loads of weir's own and reported as JMeter reports them.
+"""JMeter's test plans (.jmx): weir runs the plans as its own loads and reports the results in JMeter's formats.
 
-`tree` reads the file, `read` makes plain types of it (`test_plan`), `native` makes weir's loads of these. `samples`,
-`tables` and `summariser` report the results.
+`tree` reads the file, `read` converts it to plain types (`test_plan`), and `native` converts these types to loads.
+`samples`, `jtl` and `summariser` report the results.
 """

@@ -1,4 +1,4 @@
-"""Response assertions."""
+"""Reads the response assertions of a test plan."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ _HOLDS: Final[dict[Comparison, Callable[[str, str], object]]] = {
 
 
 def read_assertion(element: Element, scope: Scope) -> Assertion | None:
-    """Returns a response assertion; None if weir does not support it or it checks nothing."""
+    """Returns a response assertion; None if weir does not support the assertion, or if it checks nothing."""
     field, applies_to = element.value("Assertion.test_field", _BODY), element.value("Assertion.scope", "parent")
     type_text = element.value("Assertion.test_type", "2")
     bits = int(type_text) if type_text.strip().isdecimal() else 0
@@ -32,7 +32,7 @@ def read_assertion(element: Element, scope: Scope) -> Assertion | None:
     # JMeter misspells the name.
     texts = tuple(scope.resolve_fixed(element, item.text) for item in element.items("Asserion.test_strings"))
     if applies_to == "children" or not texts:
-        # weir's requests have no samples below them.
+        # weir's requests have no child samples.
         return None
     is_negated, any_is_enough = bool(bits & _NOT), bool(bits & _OR) and len(texts) > 1
     problem = ""
@@ -41,9 +41,9 @@ def read_assertion(element: Element, scope: Scope) -> Assertion | None:
     elif comparison is None:
         problem = f"Assertion.test_type: found {type_text!r}, expected contains, matches, equals or substring"
     elif applies_to == "variable":
-        problem = "found an assertion on a variable, expected one on the response"
+        problem = "found an assertion on a variable, expected an assertion on the response"
     elif is_negated and any_is_enough:
-        problem = "found Not and Or, expected one of them"
+        problem = "found Not and Or together, expected only one of the two"
     elif comparison in ("contains", "matches"):
         problem = next(filter(None, map(_check_pattern, texts)), "")
     if problem or comparison is None:
@@ -54,17 +54,17 @@ def read_assertion(element: Element, scope: Scope) -> Assertion | None:
 
 
 def _check_pattern(text: str) -> str:
-    """Returns the problem of a regular expression that Perl, Python and Rust do not all understand alike; else ''."""
+    """Returns the problem with a regular expression; '' if Perl, Python and Rust understand the expression alike."""
     try:
         re.compile(text)
     except re.error as error:
         return f"the regular expression {text!r}: {error}"
     found = _PERL_ONLY.search(text)
-    return f"the regular expression {text!r}: the engine's regular expressions have no {found[0]}" if found else ""
+    return f"the regular expression {text!r}: weir's regular expressions do not support {found[0]}" if found else ""
 
 
 def list_right_statuses(assertions: Sequence[Assertion]) -> tuple[int, ...] | None:
-    """Returns the statuses that are right by all assertions; None if none is about the status: all below 400 are."""
+    """Returns the statuses that all assertions accept; None (all below 400) if no assertion checks the status."""
     about_status = [assertion for assertion in assertions if assertion.is_for_status]
     ignores = any(assertion.ignores_status for assertion in assertions)
     if not about_status and not ignores:

@@ -1,4 +1,4 @@
-"""CSV Data Set Config: reads the rows of its file before the load."""
+"""Reads the rows of a CSV Data Set Config before the load."""
 
 import csv
 import io
@@ -13,8 +13,8 @@ from weir.model.errors import UsageError
 
 
 def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collection[str]) -> DataSet:
-    """Returns the rows of a CSVDataSet, whose file name is relative to `folder`. Other data sets
-    have the names `taken`. Raises UsageError: the file cannot be read, or has no rows."""
+    """Returns the rows of a CSVDataSet. The file name in the element is relative to `folder`; other data sets have the
+    names `taken`. Raises UsageError: the file cannot be read, or has no rows."""
     path = folder / scope.setting(element, "filename")
     where = f"{path} (line {element.line}: CSVDataSet {element.name!r})"
     written = scope.resolve_fixed(element, element.value("delimiter", ","))
@@ -52,7 +52,7 @@ def read_data_set(element: Element, scope: Scope, folder: Path, taken: Collectio
 
 
 def _choose_name(stem: str, taken: Collection[str]) -> str:
-    """Returns a feeder's name, made from a file's."""
+    """Returns an unused name for a feeder, from the file name `stem`."""
     base = re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_") or "rows"
     names = (base, *(f"{base}_{number}" for number in range(2, len(taken) + 3)))
     return next(name for name in names if name not in taken)

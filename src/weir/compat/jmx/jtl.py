@@ -31,15 +31,15 @@ _EXCEPTIONS = {
     "connect": ("org.apache.http.conn.HttpHostConnectException", "Connection failed"),
     "timeout": ("java.net.SocketTimeoutException", "Read timed out"),
     "reset": ("org.apache.http.NoHttpResponseException", "The target server failed to respond"),
-    "protocol": ("org.apache.http.client.ClientProtocolException", "The answer is not HTTP"),
+    "protocol": ("org.apache.http.client.ClientProtocolException", "The response is not HTTP"),
 }
-"""JMeter's names for the outcomes of requests without a response."""
+"""By outcome of a request without a response: JMeter's exception and its message."""
 _VERBS = {"contains": "contain", "matches": "match", "equals": "equal", "substring": "contain"}
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
-    """Writes a row for each sample, in the order of their ends, with the columns of JMeter's default settings."""
+    """Writes a row for each sample with JMeter's default columns, in the order in which the samples ended."""
     writer = csv.writer(file, lineterminator="\n")
     if with_header:
         writer.writerow(JTL_COLUMNS)
@@ -62,8 +62,8 @@ def write_jtl(samples: Samples, file: TextIO, *, with_header: bool) -> None:
 
 
 def _describe_sampler(sampler: Sampler) -> tuple[str, str, str]:
-    """Returns label, URL and failure message of a sampler's rows."""
-    # A request log does not tell which of several texts or assertions failed.
+    """Returns the label, the URL and the failure message for the rows of a sampler."""
+    # A request log does not show which of several texts or assertions failed.
     alone = sampler.assertions[0] if len(sampler.assertions) == 1 else None
     is_known = alone is not None and (alone.any_is_enough or len(alone.texts) == 1)
     failure = _describe_failure(alone) if alone is not None and is_known else ""
@@ -78,7 +78,7 @@ def _describe_failure(assertion: Assertion) -> str:
 
 
 def summarize_labels(samples: Samples) -> list[dict[str, str]]:
-    """Returns the values of both reports for each label in the plan's order, and for TOTAL."""
+    """Returns the rows of the summary and aggregate reports: one for each label in the plan's order, then TOTAL."""
     labels = [[sampler.name for sampler in native.group.samplers] for native in samples.groups]
     names = list(dict.fromkeys(name for steps in labels for name in steps))
     offsets = np.cumsum([0, *(len(steps) for steps in labels[:-1])])
@@ -90,12 +90,12 @@ def summarize_labels(samples: Samples) -> list[dict[str, str]]:
 
 def _summarize(label: str, rows: Table) -> dict[str, str]:
     count = len(rows)
-    # Figures of no samples are 0.
+    # Without samples, all figures are 0.
     times = np.sort(rows["elapsed_ms"]) if count else np.zeros(1, np.int64)
     length_s = float(rows["ended_ns"].max() - rows["started_ns"].min()) / 1e9 if count else 0.0
     received, sent = int(rows["received_bytes"].sum()), int(rows["sent_bytes"].sum())
     per_s = 1 / length_s if length_s else 0.0
-    # JMeter takes the rank that is nearest to the share.
+    # As JMeter does, rounds the rank to the nearest whole number.
     ranks = {name: max(1, math.floor(count * percent / 100 + 0.5)) for name, percent in _PERCENTS.items()}
     return {
         "Label": label,
@@ -114,7 +114,7 @@ def _summarize(label: str, rows: Table) -> dict[str, str]:
 
 
 def write_report(columns: tuple[str, ...], rows: list[dict[str, str]]) -> str:
-    """Returns a report as CSV: the columns `SUMMARY_COLUMNS` or `AGGREGATE_COLUMNS` of the rows."""
+    """Returns a report as CSV. `columns` are `SUMMARY_COLUMNS` or `AGGREGATE_COLUMNS`."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

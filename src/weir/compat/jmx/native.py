@@ -1,7 +1,7 @@
-"""A test plan as weir's own loads: for each thread group a scenario, and the `weir load` command line that runs it.
+"""Converts a test plan to weir loads: a scenario and its `weir load` command line for each thread group.
 
-A timer waits before its request and weir's users pause after a response, so a step has the pause of the next one. The
-wait before a user's first request delays the arrival of the user.
+A timer waits before its request, but weir's users pause after a response. So each step has the pause of the next step.
+The wait before a user's first request delays the arrival of the user.
 """
 
 import csv
@@ -20,7 +20,7 @@ from weir.model.load import LONGEST_S, ClosedLoad, LoadPlan, Point, Profile, Thi
 from weir.scenario import DEFAULT_CAPTURE_BYTES, Check, Csv, Pause, Scenario, Step
 
 _CAPTURE_BYTES = 10 * 1024 * 1024
-"""JMeter checks this much of a response."""
+"""JMeter checks at most this number of bytes of a response."""
 _EDGE_POINTS = 8
 _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 """The special characters in Rust's regular expressions."""
@@ -28,21 +28,21 @@ _META = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")
 
 @dataclass(frozen=True, slots=True)
 class NativeLoad:
-    """One thread group as a load of weir's own."""
+    """One thread group as a weir load."""
 
     group: ThreadGroup
     scenario: Scenario
-    """It names the files of feeders without a folder."""
+    """The scenario. Its feeders name their files without a folder."""
     files: Mapping[str, str]
-    """The content of each of these files."""
+    """By file name: the content of the feeders' files."""
     spec: LoadSpec
     """The load, without its scenario."""
     scenario_file: str
-    """A name for the file of the scenario."""
+    """The name of the scenario file."""
 
     @property
     def command(self) -> str:
-        """The `weir load` command line of the same load. It works in a folder that has the scenario and its files."""
+        """The `weir load` command line of the same load, for a folder with the scenario file and its CSV files."""
         return replace(self.spec, scenario={}, scenario_file=self.scenario_file).to_command()
 
     @property
@@ -58,18 +58,18 @@ class NativeLoad:
 
     @property
     def begins_s(self) -> float:
-        """The moment of the first request."""
+        """Seconds from the load's start to the first request."""
         return self.group.delay_s + self.group.samplers[0].delay.shortest_s
 
     def load_plan(self, folder: Path) -> LoadPlan:
-        """Returns the load with its scenario, whose files are in `folder`. A load with a duration waits for the last
-        responses."""
+        """Returns the plan of the load and its scenario. The scenario's files are in `folder`. A load with a duration
+        waits for the last responses."""
         plan = replace(self.plan, scenario=self.scenario.to_plan(folder))
         return plan if self.group.duration_s is None else plan.answered_to_the_end()
 
 
 def list_native_loads(plan: TestPlan) -> list[NativeLoad]:
-    """Returns the loads of a test plan, one for each of its thread groups."""
+    """Returns the loads of a test plan, one for each thread group."""
     stems = [re.sub(r"\W+", "-", group.name.lower()).strip("-") or "thread-group" for group in plan.groups]
     names = _make_distinct(stems, "{}{}")
     return [_convert(group, f"{name}.toml") for group, name in zip(plan.groups, names, strict=True)]
@@ -78,7 +78,7 @@ def list_native_loads(plan: TestPlan) -> list[NativeLoad]:
 def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
     samplers = group.samplers
     names = _make_distinct([sampler.name for sampler in samplers], "{} #{}")
-    # The pause after a request is the wait before the next one. The first request follows the last one.
+    # The pause after a request is the wait before the next request. The first request follows the last request.
     delays = [sampler.delay for sampler in (*samplers[1:], samplers[0])]
     columns = _list_columns(samplers)
     used = [data_set for data_set in group.data_sets if data_set.name in columns]
@@ -97,7 +97,7 @@ def _convert(group: ThreadGroup, scenario_file: str) -> NativeLoad:
         duration_s=LONGEST_S if group.duration_s is None else group.delay_s + group.duration_s,
         timeout_s=group.timeout_s,
         keep_alive=group.keep_alive,
-        # JMeter trusts every server.
+        # JMeter trusts every certificate.
         tls_insecure=samplers[0].origin.startswith("https:"),
     )
     files = {f"{one.name}.csv": _write_csv(one, list(columns[one.name])) for one in used}
@@ -117,7 +117,7 @@ def _count_users(group: ThreadGroup) -> Profile:
     before: list[Point] = [(0.0, 0.0)] if base_s else []
     if short_s == 0:
         return (*before, (base_s, 0.0), (base_s + long_s, count))
-    # The sum of two evenly distributed times: its share grows with the square at first, and shrinks so at the end.
+    # Distribution of the sum of two uniform times: a quadratic rise, a linear part, and a mirrored quadratic end.
     rise = [short_s * step / _EDGE_POINTS for step in range(_EDGE_POINTS + 1)]
     shares = [(t_s, t_s * t_s / (2 * short_s * long_s)) for t_s in rise]
     mirrored = [(short_s + long_s - t_s, 1 - share) for t_s, share in reversed(shares)]
@@ -142,7 +142,7 @@ def _write_step(name: str, sampler: Sampler, delay: Think) -> Step:
 
 
 def _list_patterns(assertion: Assertion) -> list[str]:
-    """Returns regular expressions. The body must have each of them, or none if the assertion is negated."""
+    """Returns regular expressions. The body must match all of them, or none if the assertion is negated."""
     is_text, is_whole = assertion.comparison in ("substring", "equals"), assertion.comparison in ("equals", "matches")
     patterns = [_META.sub(r"\\\g<0>", text) if is_text else text for text in assertion.texts]
     patterns = [rf"\A(?:{pattern})\z" if is_whole else pattern for pattern in patterns]
@@ -150,8 +150,8 @@ def _list_patterns(assertion: Assertion) -> list[str]:
 
 
 def _make_distinct(names: Iterable[str], form: str) -> list[str]:
-    """Returns the names, with a number behind repeated ones: steps and files are distinguished by name."""
-    # A loop may have thousands of one name.
+    """Returns the names, with a number after each repeated name. Steps and files need distinct names."""
+    # A loop may repeat the same name thousands of times.
     found: dict[str, None] = {}
     used: Counter[str] = Counter()
     for name in names:
@@ -164,7 +164,7 @@ def _make_distinct(names: Iterable[str], form: str) -> list[str]:
 
 
 def _list_columns(samplers: Sequence[Sampler]) -> dict[str, dict[str, None]]:
-    """Returns the columns with values for requests by data set."""
+    """Returns the columns whose values requests use, by data set."""
     columns: dict[str, dict[str, None]] = defaultdict(dict)
     texts = [text for one in samplers for text in (one.path, one.body or (), *(value for _, value in one.headers))]
     for piece in (piece for text in texts for piece in text):
@@ -175,7 +175,7 @@ def _list_columns(samplers: Sequence[Sampler]) -> dict[str, dict[str, None]]:
 
 
 def _write_csv(data_set: DataSet, columns: Sequence[str]) -> str:
-    """Returns the columns of a data set for a feeder."""
+    """Returns a feeder's CSV file with the given columns of a data set."""
     places = [(data_set.columns.index(column.removesuffix(ENCODED)), column.endswith(ENCODED)) for column in columns]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)

@@ -1,4 +1,4 @@
-"""Reads a test plan: its thread groups with their users, and the samplers below them with loops unrolled."""
+"""Reads a test plan: its thread groups, their users, and their samplers with unrolled loops."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,17 +14,17 @@ from weir.model.errors import UsageError
 
 _ROLES: Mapping[str, Role] = {"ThreadGroup": "main", "SetupThreadGroup": "setup", "PostThreadGroup": "teardown"}
 _MOST_SAMPLERS = 10_000
-"""The most steps of a scenario."""
+"""Maximum number of steps in a scenario."""
 _SAMPLERS = frozenset(["HTTPSamplerProxy", "HTTPSampler2", "HTTPSampler"])
 _CONTROLLERS = frozenset(["GenericController", "RecordingController", "LoopController", "TransactionController"])
 _WITHOUT_LOAD = frozenset(["TestFragmentController", "WorkBench", "HttpMirrorControl", "ProxyControl", "Arguments"])
-"""Elements that JMeter does not run by themselves."""
+"""Elements that send no requests by themselves."""
 _LISTENERS = ("ResultCollector", "Visualizer", "Summariser", "BackendListener")
-"""The ends of the names of listeners, which put no load on a server."""
+"""Suffixes of the element names of listeners, which send no requests."""
 
 
 def read_test_plan(path: Path, properties: Mapping[str, str]) -> TestPlan:
-    """Returns the test plan in a .jmx file. `properties` are the values for `__P` and `__property`: `-Jname=value`.
+    """Returns the test plan in a .jmx file. `properties` (`-Jname=value`) are the values of `__P` and `__property`.
     Raises UsageError: the file cannot be read, is not a test plan, has an invalid number, or has no load."""
     root = read_tree(path)
     found: dict[tuple[int, str], Unsupported] = {}
@@ -32,7 +32,7 @@ def read_test_plan(path: Path, properties: Mapping[str, str]) -> TestPlan:
     def report(element: Element, why: str) -> None:
         above = f" in {' > '.join(element.place)}" if element.place else ""
         description = f"{element.kind} {element.name!r}{above}: {why}"
-        # Several requests may share an element, or a loop repeats it.
+        # Several requests may share an element, or a loop may repeat an element.
         found.setdefault((id(element), why), Unsupported(element.line, description))
 
     try:
@@ -46,7 +46,7 @@ def read_test_plan(path: Path, properties: Mapping[str, str]) -> TestPlan:
 
 
 def _read_groups(root: Element, folder: Path, scope: Scope) -> list[ThreadGroup]:
-    # JMeter gives all variables to all threads from the start, wherever an element defines them.
+    # In JMeter, all threads have all variables from the start, wherever an element defines them.
     _define_variables(root, root.find_property("TestPlan.user_defined_variables"), scope)
     for element in _list_below(root):
         if element.kind == "Arguments":
@@ -78,24 +78,24 @@ def _report_unknown(elements: Sequence[Element], scope: Scope, *known: str) -> N
 
 
 class _Found(NamedTuple):
-    """A sampler, and where it was found."""
+    """A sampler with its element in the test plan."""
 
     element: Element
     cookies: Element | None
-    """The cookie manager that applies to it."""
+    """The cookie manager that applies to the sampler."""
     sampler: Sampler
 
 
 def _read_group(
     element: Element, number: int, scope: Scope, folder: Path, others: Sequence[Element], group_count: int
 ) -> ThreadGroup | None:
-    """Returns a thread group; None if it makes no load: it has no threads, no loops or no samplers.
+    """Returns a thread group; None if the group has no threads, no loops or no samplers.
 
-    `number` is its place among the thread groups, from 1, and `others` are the elements beside these.
+    `number` is the position of the group in the plan, from 1; `others` are the elements next to the thread groups.
     """
     threads = int(scope.number(element, "ThreadGroup.num_threads", "1"))
     main = element.find_property("ThreadGroup.main_controller")
-    # This flag is JMeter's own, which saves it as false. It overrides the number.
+    # JMeter always saves this flag as false. A true flag overrides the number of loops.
     is_endless = main is not None and main.flag("LoopController.continue_forever", default=True)
     loops = -1 if is_endless else int(scope.number(element, "LoopController.loops", "1", holder=main))
     duration_s = delay_s = 0.0
@@ -131,7 +131,7 @@ def _read_group(
 
 
 def _list_samplers(elements: Sequence[Element], scope: Scope) -> Iterator[_Found]:
-    """Yields the samplers among elements and below them, in their order. `scope` is that of the elements."""
+    """Yields the samplers among the elements and below them, in the plan's order. `scope` applies to the elements."""
     for element in elements:
         if element.kind in _SAMPLERS:
             _report_unknown(element.below, scope)
@@ -145,10 +145,10 @@ def _list_samplers(elements: Sequence[Element], scope: Scope) -> Iterator[_Found
 
 
 def _unroll(controller: Element, scope: Scope) -> Iterator[_Found]:
-    """Yields the samplers below a controller as often as it repeats them."""
+    """Yields the samplers below a controller, repeated as often as the controller repeats them."""
     for below in controller.below:
         if below.kind == "CSVDataSet":
-            scope.report(below, "found a data set within an iteration, expected a data set of the thread group")
+            scope.report(below, "found a data set inside a controller, expected a data set of the thread group")
     found = list(_list_samplers(controller.below, scope.within(controller.below)))
     loops = 1
     if controller.kind == "TransactionController":
@@ -166,18 +166,18 @@ def _unroll(controller: Element, scope: Scope) -> Iterator[_Found]:
 
 
 def _keep_alike(found: Sequence[_Found], scope: Scope) -> list[_Found]:
-    """Returns the samplers with the first one's server; reports other differences that a load cannot have."""
+    """Returns the samplers with the server of the first sampler. Reports differences that a load cannot express."""
     first = found[0]
     origin = first.sampler.origin
     timeout_s = max(one.sampler.timeout_s for one in found if one.sampler.origin == origin)
     for element, cookies, sampler in found:
         if sampler.origin != origin:
-            scope.report(element, f"found another server than {origin}, the server of the thread group's first request")
+            scope.report(element, f"found another server, expected {origin}, as in the thread group's first request")
             continue
         for is_alike, difference in (
-            (cookies is first.cookies, "another cookie manager, or none, than the first request"),
-            (sampler.keep_alive == first.sampler.keep_alive, "another keep-alive than the first request"),
-            (sampler.timeout_s == timeout_s, "a shorter response timeout than another request"),
+            (cookies is first.cookies, "another cookie manager (or none) than in the first request"),
+            (sampler.keep_alive == first.sampler.keep_alive, "another keep-alive setting than in the first request"),
+            (sampler.timeout_s == timeout_s, "a shorter response timeout than in another request"),
         ):
             if not is_alike:
                 scope.report(element, f"found {difference} of its thread group")
@@ -196,7 +196,7 @@ def _read_data_sets(
         if share == "shareMode.thread" and threads > 1:
             scope.report(element, "found rows for each thread, expected rows that threads share")
         elif share == "shareMode.all" and len(element.place) == 1 and group_count > 1:
-            scope.report(element, "found rows that thread groups share, expected rows for each (shareMode.group)")
+            scope.report(element, "found rows that thread groups share, expected rows for each group (shareMode.group)")
     return found
 
 
@@ -213,7 +213,7 @@ def _read_cookies(manager: Element | None, scope: Scope, new_users: bool) -> Coo
     if manager is None:
         return "off"
     if manager.items("CookieManager.cookies"):
-        scope.report(manager, "found cookies defined for the start, expected none")
+        scope.report(manager, "found predefined cookies, expected none")
     if manager.value("CookieManager.policy") == "ignorecookies":
         return "off"
     follows_group = manager.flag("CookieManager.controlledByThreadGroup")

@@ -1,5 +1,5 @@
-"""Finds the references (`${...}`) in the texts of a test plan. A value that differs from request to request is a
-placeholder of weir's templates.
+"""Finds the references (`${...}`) in the texts of a test plan. A value that changes from request to request becomes a
+placeholder in weir's templates.
 """
 
 import re
@@ -12,23 +12,23 @@ _DEEPEST = 50
 
 
 class Placeholder(NamedTuple):
-    """A value that differs from request to request."""
+    """A value that changes from request to request."""
 
     template: str
-    """As weir's templates write it: `int 1 9`."""
+    """The form in weir's templates: `int 1 9`."""
     written: str
-    """As the test plan writes it: `${__Random(1,9)}`."""
+    """The form in the test plan: `${__Random(1,9)}`."""
     column: tuple[str, str] | None = None
-    """The data set and its column that give the value."""
+    """The data set and the column that contain the value; None: the value is not from a data set."""
 
 
 Piece = str | Placeholder
 Text = tuple[Piece, ...]
-"""Text with placeholders. No string is empty or has a string as its neighbour."""
+"""A text with placeholders. No string is empty, and no two strings are neighbours."""
 
 
 def join_texts(texts: Iterable[Iterable[Piece]]) -> Text:
-    """Returns the texts one after the other as one text."""
+    """Joins several texts to one text."""
     pieces: list[Piece] = []
     for piece in (piece for text in texts for piece in text):
         if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
@@ -39,12 +39,12 @@ def join_texts(texts: Iterable[Iterable[Piece]]) -> Text:
 
 
 def write_template(text: Text) -> str:
-    """Returns a text in weir's templates."""
+    """Returns a text as a weir template."""
     return "".join(piece if isinstance(piece, str) else f"{{{{{piece.template}}}}}" for piece in text)
 
 
 def write_original(text: Text) -> str:
-    """Returns a text with its placeholders as the test plan writes them."""
+    """Returns a text in the test plan's form, with `${...}` for placeholders."""
     return "".join(piece if isinstance(piece, str) else piece.written for piece in text)
 
 
@@ -57,14 +57,14 @@ class Reference(NamedTuple):
 
 
 class _NotClosedError(Exception):
-    """A `${` without its end, or nested deeper than any real plan has it."""
+    """A `${` without an end, or too many nested references."""
 
 
 def parse(text: str) -> list[str | Reference]:
     r"""Splits a text into strings and references.
 
-    As in JMeter, a backslash escapes `$`, `,` and `\` in a text that has a reference. A text with an unclosed
-    reference has no references.
+    As in JMeter, a backslash escapes `$`, `,` and `\` in a text with a reference. A text with an unclosed reference
+    counts as a text without references.
 
     >>> [type(piece).__name__ for piece in parse("/a/${id}?n=${__Random(1,${most})}")]
     ['str', 'Reference', 'str', 'Reference']
@@ -95,7 +95,7 @@ def _parse_until(ends: str, text: str, at: int, depth: int) -> tuple[list[str | 
 
 
 def _parse_reference(text: str, at: int, depth: int) -> tuple[Reference, int]:
-    """Returns the reference that begins at `at`, and the position behind it."""
+    """Returns the reference that begins at `at`, and the position after the reference."""
     head = _HEAD.match(text, at)
     if head is None or depth > _DEEPEST:
         raise _NotClosedError

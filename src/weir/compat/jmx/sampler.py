@@ -1,4 +1,4 @@
-"""HTTP samplers: builds the request that JMeter's HttpClient4 sends, from a sampler and the elements in its scope."""
+"""Builds the request of an HTTP sampler from the elements in its scope, as JMeter's HttpClient4 does."""
 
 import codecs
 import re
@@ -15,7 +15,7 @@ from weir.model.errors import UsageError
 from weir.model.load import Think
 
 ENCODED = " encoded"
-"""Ends the name of a column whose values are percent-encoded for a form."""
+"""Suffix in the name of a column with values that are percent-encoded for a form."""
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _METHODS_WITH_QUERY = ("GET", "DELETE", "OPTIONS", "HEAD")
 _LENGTHS = ("content-length", "transfer-encoding")
@@ -26,7 +26,7 @@ _UNSUPPORTED = {
     "HTTPSampler.proxyHost": "a proxy",
     "HTTPSampler.ipSource": "an address to connect from",
 }
-"""Properties of a sampler or its defaults. weir supports none of them that is neither empty nor false."""
+"""Unsupported properties of a sampler or its defaults. weir reports a property unless its value is empty or false."""
 
 
 class _Parameter(NamedTuple):
@@ -36,8 +36,8 @@ class _Parameter(NamedTuple):
 
 
 def read_sampler(element: Element, scope: Scope) -> Sampler | None:
-    """Returns the request of a sampler; None if weir cannot send it. Raises UsageError: the server is missing or wrong,
-    or a property is not a number."""
+    """Returns the request of a sampler; None if weir cannot send the request. Raises UsageError: the server is missing
+    or invalid, or a property is not a number."""
     sources = [element, *scope.find("ConfigTestElement")]
 
     def first(name: str) -> str:
@@ -79,16 +79,15 @@ def read_sampler(element: Element, scope: Scope) -> Sampler | None:
         scope.report(element, f"found a body in {encoding}, expected UTF-8")
     texts = (path, body, *(value for _, value in headers.values()))
     if any(isinstance(piece, str) and "{{" in piece for text in texts for piece in text):
-        scope.report(element, "found {{, with which placeholders of weir's templates begin")
+        scope.report(element, "found {{, expected none: {{ begins a placeholder in weir's templates")
         return None
     assertions = [
         assertion for one in reversed(scope.find("ResponseAssertion")) if (assertion := read_assertion(one, scope))
     ]
     _, accepted = headers.get("accept-encoding", ("", ()))
     if _COMPRESSED.search(str(accepted)) and not all(assertion.is_for_status for assertion in assertions):
-        scope.report(
-            element, "found an assertion on a body that may be compressed (Accept-Encoding): weir unpacks no body"
-        )
+        found = "found an assertion on a body that may be compressed (Accept-Encoding)"
+        scope.report(element, f"{found}: weir does not decompress bodies")
     statuses = list_right_statuses(assertions)
     if statuses == ():
         scope.report(element, "found assertions that no status from 200 to 399 fulfils (Ignore Status allows others)")
@@ -119,7 +118,7 @@ def _report_unsupported(element: Element, sources: Sequence[Element], scope: Sco
 
 
 def _split_target(element: Element, path: Text, setting: Callable[[str], str]) -> tuple[str, Text]:
-    """Returns origin and path. A path that is a whole URL overrides the other properties."""
+    """Returns the origin and the path. A path that is a whole URL overrides the other properties."""
     where = f"line {element.line}: sampler {element.name!r}"
     protocol = setting("HTTPSampler.protocol").lower() or "http"
     host, port_text = setting("HTTPSampler.domain"), setting("HTTPSampler.port")
@@ -143,7 +142,7 @@ def _split_target(element: Element, path: Text, setting: Callable[[str], str]) -
         raise UsageError(f"{where}: found the port {port}, expected a port from 1 to 65535")
     authority = f"[{host}]" if ":" in host else host
     first = path[0] if path else ""
-    # A path that begins with a value of a data set has its slash there.
+    # If a path begins with a value from a data set, the value contains the slash.
     if not (first.startswith("/") if isinstance(first, str) else first.column is not None):
         path = ("/", *path)
     path = join_texts([[_quote_space(piece) if isinstance(piece, str) else piece for piece in path]])
@@ -155,7 +154,7 @@ def _quote_space(text: str) -> str:
 
 
 def _write_pairs(parameters: Sequence[_Parameter], encoding: str, *, in_form: bool) -> Text:
-    """Returns `name=value&name=value`. As in JMeter, encoded text in a form is decoded and encoded again."""
+    """Returns `name=value&name=value`. Decodes encoded text in a form and encodes the text again, as JMeter does."""
     texts: list[Text] = []
     for argument, name, value in parameters:
         encoded = [
@@ -170,7 +169,7 @@ def _write_pairs(parameters: Sequence[_Parameter], encoding: str, *, in_form: bo
 def _encode(piece: Piece, is_encoded: bool, encoding: str, *, in_form: bool) -> Piece:
     if isinstance(piece, Placeholder):
         if piece.column is None or not in_form:
-            # In a path the engine encodes the values. Numbers and UUIDs need no encoding.
+            # The engine encodes values in a path. Numbers and UUIDs need no encoding.
             return piece
         data_set, column = piece.column
         return Placeholder(f"csv {data_set}.{column}{ENCODED}", piece.written, (data_set, column + ENCODED))
@@ -193,8 +192,8 @@ def _find_encoding(element: Element, name: str, scope: Scope) -> str:
 
 
 def _read_headers(scope: Scope) -> dict[str, tuple[str, Text]]:
-    """Returns the headers of all header managers, as a dict from the lower-case name of a header. The nearest manager
-    wins, as in JMeter."""
+    """Returns the name and value of each header by its lower-case name. The nearest header manager wins, as in
+    JMeter."""
     headers: dict[str, tuple[str, Text]] = {}
     for manager in scope.find("HeaderManager"):
         own = {}
@@ -208,7 +207,7 @@ def _read_headers(scope: Scope) -> dict[str, tuple[str, Text]]:
 
 
 def _add_timers(scope: Scope) -> Think:
-    """Returns the delay of all timers in scope, one after the other."""
+    """Returns the sum of the delays of all timers in scope."""
     shortest_s = longest_s = 0.0
     for timer in scope.find("ConstantTimer", "UniformRandomTimer"):
         constant_s = max(0.0, scope.number(timer, "ConstantTimer.delay", "0")) / 1000

@@ -1,4 +1,4 @@
-"""The results of a test plan as JMeter counts them: a sample for each request, in milliseconds."""
+"""The results of a test plan in JMeter's form: one sample for each request, with times in milliseconds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from weir.model.load import highest
 from weir.model.request_log import NO_STEP, OUTCOMES
 
 if TYPE_CHECKING:
-    # Reports import the tables of samples, and no reader of plans.
+    # Not imported at run time: reports do not need the reader of test plans.
     from weir.compat.jmx.native import NativeLoad
 
 Integers = NDArray[np.int64]
@@ -24,26 +24,26 @@ class GroupLog:
 
     native: "NativeLoad"
     started_unix_ns: int
-    """The zero of the log's times."""
+    """The zero of the log's times, in nanoseconds since 1970."""
     requests: NDArray[Any]
 
 
 Table = NDArray[np.void]
 _COLUMNS = (
-    "group",  # Its place in `Samples.groups`.
+    "group",  # The index in `Samples.groups`.
     "step",
     "thread",  # From 1.
-    "started_ns",  # Since 1970; the moment at which the request was due.
+    "started_ns",  # The time at which the request was due, since 1970.
     "ended_ns",
-    "elapsed_ms",  # From the start to the last byte of the response that came.
-    "latency_ms",  # To the first byte of the response; 0 without one.
-    "connect_ms",  # 0 if the request found a connection.
+    "elapsed_ms",  # From the start to the last received byte.
+    "latency_ms",  # From the start to the first byte of the response; 0 without a response.
+    "connect_ms",  # 0 if the request used an open connection.
     "status",
-    "outcome",  # Its place in `OUTCOMES`.
+    "outcome",  # The index in `OUTCOMES`.
     "body_bytes",
     "received_bytes",
     "sent_bytes",
-    "group_threads",  # The running threads of its group when it ended.
+    "group_threads",  # Number of running threads in the group at the end of the request.
     "all_threads",
 )
 
@@ -53,11 +53,11 @@ class Samples(NamedTuple):
 
     groups: "tuple[NativeLoad, ...]"
     rows: Table
-    """A row for each sample with the columns `_COLUMNS`, in the order of their ends."""
+    """A row for each sample with the columns `_COLUMNS`, in the order in which the samples ended."""
 
 
 def collect_samples(logs: Sequence[GroupLog]) -> Samples:
-    """Returns the samples of thread groups, without the requests that were in flight when a load was stopped."""
+    """Returns the samples of thread groups. Omits requests that were in flight at the end of a load."""
     parts = [_read_rows(place, log) for place, log in enumerate(logs)]
     rows = np.concatenate(parts)
     rows = rows[np.argsort(rows["ended_ns"], kind="stable")]
@@ -87,7 +87,7 @@ def _read_rows(place: int, log: GroupLog) -> Table:
         "ended_ns": ended_ns + log.started_unix_ns,
         "elapsed_ms": _round_ms(ended_ns - intended_ns),
         "latency_ms": np.where(columns["first_byte_ns"] >= 0, _round_ms(columns["first_byte_ns"] - intended_ns), 0),
-        # The time of a connection that was made before the request was due does not count.
+        # The time to connect does not count if the connection existed before the request was due.
         "connect_ms": _round_ms(np.where(connect_ns <= ended_ns - intended_ns, connect_ns, 0)),
     }
     rows = np.zeros(len(found), [(name, np.int64) for name in _COLUMNS])
@@ -97,7 +97,7 @@ def _read_rows(place: int, log: GroupLog) -> Table:
 
 
 def _fill_steps(user: Integers, step: Integers, step_count: int) -> Integers:
-    """Returns the step of each request. One without a connection has the step behind its user's last one."""
+    """Returns the step of each request. A request without a connection gets the step after its user's last step."""
     known = step != NO_STEP
     if known.all():
         return step
@@ -111,7 +111,7 @@ def _fill_steps(user: Integers, step: Integers, step_count: int) -> Integers:
 
 
 def _count_active(log: GroupLog, part: Table, at_ns: Integers) -> Integers:
-    """Returns the number of a group's threads at some moments: those that have come and have a later end."""
+    """Returns the number of a group's running threads at the times `at_ns`: started threads minus ended threads."""
     users = log.native.users
     points = users if isinstance(users, tuple) else ((0.0, users),)
     times_ns = [t_s * 1e9 for t_s, _ in points]

@@ -1,7 +1,7 @@
-"""The scope of a sampler: the elements that apply to it, and the values of references there. Variables and properties
-are known before the load.
+"""The scope of a sampler: the elements that apply to the sampler, and the values of its references. Variables and
+properties are known before the load.
 
-An element applies to its parent, if that is a sampler, and to all samplers below its parent.
+An element applies to its parent, if the parent is a sampler, and to all samplers below the parent.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,29 +14,29 @@ from weir.model.errors import UsageError
 _SCOPED = frozenset(["HeaderManager", "CookieManager", "ConstantTimer", "UniformRandomTimer", "ResponseAssertion"])
 
 Report = Callable[[Element, str], None]
-"""Takes an element that weir does not support, and the reason."""
+"""Reports an unsupported element with the reason."""
 
 
 def is_scoped(element: Element) -> bool:
-    """Whether a scope has the element. Of the defaults of all protocols it has those of HTTP."""
+    """Returns whether an element belongs to scopes. Request defaults belong to scopes only for HTTP."""
     is_http = element.attributes.get("guiclass") == "HttpDefaultsGui"
     return element.kind in _SCOPED or (element.kind == "ConfigTestElement" and is_http)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One place of a test plan."""
+    """The scope at one place in a test plan."""
 
     report: Report
     properties: Mapping[str, str]
     variables: dict[str, str] = field(default_factory=dict)
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Variables with values from a data set: the data set and its column."""
+    """By variable: the data set and the column that contain its values."""
     elements: tuple[Element, ...] = ()
-    """Those that apply, the nearest first."""
+    """The elements that apply, the nearest first."""
 
     def within(self, elements: Iterable[Element]) -> "Scope":
-        """Returns the scope beside these elements and below them."""
+        """Returns the scope of the neighbours and children of the given elements."""
         return replace(self, elements=(*filter(is_scoped, elements), *self.elements))
 
     def find(self, *kinds: str) -> list[Element]:
@@ -44,26 +44,26 @@ class Scope:
         return [element for element in self.elements if element.kind in kinds]
 
     def resolve(self, element: Element, text: str | Iterable[str | Reference]) -> Text:
-        """Returns a text of a request; reports for `element` what weir cannot resolve. As in JMeter, an unknown
-        variable stays as it is written."""
+        """Resolves the references in a text of a request. Reports each unsupported reference for `element`. As in
+        JMeter, an unknown variable stays unchanged."""
         pieces = parse(text) if isinstance(text, str) else text
         return join_texts([piece if isinstance(piece, str) else self._resolve(element, piece)] for piece in pieces)
 
     def resolve_fixed(self, element: Element, text: str | Iterable[str | Reference]) -> str:
-        """Returns a text that must be known before the load."""
+        """Resolves a text that must be known before the load. Reports each value that changes during the load."""
         found = self.resolve(element, text)
         for piece in found:
             if isinstance(piece, Placeholder):
-                changes = "found a value that changes from request to request, expected a fixed one"
+                changes = "found a value that changes from request to request, expected a fixed value"
                 self.report(element, f"{piece.written}: {changes}")
         return write_original(found)
 
     def setting(self, element: Element, name: str) -> str:
-        """Returns a property without white space around it. It must be known before the load."""
+        """Returns a property without outer white space. The value must be known before the load."""
         return self.resolve_fixed(element, element.value(name)).strip()
 
     def number(self, element: Element, name: str, default: str, *, holder: Element | None = None) -> float:
-        """Returns a property of `holder`, by default of `element`, that is a number. Errors name `element`."""
+        """Returns a number from a property of `holder` (default: `element`). Errors name `element`."""
         text = self.resolve_fixed(element, (holder or element).value(name, default)).strip()
         return parse_number(element, text or default, name)
 
@@ -89,7 +89,7 @@ class Scope:
             case "__UUID", [] | [""]:
                 return Placeholder("uuid", written)
             case "__counter", _:
-                problem = "counts its calls; weir's {{seq}} counts the thread group's requests, from 0"
+                problem = "counts its calls, but weir's {{seq}} counts the thread group's requests from 0"
                 self.report(element, f"{written}: {problem}")
                 return Placeholder("seq", written)
         self.report(element, f"{written}: weir's templates have no such placeholder")
@@ -104,8 +104,8 @@ def _is_range(low: str, high: str) -> bool:
 
 
 def parse_number(element: Element, text: str, name: str) -> float:
-    """Returns the number that a property has. -1 is the only negative one. Raises UsageError: the text is not a
-    number."""
+    """Parses the number in a property. The only valid negative number is -1. Raises UsageError: the text is not a
+    valid number."""
     try:
         found = float(text)
         if 0 <= found < 1e15 or found == -1:

@@ -1,4 +1,4 @@
-"""The lines that JMeter prints while a plan runs and at its end: `summary +` for new samples, `summary =` for all."""
+"""Formats the lines that JMeter prints during and after a plan: `summary +` for new samples, `summary =` for all."""
 
 from dataclasses import dataclass
 
@@ -6,17 +6,17 @@ from weir.model.hdr import Hdr
 from weir.model.records import Interval
 
 _EVERY_S = 30
-"""Of the time of day, as JMeter's `summariser.interval`."""
+"""Seconds between lines, at multiples in the time of day, as in JMeter's `summariser.interval`."""
 
 
 @dataclass(slots=True)
 class _Figures:
-    """The results of some requests."""
+    """The counts and response times of a set of requests."""
 
     count: int = 0
     failed: int = 0
     answered: int = 0
-    """Requests that got a whole response: the others have no time."""
+    """Requests with a whole response. Other requests have no response time."""
     sum_us: float = 0.0
     min_us: float = float("inf")
     max_us: float = 0.0
@@ -31,7 +31,7 @@ class _Figures:
             self.min_us = min(self.min_us, Hdr.from_text(interval.histogram).min / 1000)
 
     def format_line(self, kind: str, length_s: float) -> str:
-        """Returns the line as JMeter prints it; `kind` is + or =."""
+        """Returns a line in JMeter's format; `kind` is + or =."""
         mean_us, min_us = (self.sum_us / self.answered, self.min_us) if self.answered else (0.0, 0.0)
         seconds = int(length_s + 0.5)
         length = f"{seconds // 3600:02d}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"
@@ -42,14 +42,14 @@ class _Figures:
 
 
 class Summariser:
-    """Adds up the intervals of one or several thread groups. `began_unix_s` is the moment of the first request."""
+    """The sums over the intervals of thread groups. `began_unix_s` is the time of the first request."""
 
     def __init__(self, began_unix_s: float) -> None:
         self._began_unix_s = self._since_unix_s = began_unix_s
         self._all, self._new = _Figures(), _Figures()
 
     def add(self, interval: Interval, ended_unix_s: float) -> list[str]:
-        """Adds an interval that ended at a moment, and returns the lines that are due then."""
+        """Adds an interval that ended at `ended_unix_s`, and returns the lines for this time."""
         self._all.add(interval)
         self._new.add(interval)
         is_due = ended_unix_s // _EVERY_S > self._since_unix_s // _EVERY_S

@@ -1,4 +1,4 @@
-"""The content of a test plan in plain types, with JMeter's scopes resolved."""
+"""Plain types for the content of a test plan. JMeter's scopes are already resolved."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from weir.compat.jmx.references import Text
 from weir.model.load import Think
 
 NO_TIMEOUT_S = 3600.0
-"""JMeter waits without limit if a plan sets no timeout. This is the longest time that the engine waits."""
+"""The timeout if a plan sets none: JMeter waits without limit, but the engine waits at most for this time."""
 
 Role = Literal["main", "setup", "teardown"]
 OnError = Literal["continue", "stop thread"]
@@ -23,7 +23,7 @@ class Unsupported:
 
     line: int
     description: str
-    """The element, the names of the elements above it, and the reason."""
+    """The element, the names of its parents, and the reason."""
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.description}"
@@ -34,15 +34,15 @@ class Assertion:
     """A condition on a response."""
 
     is_for_status: bool
-    """Whether it checks the status code instead of the body."""
+    """Whether the assertion checks the status code instead of the body."""
     comparison: Comparison
     texts: tuple[str, ...]
-    """Texts; regular expressions for `contains` and `matches`."""
+    """The expected texts, which are regular expressions for `contains` and `matches`."""
     is_negated: bool
     any_is_enough: bool
-    """Whether one of `texts` is enough."""
+    """Whether the assertion holds if only one of `texts` holds."""
     ignores_status: bool
-    """Whether a status from 400 on can be right."""
+    """Whether a status of 400 or above can be right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +52,23 @@ class Sampler:
     name: str
     method: str
     origin: str
-    """`http://HOST[:PORT]`, with the port unless it is the scheme's own."""
+    """`http://HOST[:PORT]`, without a port that is the default of the scheme."""
     path: Text
-    """Path and query, percent-encoded but for placeholders."""
+    """Path and query, percent-encoded except for placeholders."""
     headers: tuple[tuple[str, Text], ...]
     body: Text | None
     delay: Think
-    """The wait of timers before it."""
+    """The wait of timers before the request."""
     assertions: tuple[Assertion, ...]
     statuses: tuple[int, ...] | None
-    """Right statuses by the assertions; None: every status below 400."""
+    """The statuses that the assertions accept; None: every status below 400."""
     keep_alive: bool
     timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Rows for users: each iteration takes the next one."""
+    """Rows of values for users. Each iteration of a user takes the next row."""
 
     name: str
     columns: tuple[str, ...]
@@ -79,22 +79,22 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True)
 class ThreadGroup:
-    """Users, and what each of them does."""
+    """A group of users and their requests."""
 
     name: str
     number: int
-    """Its place among the thread groups, from 1: a part of its threads' names."""
+    """The position of the group in the plan, from 1. The names of its threads contain the number."""
     role: Role
     threads: int
     ramp_s: float
     loops: int | None
-    """None: endless."""
+    """Number of iterations of each user; None: endless."""
     delay_s: float
     duration_s: float | None
-    """After the delay; None: until the loops are done."""
+    """Seconds after the delay; None: the group runs until its loops end."""
     on_error: OnError
     samplers: tuple[Sampler, ...]
-    """In their order, with the loops of controllers unrolled. All have the same origin."""
+    """The requests in order, with unrolled loops. All requests have the same origin."""
     cookies: Cookies
     keep_alive: bool
     timeout_s: float
@@ -114,7 +114,7 @@ class TestPlan:
     __test__ = False  # pytest takes classes with such names for tests.
 
     def phases(self) -> list[list[ThreadGroup]]:
-        """Returns the thread groups that run at the same time, phase by phase: setup, main, teardown."""
+        """Returns the phases (setup, main, teardown), each with the thread groups that run at the same time."""
         phases: list[list[ThreadGroup]] = []
         for role in ("setup", "main", "teardown"):
             groups = [group for group in self.groups if group.role == role]

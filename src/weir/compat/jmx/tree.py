@@ -1,7 +1,7 @@
-"""The tree of a .jmx file: elements with their properties, and the elements below them.
+"""The tree of a .jmx file: elements with their properties and their child elements.
 
-JMeter saves an element and, behind it, a `hashTree` with the elements below it. The file may come from anywhere: weir
-refuses a DTD, and with it every entity, a deep tree and a huge file.
+JMeter saves an element, and after the element a `hashTree` with its child elements. weir does not trust the file: weir
+rejects a DTD (and so every entity), a deep tree and a huge file.
 """
 
 from collections.abc import Iterator
@@ -14,47 +14,47 @@ from weir.model.errors import UsageError
 
 _LARGEST_BYTES = 64 * 1024 * 1024
 _DEEPEST = 500
-"""Nested XML elements: JMeter's own plans have four for each level of the tree."""
+"""Maximum depth of XML elements. Plans from JMeter have four XML levels for each level of the tree."""
 _TYPES = ("string", "int", "long", "bool", "float", "double", "element", "collection")
 _PROPERTIES = frozenset(f"{type_}Prop" for type_ in _TYPES)
 
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An XML element: an element of the test plan, or a property of one."""
+    """An XML element: an element of the test plan, or a property of such an element."""
 
     kind: str
-    """Its tag: `ThreadGroup`."""
+    """The XML tag, such as `ThreadGroup`."""
     attributes: dict[str, str]
     line: int
     children: list["Element"] = field(default_factory=list)
     text: str = ""
     place: tuple[str, ...] = ()
-    """The names of the elements above it in the test plan, the plan's first."""
+    """The names of its parents in the test plan. The name of the plan comes first."""
     below: list["Element"] = field(default_factory=list)
-    """The enabled elements below it in the test plan."""
+    """The enabled child elements in the test plan."""
 
     @property
     def name(self) -> str:
-        """The name that the plan's author gave it."""
+        """The name of the element in the test plan, from the plan's author."""
         return self.attributes.get("testname", "")
 
     def find_property(self, name: str) -> "Element | None":
-        """Returns the property of this name."""
+        """Returns the property with the given name; None if there is no such property."""
         named = (child for child in self.children if child.attributes.get("name") == name)
         return next((child for child in named if child.kind in _PROPERTIES), None)
 
     def value(self, name: str, default: str = "") -> str:
-        """Returns the text of a property."""
+        """Returns the text of a property, or `default` without the property."""
         found = self.find_property(name)
         return default if found is None else found.text
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Returns a property that is true or false."""
+        """Returns the value of a boolean property."""
         return self.value(name, "true" if default else "false").strip().lower() == "true"
 
     def items(self, name: str) -> list["Element"]:
-        """Returns the items of a collection."""
+        """Returns the items of a collection property; empty without the property."""
         found = self.find_property(name)
         return [] if found is None else found.children
 
@@ -65,13 +65,13 @@ class Argument(NamedTuple):
     name: str
     value: str
     is_encoded: bool
-    """Whether the request has name and value percent-encoded."""
+    """Whether the request needs percent-encoding of name and value."""
     equals: str
-    """The text between the two."""
+    """The text between name and value: `=` or nothing."""
 
 
 def list_arguments(holder: Element | None) -> list[Argument]:
-    """Returns the content of an `Arguments` element."""
+    """Returns the arguments in an `Arguments` element; empty without the element."""
     return [
         Argument(
             item.value("Argument.name", item.attributes.get("name", "")),
@@ -105,7 +105,7 @@ def read_tree(path: Path) -> Element:
 
 
 def _list_enabled(tree: Element, place: tuple[str, ...]) -> Iterator[Element]:
-    """Yields the enabled elements of a `hashTree`, with the elements below them."""
+    """Yields the enabled elements of a `hashTree`, with their child elements."""
     for element, behind in zip(tree.children, [*tree.children[1:], None], strict=False):
         if element.kind != "hashTree" and element.attributes.get("enabled") != "false":
             element.place = place

@@ -1,6 +1,6 @@
-"""`weir locust`: the real Locust, with its requests recorded as a load of weir's.
+"""`weir locust`: runs the original Locust, and records its requests as a weir load.
 
-`plugin` runs inside Locust and sends what it records over a socket, in the lines of `lines`. `locust_version` finds
-Locust, `process` runs it and reads the socket, `recording` makes intervals of the lines, and `summary` the end of the
-load. Only `plugin` imports Locust and gevent.
+`plugin` runs inside Locust and sends its records over a socket, in the format of `lines`. `locust_version` finds
+Locust. `process` runs Locust and reads the socket. `recording` builds intervals from the lines, and `summary` builds
+the end of the load. Only `plugin` imports Locust and gevent.
 """

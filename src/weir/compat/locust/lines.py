@@ -1,12 +1,12 @@
-"""Validates the lines of the plugin. Moments are of CLOCK_MONOTONIC: the same in all processes of a machine."""
+"""Validates the plugin's lines. Times come from CLOCK_MONOTONIC, which is the same in all processes of a machine."""
 
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 RequestRow = tuple[int, str, str, float | None, int, int, int, str | None, bool]
-"""End, type, name, Locust's response time in milliseconds, schedule lag in nanoseconds, bytes of the body, status, kind
-of failure, and whether a client of Locust's own made the request."""
+"""End time, type, name, Locust's response time in milliseconds, schedule lag in nanoseconds, bytes of the body, status,
+kind of failure, and whether a client class of Locust sent the request."""
 
 
 class _Line(BaseModel):
@@ -14,7 +14,7 @@ class _Line(BaseModel):
 
 
 class Started(_Line):
-    """A test has started in this process; `plugin.describe` describes it."""
+    """The start of a test in a process. `plugin.describe` returns the facts about the test."""
 
     record: Literal["started"]
     at_ns: int
@@ -22,11 +22,11 @@ class Started(_Line):
     pid: int
     role: Literal["local", "master", "worker"]
     locust: str
-    """Its version."""
+    """The version of Locust."""
     hosts: list[str]
     files: list[str]
     tasks: list[tuple[str, int]]
-    """Names and weights."""
+    """Names and weights of the tasks."""
     users: int
     spawn_rate: float
     run_time_s: float | None
@@ -36,7 +36,7 @@ class Started(_Line):
 
 
 class News(_Line):
-    """Requests that ended or began since the last news, and the state of the process."""
+    """The requests that began or ended since the last report, and the state of the process."""
 
     record: Literal["news"]
     at_ns: int
@@ -44,7 +44,7 @@ class News(_Line):
     begun: list[int]
     in_flight: int
     unanswered: int
-    """Number of requests so far whose users Locust stopped before the answer."""
+    """Total number of requests that Locust stopped before the response."""
     oldest_ns: int
     """Age of the oldest request in flight."""
     cpu_s: float
@@ -53,20 +53,20 @@ class News(_Line):
 
 
 class Stopped(_Line):
-    """The test is over in this process."""
+    """The end of a test in a process."""
 
     record: Literal["stopped"]
     at_ns: int
 
 
 class Restarted(_Line):
-    """A second test has started, which is not recorded."""
+    """The start of a second test, which the plugin does not record."""
 
     record: Literal["restarted"]
 
 
 class Ended(_Line):
-    """The process exits, and has reported everything."""
+    """The exit of a process after its last report."""
 
     record: Literal["ended"]
 

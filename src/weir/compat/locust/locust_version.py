@@ -1,4 +1,4 @@
-"""Finds the Python that has Locust, and checks that it is a Locust that weir's plugin knows."""
+"""Finds the Python that runs Locust, and checks whether weir's plugin supports the version of Locust."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from weir.model.requirements import install_command
 LOWEST = (2, 32)
 BELOW = (3,)
 RANGE = f">={'.'.join(map(str, LOWEST))},<{'.'.join(map(str, BELOW))}"
-"""Versions of Locust that `weir locust` runs, as in the extra of pyproject.toml. Both ends are tested."""
+"""The versions of Locust that `weir locust` supports, as in pyproject.toml. weir's tests run both ends."""
 _ASK = """
 from importlib import metadata
 try:
@@ -23,8 +23,8 @@ _ANSWER_S = 60
 
 
 def find_python(python: str | None) -> str:
-    """Returns the Python that runs Locust: weir's own, or the one that `--python` names. Raises UsageError: it is no
-    Python, or has no Locust, or one outside `RANGE`."""
+    """Returns the Python that runs Locust: `python` (from `--python`), or weir's own. Raises UsageError: `python` is
+    not a Python, or Locust is missing, or the version of Locust is outside `RANGE`."""
     version = _own_version() if python is None else _version_in(python)
     place = "weir's environment" if python is None else f"--python: {python}"
     hint = install_command("locust") if python is None else f"{python} -m pip install 'locust{RANGE}'"

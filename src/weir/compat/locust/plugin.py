@@ -1,10 +1,10 @@
 """Runs inside Locust: records requests from Locust's events and sends them to weir.
 
-`python plugin.py SOCKET ARGUMENT…` does what `python -m locust ARGUMENT…` does. Each process of Locust connects to
-the Unix socket SOCKET by itself and sends lines of JSON, ten a second; `weir.compat.locust.lines` has their types.
+`python plugin.py SOCKET ARGUMENT…` runs Locust as `python -m locust ARGUMENT…` does. Each process of Locust connects to
+the Unix socket SOCKET and sends ten lines of JSON a second. `weir.compat.locust.lines` has the types of the lines.
 
-This file runs in the Python of the locustfile, where weir need not be installed: it imports the standard library, and
-gevent and Locust only once Locust is to run.
+This file runs in the Python of the locustfile, which may not have weir. So the file imports only the standard library,
+and in functions gevent and Locust.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import Any
 
 REPORT_MS = 100
 TIMER_NS = 1_000_000
-"""gevent's timers end on whole milliseconds: pauses of 13.3 ms last 14.2 ms on an idle CPU. That is no schedule lag."""
+"""gevent's timers end on whole milliseconds: pauses of 13.3 ms last 14.2 ms on an idle CPU, without schedule lag."""
 _RESET = {"BrokenPipeError", "ConnectionAbortedError", "ConnectionResetError", "HTTPConnectionClosed", "IncompleteRead"}
 _PROTOCOL = {"ContentDecodingError", "HTTPException", "HTTPParseError", "InvalidHeader"}
 _FAILURES = (("reset", _RESET), ("protocol", _PROTOCOL), ("connect", {"OSError"}))
-"""Kinds of failures by the names of exceptions and of their base classes; the first that fits counts."""
+"""Kinds of failures with the names of exceptions or of their base classes. The first match counts."""
 
 
 class Recorder:
-    """Records the requests of one process of Locust, and reports them to weir's socket from a thread of its own.
+    """The recorder of one process of Locust. A separate thread sends the recorded requests to weir's socket.
 
-    `responses` are the classes of responses of Locust's own HTTP clients. `measures_lag`: users note their lag.
+    `responses` are the response classes of Locust's HTTP clients. `measures_lag`: users record their schedule lag.
     """
 
     def __init__(self, path: str, responses: tuple[type, ...], *, measures_lag: bool) -> None:
@@ -42,7 +42,7 @@ class Recorder:
         self._sending: Any = None
         self._current_greenlet: Any = None
         self._has_started = self._is_recording = False
-        # Users append and the thread takes: neither waits for the other.
+        # Users append to these queues and the thread takes from them: neither waits for the other.
         self._requests: deque[tuple[Any, ...]] = deque()
         self._begun: deque[int] = deque()
         self._in_flight: dict[object, int] = {}
@@ -50,25 +50,25 @@ class Recorder:
         self._cpu_before_s = 0.0
 
     def connect(self, environment: Any, **_: Any) -> None:
-        """Listener of `init`, which comes after all forks: connects this process and starts the thread."""
+        """Connects this process to weir and starts the thread. Locust sends the event `init` after all forks."""
         from gevent import getcurrent, monkey
 
         self._current_greenlet = getcurrent
-        # Not gevent's socket, lock and thread: these work while a user computes, and no user runs during a send.
+        # The originals instead of gevent's versions work while a user computes, and no user runs during a send.
         self._socket = monkey.get_original("socket", "socket")(1, 1)
         self._sending = monkey.get_original("_thread", "allocate_lock")()
         try:
             self._socket.connect(self._path)
         except OSError as error:
-            sys.exit(f"weir locust: weir is gone: {error}")
-        # Locust's own listener is there already: this one, right behind it, gets the same requests.
+            sys.exit(f"weir locust: cannot connect to weir: {error}")
+        # Directly after Locust's own listener, this listener gets the same requests.
         environment.events.request.add_listener(self.record)
         poll = monkey.get_original("select", "poll")()
         poll.register(self._socket, 1)
         monkey.get_original("_thread", "start_new_thread")(self._report_until_weir_ends, (poll,))
 
     def start(self, environment: Any, **_: Any) -> None:
-        """Listener of `test_start`: forgets the requests before it, as Locust does. A second test is not recorded."""
+        """Starts the recording and drops earlier requests, as Locust does. Does not record a second test."""
         if self._has_started:
             self.report()
             self._is_recording = False
@@ -93,7 +93,7 @@ class Recorder:
         self._send(record="stopped", at_ns=time.monotonic_ns())
 
     def close(self) -> None:
-        """Reports the last requests when the process exits."""
+        """Sends the last requests before the process exits."""
         if self._socket is not None:
             self.report()
             self._send(record="ended")
@@ -108,12 +108,12 @@ class Recorder:
         if exception:
             kind = "check" if status else failure_kind((is_http and getattr(response, "error", None)) or exception)
         names = _text(request_type), _text(name)
-        # The first request after a pause has its lag.
+        # The first request after a pause gets the lag of the pause.
         times = response_time, vars(self._current_greenlet()).pop("weir_lag_ns", 0)
         self._requests.append((time.monotonic_ns(), *names, *times, int(response_length or 0), status, kind, is_http))
 
     def watch(self, client: Any) -> None:
-        """Counts the requests of a class of clients from their begin to their end."""
+        """Wraps `request` of a client class, and records the start and the end of each request."""
         from gevent import GreenletExit
 
         request = client.request
@@ -126,7 +126,7 @@ class Recorder:
             try:
                 return request(*arguments, **options)
             except GreenletExit:
-                # Locust stopped the user, and forgets this request.
+                # Locust stopped the user and does not report this request.
                 self._unanswered += self._is_recording
                 raise
             finally:
@@ -137,7 +137,7 @@ class Recorder:
     def report(self) -> None:
         """Sends the requests since the last report."""
         with self._sending:
-            # Before the requests are taken: those that end later belong to the next report.
+            # Reads the clock before the requests: requests that end later belong to the next report.
             now_ns = time.monotonic_ns()
             requests = [self._requests.popleft() for _ in range(len(self._requests))]
             begun = [self._begun.popleft() for _ in range(len(self._begun))]
@@ -157,7 +157,7 @@ class Recorder:
     def _report_until_weir_ends(self, poll: Any) -> None:
         while not poll.poll(REPORT_MS):
             self.report()
-        # weir sends nothing: its end of the socket is closed.
+        # weir never sends data, so this event means that weir has closed the socket.
         os._exit(1)
 
     def _send(self, **line: Any) -> None:
@@ -172,7 +172,7 @@ class Recorder:
 
 
 def describe(environment: Any) -> dict[str, Any]:
-    """Returns the description of a test that starts."""
+    """Returns the facts about a test at its start, as the fields of `lines.Started`."""
     options, runner = environment.parsed_options, environment.runner
     classes = environment.user_classes
     tasks = Counter(getattr(task, "__name__", str(task)) for user in classes for task in user.tasks)
@@ -192,7 +192,7 @@ def describe(environment: Any) -> dict[str, Any]:
 
 
 def failure_kind(error: BaseException) -> str:
-    """Returns the key of weir's `ErrorCounts` for a client's exception, by its innermost known cause."""
+    """Returns the kind of failure (a key of `ErrorCounts`) for an exception, from the innermost known cause."""
     chain = [error]
     while (cause := chain[-1].__context__) is not None and cause not in chain:
         chain.append(cause)
@@ -209,7 +209,7 @@ def failure_kind(error: BaseException) -> str:
 
 
 def time_pauses(task_set: Any) -> bool:
-    """Makes users note their schedule lag on their greenlet. Returns False if this Locust has no method to wrap."""
+    """Wraps the pause of users, to store the schedule lag on the greenlet. Returns False if Locust has no `_sleep`."""
     from gevent import getcurrent
 
     sleep = getattr(task_set, "_sleep", None)
@@ -237,7 +237,7 @@ def main() -> None:
     path = sys.argv[1]
     sys.argv[:] = ["locust", *sys.argv[2:]]
     if not getattr(sys.flags, "safe_path", False):
-        # As `python -m` does: the file's own folder is no place to import from.
+        # As with `python -m`, imports must not come from the folder of this file.
         sys.path[0] = os.getcwd()
 
     import locust
@@ -250,7 +250,7 @@ def main() -> None:
     recorder = Recorder(path, responses, measures_lag=time_pauses(locust.TaskSet))
     recorder.watch(HttpSession)
     recorder.watch(FastHttpSession)
-    # Before the locustfile's own listeners.
+    # These listeners come before the listeners of the locustfile.
     events: Any = locust.events
     events.init.add_listener(recorder.connect)
     events.test_start.add_listener(recorder.start)

@@ -1,4 +1,4 @@
-"""Runs one Locust with weir's plugin, and reads the lines of its processes."""
+"""Runs Locust with weir's plugin, and reads the lines from all processes of Locust."""
 
 import contextlib
 import selectors
@@ -17,11 +17,11 @@ _READ_BYTES = 1 << 18
 _POLL_S = 0.1
 _END_S = 10.0
 _FROM_KERNEL = 0x80
-"""Signals with this `si_code` come from the terminal, which sends them to Locust too."""
+"""The `si_code` of signals from the terminal. The terminal sends such signals to Locust too."""
 
 
 class LocustProcess:
-    """A running Locust. A context manager that leaves no process of it: a process that loses its connection ends."""
+    """A running Locust, as a context manager that leaves no process behind: a process without its connection ends."""
 
     def __init__(self, python: str, arguments: Sequence[str]) -> None:
         self.is_interrupted = False
@@ -36,19 +36,19 @@ class LocustProcess:
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._connections: dict[int, socket.socket] = {}
         self._unread: list[bytes] = []
-        """By the number of the process."""
+        """By the number of the process: the bytes of a line that is not complete."""
         numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         self._signals = {number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN}
-        # `_forward_signals` takes them, and no handler: an exception from a handler could lose data just read.
+        # `_forward_signals` reads the signals. An exception from a signal handler could lose received data.
         mask = self._mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         self._process = subprocess.Popen(
             [python, str(PLUGIN), path, *arguments], preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         )
 
     def lines(self) -> Iterator[tuple[int, Line | None]]:
-        """Yields each line with the number of the process that sent it, until Locust has ended.
+        """Yields each line with the number of its process, until Locust has ended.
 
-        None in place of a line: the process has closed its connection.
+        Yields None instead of a line if the process has closed its connection.
         """
         while True:
             has_ended = self._process.poll() is not None
@@ -115,7 +115,7 @@ class LocustProcess:
         connection.close()
 
     def _forward_signals(self) -> None:
-        """Sends Locust the signals that came to weir alone."""
+        """Forwards to Locust each signal that only weir received."""
         while (found := signal.sigtimedwait(self._signals, 0)) is not None:
             self.is_interrupted = True
             if found.si_code != _FROM_KERNEL and self._process.poll() is None:

@@ -1,6 +1,6 @@
-"""Makes intervals and tallies from the records of all processes of one Locust. Pure: no clock, no socket.
+"""Builds intervals and tallies from the lines of all Locust processes. Pure: no clock, no socket.
 
-An interval is complete when every process that goes on has reported beyond its end.
+An interval is complete when every running process has sent a report after the end of the interval.
 """
 
 from collections import Counter, defaultdict
@@ -12,17 +12,17 @@ from weir.model.hdr import HIGHEST_NS, Hdr
 from weir.model.records import ErrorCounts, Interval, IntervalQuantiles
 
 Key = tuple[str, str]
-"""Type and name of requests: GET and the path, if the locustfile gives no name."""
+"""Type and name of requests, such as GET and the path if the locustfile sets no name."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of requests. Histograms have the requests with a whole answer."""
+    """Counts of requests. The histograms contain only requests with a whole response."""
 
     begun: int = 0
-    """Requests that began in an interval; 0 in the tally of a name."""
+    """Number of requests that began in an interval; 0 in the tally of a name."""
     requests: int = 0
-    """Requests that ended."""
+    """Number of requests that ended."""
     errors: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
     response: Hdr = field(default_factory=Hdr)
@@ -34,17 +34,17 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """Requests that got no answer or a wrong one."""
+        """Number of requests without a whole response or with a wrong response."""
         return self.errors.total()
 
     @property
     def ok(self) -> int:
-        """Requests that got a right answer."""
+        """Number of requests with a right response."""
         return self.requests - self.failed
 
     @property
     def completed(self) -> int:
-        """Requests that got a whole answer, right or wrong."""
+        """Number of requests with a whole response, right or wrong."""
         return self.ok + self.errors["check"]
 
     def record(self, row: RequestRow) -> None:
@@ -55,7 +55,7 @@ class Tally:
             self.errors[kind] += 1
         if status:
             self.statuses[status] += 1
-        # A client of the locustfile's own may report a request without a time.
+        # A client class in the locustfile may report a request without a time.
         if kind in (None, "check") and response_time_ms is not None:
             service_ns = min(max(0, round(response_time_ms * 1e6)), HIGHEST_NS)
             response_ns = min(service_ns + lag_ns, HIGHEST_NS)
@@ -80,59 +80,59 @@ class Process:
     """One process of Locust."""
 
     role: str | None = None
-    """None until a test starts in it."""
+    """None until a test starts in the process."""
     last_ns: int = 0
-    """When it last reported."""
+    """Time of the last report."""
     stopped_ns: int | None = None
     news: News | None = None
-    """The last one."""
+    """The last report."""
     has_ended: bool = False
     is_lost: bool = False
-    """Whether it ended without reporting everything."""
+    """Whether the process ended without its last report."""
 
     @property
     def is_reporting(self) -> bool:
-        """Whether the process may report the time after its last report."""
+        """Whether the process may send further reports."""
         return not self.has_ended and self.stopped_ns is None
 
     @property
     def end_ns(self) -> int:
-        """The end of its test, as far as the process reported."""
+        """The end of the test in the process; the time of the last report if the test goes on."""
         return self.last_ns if self.stopped_ns is None else self.stopped_ns
 
 
 class Recording:
-    """The load of all processes."""
+    """The recorded load of all Locust processes."""
 
     def __init__(self) -> None:
         self.processes: dict[int, Process] = {}
         self.tallies: dict[Key, Tally] = defaultdict(Tally)
         self.foreign = 0
-        """Requests of clients that are not Locust's own."""
+        """Number of requests from client classes that are not Locust's own."""
         self.start_ns = 0
         self._interval_ns = 1
         self._open: dict[int, Tally] = defaultdict(Tally)
-        """By the index of the interval."""
+        """The tallies of open intervals, by the index of the interval."""
         self._closed = 0
 
     def begin(self, start_ns: int, interval_s: float) -> None:
-        """Sets when the load starts, and how long an interval is. Comes before the first news of a test."""
+        """Sets the start of the load and the length of an interval. Callers call `begin` before the first `News`."""
         self.start_ns, self._interval_ns = start_ns, round(interval_s * 1e9)
 
     @property
     def load_processes(self) -> list[Process]:
-        """Processes that had users; the master, if no other process is known."""
+        """The processes that had users; the master if no other process is known."""
         started = [process for process in self.processes.values() if process.role is not None]
         return [process for process in started if process.role != "master"] or started
 
     @property
     def duration_s(self) -> float:
-        """Time until the last process stopped."""
+        """Seconds from the start of the load to the stop of the last process."""
         end_ns = max((process.end_ns for process in self.load_processes), default=self.start_ns)
         return max(end_ns - self.start_ns, 1_000_000) / 1e9
 
     def take(self, number: int, line: Line | None) -> Iterator[Interval]:
-        """Adds a line of a process, None if its connection is closed. Yields the intervals that are complete now."""
+        """Adds a line of a process; None: the connection is closed. Yields the intervals that are complete now."""
         process = self.processes.setdefault(number, Process())
         match line:
             case Started():
@@ -151,7 +151,7 @@ class Recording:
             yield from self._complete()
 
     def finish(self) -> Iterator[Interval]:
-        """Yields the intervals up to the end. The last one may be short, and has the requests after the end."""
+        """Yields the remaining intervals. The last interval may be short, and includes requests after the end."""
         end_ns = self.start_ns + round(self.duration_s * 1e9)
         last = max(self._closed, (end_ns - self.start_ns - 1) // self._interval_ns)
         for index in [index for index in self._open if index > last]:
@@ -171,11 +171,11 @@ class Recording:
                 self._tally_at(ended_ns - round((response_time_ms or 0) * 1e6)).begun += 1
 
     def _tally_at(self, at_ns: int) -> Tally:
-        """Returns the tally of the interval at a moment. A closed interval's requests count in the next one."""
+        """Returns the tally of the interval at a time. Late requests count in the first open interval."""
         return self._open[max((at_ns - self.start_ns) // self._interval_ns, self._closed)]
 
     def _complete(self) -> Iterator[Interval]:
-        # A master goes on when its workers have stopped; a worker that no user has reached yet may still get some.
+        # A master runs on after its workers stop. A worker without users may still get users.
         known = [process for process in self.processes.values() if process.role != "master"] or self.load_processes
         going_on = [process for process in known if process.is_reporting]
         if any(process.role for process in going_on):
@@ -184,7 +184,7 @@ class Recording:
                 yield self._close(None)
 
     def _close(self, end_ns: int | None) -> Interval:
-        """Closes the first open interval. The load's end cuts the last one short."""
+        """Closes the first open interval. The end of the load, `end_ns`, shortens the last interval."""
         index, interval_s = self._closed, self._interval_ns / 1e9
         tally = self._open.pop(index, Tally())
         self._closed += 1

@@ -1,4 +1,4 @@
-"""Makes the end of a load from a recording: its summary, its histograms and its verdict. Pure."""
+"""Builds the end of a load from a recording: the summary, the histograms and the verdict. Pure."""
 
 from collections.abc import Iterable
 
@@ -9,16 +9,16 @@ from weir.model.records import LoadEnd, Quantiles, StepSummary, Verdict
 from weir.model.verdict import Reason, TrialVerdict
 
 LAG_LIMIT = 0.1
-"""Limit for the 99th percentile of the schedule lag, as a share of the median response time: as in the engine."""
+"""Limit for the p99 of the schedule lag, as a share of the median response time. The engine has the same limit."""
 MOST_STEPS = 200
-"""Maximum number of names with a step of their own. A locustfile may name each request by its whole URL."""
+"""Maximum number of steps in a summary: a locustfile may name each request by its whole URL."""
 OTHERS = "(others)"
 CLOCK = "from the end of the user's pause to the end of the response as Locust measures it"
-_MORE_CPU = "more --processes, fewer users, FastHttpUser, or weir convert"
+_MORE_CPU = "use more --processes, fewer users, FastHttpUser, or weir convert"
 
 
 def summarize(recording: Recording, *, target: str, stopped: str, version: str, measures_lag: bool) -> LoadEnd:
-    """Returns the end of a load on the hosts `target` with a version of Locust.
+    """Returns the end of a load. `target` are the hosts, and `version` is the version of Locust.
 
     `stopped` is the cause of the end: `duration`, `complete` or `signal`.
     """
@@ -67,7 +67,7 @@ def _add_up(tallies: Iterable[Tally]) -> Tally:
 
 
 def _summarize_steps(tallies: dict[Key, Tally]) -> dict[str, StepSummary]:
-    """Returns a step for each type and name. The rarest share a step if there are too many."""
+    """Returns a step for each type and name. Merges the rarest steps into one step if there are too many."""
     by_count = sorted(tallies.items(), key=lambda item: -item[1].requests)
     shown, rare = by_count[:MOST_STEPS], [tally for _, tally in by_count[MOST_STEPS:]]
     by_name = sorted(shown, key=lambda item: item[0][::-1])
@@ -94,10 +94,10 @@ def _judge(recording: Recording, tally: Tally, busy: float, times: dict[str, Qua
     lost = sum(process.is_lost for process in recording.processes.values())
     if lost:
         fact = f"{lost} of {len(recording.processes)} processes of Locust died"
-        cause = "their users stopped asking, and their last requests are missing"
+        cause = "their users stopped sending requests, and their last requests are missing"
         reasons.append(Reason("lost", "invalid", fact, "limit 0", cause))
     if not tally.completed:
-        cause = "the target does not serve, no task makes a request, or the workers were started without weir"
+        cause = "the target does not respond, no task sends a request, or the workers run without weir"
         reasons.append(Reason("nothing", "invalid", "no request was answered", cause=cause))
     if tally.failed:
         errors = ", ".join(f"{kind} {count}" for kind, count in tally.errors.most_common())
@@ -105,7 +105,7 @@ def _judge(recording: Recording, tally: Tally, busy: float, times: dict[str, Qua
         reasons.append(Reason("failed", "suspect", fact, f"{errors}; limit 0"))
     if busy >= records.BUSY_FRACTION:
         fact = f"the busiest process of Locust was busy {busy:.0%} of the time"
-        cause = "Python's queueing is in the response times"
+        cause = "the response times include waiting time in Python"
         reasons.append(Reason("busy", "suspect", fact, f"limit {records.BUSY_FRACTION:.0%}", cause, _MORE_CPU))
     lag_us, median_us = times.get("schedule_lag_us", Quantiles()).p99, times["response_time_us"].p50
     if lag_us is not None and median_us is not None and lag_us > LAG_LIMIT * median_us:
@@ -114,8 +114,8 @@ def _judge(recording: Recording, tally: Tally, busy: float, times: dict[str, Qua
         cause = "users waited for their process, or the process waited for a CPU"
         reasons.append(Reason("lag", "suspect", fact, limit, cause, _MORE_CPU))
     if recording.foreign:
-        fact = f"{recording.foreign} of {tally.requests} requests are not of HttpUser's or FastHttpUser's client"
-        cause = "weir does not know how many of these were in flight or unanswered"
+        fact = f"{recording.foreign} of {tally.requests} requests are not from the client of HttpUser or FastHttpUser"
+        cause = "weir cannot count such requests in flight or without a response"
         reasons.append(Reason("clients", "valid", fact, cause=cause))
     verdict = TrialVerdict(tuple(reasons))
     texts, kinds = list(verdict.texts), [reason.kind for reason in reasons]

@@ -1,4 +1,4 @@
-"""Reads reports of other tools. The text of a report shows which tool wrote it."""
+"""Reads the reports of other tools, and recognises the tool from the text of its report."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from weir.compat.reports.json_reports import parse_object, read_k6, read_oha
 from weir.model.reported_result import ReportedResult
 
 Reader = Callable[[str, str], ReportedResult]
-"""Takes a report and a name for its load."""
+"""Reads a report (first argument). The second argument is a name for the load."""
 
 
 class ReportError(Exception):
-    """A report of a known tool lacks a figure, or a figure is no number."""
+    """An error in a known tool's report: a figure is missing or is not a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One kind of report."""
+    """One format of reports, with its test and its reader."""
 
     title: str
     matches: Callable[[str], bool]
@@ -33,7 +33,7 @@ def _has_columns(*names: str) -> Callable[[str], bool]:
 
 
 def _is_wrk2(report: str) -> bool:
-    # Only wrk2 records latencies in an HdrHistogram, or calibrates.
+    # Only wrk2 prints an HdrHistogram or a calibration.
     return _is_wrk(report) and ("HdrHistogram" in report or "Thread calibration" in report)
 
 
@@ -55,13 +55,13 @@ FORMATS = (
 
 
 def read_report(text: str, name: str) -> list[ReportedResult] | None:
-    """Returns the results in a report, or None if no known tool wrote it. Raises ReportError: it looks like the report
-    of a tool, and a figure is missing or no number."""
+    """Returns the results in a report; None if no known tool wrote the report. Raises ReportError: a figure in a known
+    tool's report is missing or is not a number."""
     found = next((known for known in FORMATS if known.matches(text)), None)
     if found is None:
         return None
     try:
         results = found.read(text, name)
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ReportError(f"looks like a report of {found.title}, but cannot be read: {error}") from None
+        raise ReportError(f"found a damaged report by {found.title}, which cannot be read: {error}") from None
     return results if isinstance(results, list) else [results]

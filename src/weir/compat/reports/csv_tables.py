@@ -17,7 +17,7 @@ _JMETER_PERCENTS = {"Median": 0.5, "90% Line": 0.9, "95% Line": 0.95, "99% Line"
 
 
 def read_jtl(text: str, name: str) -> ReportedResult:
-    """All samples are one load. Users, ramp and loops follow from the names of threads."""
+    """Reads a JTL file as one load. Derives users, ramp and loops from the names of threads."""
     table = csv.reader(io.StringIO(text))
     at = {column: index for index, column in enumerate(next(table))}
     start_at, took_at = at["timeStamp"], at["elapsed"]
@@ -38,7 +38,7 @@ def read_jtl(text: str, name: str) -> ReportedResult:
         first_starts[thread] = min(start, first_starts.get(thread, start))
         codes[code] += 1
         if success_at is not None and row[success_at] == "false":
-            # A code that is no number is an exception's name: there was no answer.
+            # Without a response, the code is the name of an exception.
             failures[f"status {code}" if code.isdigit() else code] += 1
         if bytes_at is not None:
             received += int(row[bytes_at])
@@ -74,7 +74,7 @@ def _whole_ms(value: float) -> Figure:
 
 
 def read_jmeter_report(text: str, name: str) -> list[ReportedResult]:
-    """Returns a result for each label. A table without labels has one, the total."""
+    """Returns a result for each label. Returns only the total for a table without labels."""
     rows = _rows(text)
     labels = [row for row in rows if row["Label"] != "TOTAL"]
     return [_jmeter_row(row, name if len(labels) == 1 else f"{name}: {row['Label']}") for row in (labels or rows)]
@@ -99,7 +99,7 @@ def _jmeter_row(row: dict[str, str], name: str) -> ReportedResult:
 
 
 def read_locust(text: str, name: str) -> ReportedResult:
-    """The aggregated row. Locust rounds percentiles to two digits."""
+    """Reads the aggregated row of Locust's table. Locust rounds percentiles to two digits."""
     rows = _rows(text)
     row = next((row for row in rows if row["Name"] == "Aggregated"), rows[-1])
     # Without a request Locust prints zeros.
@@ -127,7 +127,7 @@ def _read_two_digits(text: str) -> Figure:
 
 
 def read_locust_failures(text: str) -> dict[str, int]:
-    """Returns the failures by kind in Locust's `_failures.csv`."""
+    """Returns the number of failures by kind from Locust's `_failures.csv`."""
     return count_by_kind((row["Error"], int(row["Occurrences"])) for row in csv.DictReader(io.StringIO(text)))
 
 
@@ -139,6 +139,6 @@ def _rows(text: str) -> list[dict[str, str]]:
 
 
 def read_columns(text: str) -> set[str]:
-    """Returns the column names in the first line."""
+    """Returns the column names in the first line of a table."""
     first, _, _ = text.partition("\n")
     return set(next(csv.reader([first.strip()]), []))

@@ -1,11 +1,11 @@
-"""Sorts other tools' messages for failed requests into the kinds that weir counts (`ErrorCounts`)."""
+"""Classifies other tools' messages about failed requests by the kinds of `ErrorCounts`."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable
 
 _KINDS = {
-    # In this order: a dial that timed out made no connection.
+    # The order matters: a timeout of a dial is a failed connection.
     "connect": r"refused|\bdial\b|unreachable|no route|lookup|UnknownHost|ConnectException|ConnectTimeout|failed to connect|TLS|SSL",
     "timeout": r"time[d ]? ?-?out|deadline",
     "reset": r"\breset\b|EOF|closed|broken pipe|aborted|NoHttpResponse|incomplete|disconnect|connection error",
@@ -14,7 +14,7 @@ _KINDS = {
 
 
 def classify_failure(message: str) -> str:
-    """Returns the kind of a failure; `protocol` if the message has no word of another kind.
+    """Returns the kind of a failure; `protocol` if the message matches no other kind.
 
     >>> classify_failure("dial tcp 127.0.0.1:1: connect: connection refused")
     'connect'
@@ -23,7 +23,7 @@ def classify_failure(message: str) -> str:
 
 
 def count_by_kind(failures: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Returns the number of failures by kind, from messages and their numbers."""
+    """Returns the number of failures by kind, from messages and their counts."""
     counts: Counter[str] = Counter()
     for message, count in failures:
         counts[classify_failure(message)] += count

@@ -1,4 +1,4 @@
-"""Reads the JSON of oha (`--output-format json`) and of k6 (`--summary-export`, or the data of `handleSummary`)."""
+"""Reads JSON reports by oha (`--output-format json`) and k6 (`--summary-export`, or the data of `handleSummary`)."""
 
 import json
 from typing import Any
@@ -8,11 +8,11 @@ from weir.model.reported_result import Figure, ReportedResult
 
 _OHA_UNANSWERED = "aborted due to deadline"
 K6_FAILURES = "weir_failures_"
-"""Prefix of the counters of failures by kind in weir's scripts for k6, which itself reports no kinds."""
+"""Prefix of the failure counters in weir's scripts for k6. k6 itself does not count failures by kind."""
 
 
 def read_oha(text: str, name: str) -> ReportedResult:
-    """oha does not print its number of connections. Requests without an answer at the end are failures without a kind."""
+    """Reads a report by oha, which lacks the connections. Requests in flight at the end are failures without a kind."""
     value = parse_object(text)
     summary = value["summary"]
     statuses = {status: int(count) for status, count in value.get("statusCodeDistribution", {}).items()}
@@ -38,7 +38,7 @@ def read_oha(text: str, name: str) -> ReportedResult:
 
 
 def read_k6(text: str, name: str) -> ReportedResult:
-    """The number of users is the highest; they also run the script between their requests."""
+    """Reads a report by k6. `users` is the maximum number of users; they also run the script between requests."""
     report = parse_object(text)
     metrics = report["metrics"]
     # k6 leaves out metrics without a sample.
@@ -61,7 +61,7 @@ def read_k6(text: str, name: str) -> ReportedResult:
         duration_s=_figure(report.get("state", {}).get("testRunDurationMs"), 1e-3),
         throughput_rps=Figure(float(requests["rate"])),
         requests=int(requests["count"]),
-        # The passes of this rate are the failures.
+        # `passes` of this metric counts the failed requests.
         failed=_values(metrics.get("http_req_failed", {})).get("passes"),
         unsent=_values(metrics.get("dropped_iterations", {})).get("count"),
         mean_s=_figure(times.get("avg"), 1e-3),
@@ -74,7 +74,7 @@ def read_k6(text: str, name: str) -> ReportedResult:
 
 
 def _values(metric: dict[str, Any]) -> Any:
-    """Returns a metric's values: `handleSummary` has them in a table, the export beside the thresholds."""
+    """Returns a metric's values. Only the data of `handleSummary` has the values in a separate object."""
     return metric.get("values", metric)
 
 
@@ -83,7 +83,7 @@ def _figure(value: float | None, unit: float = 1.0) -> Figure | None:
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """Returns the JSON object in a text; empty if the text holds none."""
+    """Returns the JSON object in a text; empty if the text is not a JSON object."""
     try:
         value = json.loads(text) if text.lstrip().startswith("{") else {}
     except json.JSONDecodeError:

@@ -12,9 +12,9 @@ _BYTE_UNITS = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G"
 
 
 def read_wrk(text: str, name: str) -> ReportedResult:
-    """Each connection is a user of a closed loop.
+    """Reads a report by wrk. Each connection is a user in a closed loop.
 
-    Timeouts are late answers: requests include them, latencies do not. Neither includes failures without an answer.
+    Timeouts are late responses: requests include them, latencies do not. Both exclude failures without a response.
     """
     latency = _match(rf"^\s*Latency\s+{_TIME}\s+{_TIME}\s+{_TIME}", text)
     ran = _match(rf"^\s*(\d+) requests in {_TIME}, ([\d.]+)([KMGTP]?)B read", text)
@@ -43,19 +43,19 @@ def read_wrk(text: str, name: str) -> ReportedResult:
 
 
 def read_wrk2(text: str, name: str) -> ReportedResult:
-    """An open loop: response times count from the schedule, so that the connections set no limit."""
+    """Reads a report by wrk2 without users: in its open loop, the connections do not limit the response times."""
     result = read_wrk(text, name)
     highest = re.search(rf"^\s*100\.0+%\s+{_TIME}\s*$", text, re.MULTILINE)
-    # The table's Max is exact, and may lie below percentiles, which wrk2 rounds up to a bucket of its histogram.
+    # The exact Max may be below a percentile, because wrk2 rounds percentiles up to a bucket of its histogram.
     max_s = _time(highest[1], highest[2]) if highest and result.requests else result.max_s
     return replace(result, tool="wrk2", users=None, max_s=max_s)
 
 
 def read_hey(text: str, name: str) -> ReportedResult:
-    """hey does not print its number of workers."""
+    """Reads a report by hey, which lacks the number of workers."""
 
     def seconds(label: str) -> Figure | None:
-        # Without an answer hey prints NaN as the average.
+        # Without a response, hey prints NaN as the average.
         printed = _match(rf"^\s*{label}:\s*([\d.]+|NaN) secs", text)[1]
         return Figure.printed(printed) if statuses or label == "Total" else None
 
@@ -82,7 +82,7 @@ def read_hey(text: str, name: str) -> ReportedResult:
 
 
 def read_ab(text: str, name: str) -> ReportedResult:
-    """Percentiles are whole milliseconds. The mean is that of the table: ab computes `Time per request` from the rate."""
+    """Reads a report by ab. Takes the mean from the table, because ab computes `Time per request` from the rate."""
     total = re.search(r"^Total:\s+(\d+)\s+(\d+)\s+([\d.]+)\s+(\d+)\s+(\d+)", text, re.MULTILINE)
     steps = re.findall(r"^\s+(\d+)%\s+(\d+)", text, re.MULTILINE)
     requests = int(_match(r"^Complete requests:\s+(\d+)", text)[1])
@@ -96,25 +96,25 @@ def read_ab(text: str, name: str) -> ReportedResult:
         users=int(_match(r"^Concurrency Level:\s+(\d+)", text)[1]),
         duration_s=Figure.printed(_match(r"^Time taken for tests:\s+([\d.]+)", text)[1]),
         requests=requests,
-        # ab does not count a status as a failure.
+        # ab never counts a response as failed because of its status.
         failed=min(requests, failed + wrong),
         throughput_rps=Figure.printed(_match(r"^Requests per second:\s+([\d.]+)", text)[1]),
-        # ab rounds to whole milliseconds, and not always to the nearest.
+        # ab rounds to whole milliseconds, but not always to the nearest.
         min_s=_whole_ms(total[1]) if total else None,
         mean_s=_whole_ms(total[2]) if total else None,
         stdev_s=Figure.printed(total[3], 1e-3) if total else None,
         max_s=_whole_ms(total[5]) if total else None,
         quantiles_s={int(percent) / 100: _whole_ms(value) for percent, value in steps if percent != "100"},
-        # ab counts a failed connection as an exception, and once more as a failed receive.
+        # ab counts a failed connection twice: as an exception and as a failed receive.
         errors=_some({"connect": connect, "reset": max(receive, exceptions), "check": length + wrong}),
         received_bytes=int(_match(r"^Total transferred:\s+(\d+)", text)[1]),
     )
 
 
 def read_h2load(text: str, name: str) -> ReportedResult:
-    """Columns of the table differ between versions, and are found by name."""
+    """Reads a report by h2load. Finds columns by name, because the columns differ between versions."""
     ended = _match(rf"^finished in {_TIME}, ([\d.]+) req/s", text)
-    # The rate of a load that ends by time covers that time, without the time in which clients stop.
+    # If the load ends by time, its rate covers only the main duration, without the time in which clients stop.
     timed = re.search(rf"{_TIME} of main duration", text)
     counted = _match(r"^requests: .* (\d+) done, (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout", text)
     done, _, failed, errored, late = map(int, counted.groups())
@@ -138,7 +138,7 @@ def read_h2load(text: str, name: str) -> ReportedResult:
         stdev_s=time("sd"),
         max_s=time("max"),
         quantiles_s={quantile: figure for quantile, figure in steps.items() if figure is not None},
-        # A failure with an answer has a status that is no success.
+        # A failure with a response has an error status.
         errors=_some({"timeout": late, "reset": errored - late, "check": failed - errored}),
         received_bytes=int(_match(r"^traffic: \S+ \((\d+)\) total", text)[1]),
     )
@@ -155,12 +155,12 @@ def _time(number: str, unit: str) -> Figure:
 def _match(pattern: str, text: str) -> re.Match[str]:
     match = re.search(pattern, text, re.MULTILINE)
     if match is None:
-        raise ValueError(f"nothing in it matches {pattern!r}")
+        raise ValueError(f"found no text that matches {pattern!r}")
     return match
 
 
 def _count(pattern: str, text: str) -> int:
-    """Returns a number of the report. The tool does not print a 0, so a missing number is 0."""
+    """Returns a number in the report; 0 if the number is missing, because the tool does not print 0."""
     match = re.search(pattern, text, re.MULTILINE)
     return int(match[1]) if match else 0
 
