@@ -22,8 +22,8 @@ _HEAD = """\
 
 <!-- Made by `make reference` from src/weir/cli. Change the docstrings and the helps of the options there. -->
 
-`weir` alone shows a few commands to begin with, `weir --version` says its version, and every command takes `--help`. What commands end
-with: [exit-codes.md](exit-codes.md).
+`weir` without arguments shows a few commands for the beginning. `weir --version` prints the version. Every command has `--help`. Exit
+codes of all commands: [exit-codes.md](exit-codes.md).
 """
 _EXAMPLE = "Example: "
 

@@ -1,4 +1,4 @@
-"""The workloads `hello`, `echo`, `ping` and `cpu` in Flask."""
+"""Serves the workloads `hello`, `echo`, `ping` and `cpu` with Flask."""
 
 import hashlib
 import os

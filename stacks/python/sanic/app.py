@@ -1,4 +1,4 @@
-"""The workloads `hello`, `echo`, `ping` and `cpu` in Sanic."""
+"""Serves the workloads `hello`, `echo`, `ping` and `cpu` with Sanic."""
 
 import hashlib
 import os
