@@ -11,7 +11,7 @@ from weir.model.load import ClosedLoad, LoadPlan, Request, Tls
 CONNECTIONS = (16, 64, 256, 1_024, 10_000)
 MANY = 10_000
 CPU_JOB = Job("GET", 64)
-# wrk opens connections within the measured time, weir before it. So many connections get fewer and longer rounds.
+# wrk opens connections within the measured time, weir before it. So a load with many connections gets fewer and longer rounds.
 # Entries: minimum connections, factor for the seconds, maximum rounds.
 LONGER = ((MANY, 4, 11), (1_024, 2, 13))
 BACK_ENDS = {"weir": "auto", "weir on epoll": "epoll"}

@@ -305,7 +305,7 @@ def network_of(pid: int) -> str:
 
 
 def started_at(pid: int) -> str:
-    """Returns a process's start time in ticks since boot; None if the process has ended."""
+    """Returns a process's start time in ticks since boot; an empty string if the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

@@ -44,7 +44,7 @@ def test_the_json_has_the_agreed_keys_and_its_counts_add_up(tmp_path: Path, weir
     assert times["min"] <= times["p50"] <= times["p90"] <= times["p99"] <= times["max"]
 
 
-@pytest.mark.parametrize(("words", "is_shown"), [(["--quiet"], False), ([], True)], ids=["quiet", "as ever"])
+@pytest.mark.parametrize(("words", "is_shown"), [(["--quiet"], False), ([], True)], ids=["quiet", "usual"])
 def test_at_a_terminal_a_quiet_load_shows_its_figures_and_nothing_before(
     serve: Serve, words: list[str], is_shown: bool
 ) -> None:
